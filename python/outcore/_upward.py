@@ -19,10 +19,10 @@ from outcore._typed.as_typed import as_typed
 def _of_numpy(name: str) -> Callable[..., object]:
     """A function that NumPy's calls arrive at."""
 
-    def call(*given: object) -> Any:
+    def call(*arguments: object) -> Any:
         from outcore._numpy import protocol  # it takes 20 ms and a megabyte, which most programs need not
 
-        return getattr(protocol, name)(*given)
+        return getattr(protocol, name)(*arguments)
 
     return call
 

@@ -73,14 +73,14 @@ def _directories(value: Any) -> list[str]:
 
 def _rewrites(value: object) -> dict[str, bool]:
     if isinstance(value, Mapping):
-        found = {str(name): _flag(state) for name, state in value.items()}
+        flags = {str(name): _flag(state) for name, state in value.items()}
     else:
         pairs = (part.partition("=") for part in str(value).split(",") if part.strip())
-        found = {name.strip(): _flag(state or "on") for name, _, state in pairs}
-    for name in found:
+        flags = {name.strip(): _flag(state or "on") for name, _, state in pairs}
+    for name in flags:
         if name not in REWRITES:
             raise ValueError(f"{name!r} is none of {', '.join(REWRITES)}")
-    return found
+    return flags
 
 
 def _text(value: object) -> str:
@@ -228,8 +228,8 @@ def snapshot(**options: object) -> Options:
     >>> oc.config.snapshot(memory_limit="1GiB")["memory_limit"]
     1073741824
     """
-    given = {key: _checked(key, value, "Session") for key, value in options.items()}
-    return {key: get(key) if given.get(key) is None else given[key] for key in _KEYS}
+    overrides = {key: _checked(key, value, "Session") for key, value in options.items()}
+    return {key: get(key) if overrides.get(key) is None else overrides[key] for key in _KEYS}
 
 
 class set:

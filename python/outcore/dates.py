@@ -133,8 +133,8 @@ class Dates(DateOperators, Typed):
 
     def ptp(self, axis: Axis = None, *, keepdims: bool = False) -> Dates:
         """Largest element less the smallest, a duration. I/O: one read."""
-        found: Dates = self.max(axis, keepdims=keepdims) - self.min(axis, keepdims=keepdims)
-        return found
+        duration: Dates = self.max(axis, keepdims=keepdims) - self.min(axis, keepdims=keepdims)
+        return duration
 
     def _durations(self, name: str) -> Array:
         if self._dtype.kind != "m":
@@ -166,11 +166,11 @@ class Dates(DateOperators, Typed):
         """Each element less the one before it along an axis, n times: durations. I/O: one read."""
         if n < 0:
             raise ArgumentError(f"diff: n={n} is below 0")
-        place, found = axis_of("diff", axis, self.ndim), self
+        place, differences = axis_of("diff", axis, self.ndim), self
         for _ in range(n):
-            later = found._like(part_along(found._carrier, place, 1, None))
-            found = later - found._like(part_along(found._carrier, place, 0, -1))
-        return found
+            later = differences._like(part_along(differences._carrier, place, 1, None))
+            differences = later - differences._like(part_along(differences._carrier, place, 0, -1))
+        return differences
 
     def searchsorted(self, values: object, side: str = "left") -> Array:
         """Where values would have to be put in this row, which is in order, to keep it so. I/O: as the function's."""
@@ -216,11 +216,11 @@ def as_dates(value: object, dtype: DType | str) -> Dates:
     if isinstance(value, Dates):
         if value.dtype.kind != new.kind:
             raise DTypeError(f"{value.dtype} where {new} is wanted")
-        found: Dates = value.astype(new)
-        return found
+        dates: Dates = value.astype(new)
+        return dates
     try:
-        given = np.asarray(value)
-        return of_numpy(given.astype(new) if given.dtype.kind in "mM" else np.asarray(value, dtype=new))
+        array = np.asarray(value)
+        return of_numpy(array.astype(new) if array.dtype.kind in "mM" else np.asarray(value, dtype=new))
     except (TypeError, ValueError) as error:
         raise DTypeError(f"{value!r} is not {new}: {error}") from None
 
@@ -271,8 +271,8 @@ def apply(ufunc: np.ufunc, *inputs: object) -> Any:
     formula = FORMULAS.get((ufunc.__name__, "".join(kind.kind.replace("u", "i") for kind in types)))
     if formula is None:
         raise DTypeError(f"{ufunc.__name__} of {' and '.join(map(str, types))} is not supported for outcore's dates")
-    found = formula(*(_numbers(value, kind) for value, kind in zip(operands, types, strict=True)))
-    return Dates(found, result) if result.kind in "mM" else found
+    numbers = formula(*(_numbers(value, kind) for value, kind in zip(operands, types, strict=True)))
+    return Dates(numbers, result) if result.kind in "mM" else numbers
 
 
 def _numbers(value: object, kind: DType) -> Array:

@@ -118,13 +118,13 @@ def _compare_signs(name: str, left: _core.Expr, right: _core.Expr) -> Array:
 
 def _named(function: Function, name: str, text: str, rules: str, example: str) -> Function:
     """The function with its name and a docstring; an example is "[elements], number → [elements]"."""
-    given, _, found = example.partition(" → ")
-    elements, bracket, number = given.partition("]")
+    example_input, _, example_output = example.partition(" → ")
+    elements, bracket, number = example_input.partition("]")
     function.__name__ = function.__qualname__ = name
     function.__code__ = function.__code__.replace(co_name=name)  # by which a refusal names it
     function.__doc__ = (
         f"{text}\n\n{rules}\n\n>>> import outcore as oc\n"
-        f">>> oc.{name}(oc.asarray({elements}{bracket}){number}).compute()\narray({found})\n"
+        f">>> oc.{name}(oc.asarray({elements}{bracket}){number}).compute()\narray({example_output})\n"
     )
     return function
 

@@ -77,8 +77,8 @@ class CachedFile:
             raise ArgumentError(f"read_at: size={size} of {kind}; no file has so many bytes")
         if not count * places.size:
             return np.zeros((places.size, size), kind)
-        found: NDArray = self._core.read(places.astype(np.uint64), count).view(kind)
-        return found.reshape(places.size, size)
+        elements: NDArray = self._core.read(places.astype(np.uint64), count).view(kind)
+        return elements.reshape(places.size, size)
 
     def write_at(self, offsets: npt.ArrayLike, values: npt.ArrayLike) -> None:
         """Writes `values[i]` at byte `offsets[i]`, one after the other: an array of shape (k,) or (k, size), whose
@@ -168,9 +168,9 @@ def cached(
     whole("cached", 2**63 - 1, page_bytes=page_bytes)
     if page_bytes < 512 or page_bytes & (page_bytes - 1):
         raise ArgumentError(f"cached: page_bytes={page_bytes} is no power of two from 512 on")
-    found = Path(path).absolute()
-    core = _core.CachedFile(session._core, str(found), room, page_bytes, policy, mode == "r+")
-    return CachedFile(core, found, mode)
+    absolute = Path(path).absolute()
+    core = _core.CachedFile(session._core, str(absolute), room, page_bytes, policy, mode == "r+")
+    return CachedFile(core, absolute, mode)
 
 
 __all__ = ["CacheCounters", "CachedFile", "cached"]

@@ -151,16 +151,16 @@ class _Draws:
 
     def take(self, count: int) -> _Places:
         """The next `count` of them."""
-        found: list[_Places] = []
+        places: list[_Places] = []
         # The last numbers of 64 bits, which would make some remainders likelier, are passed over.
         last = 2**64 - 2**64 % self._bound if count else 0
         missing = count
         while missing:
             bits = self._bits.random_raw(missing)
             bits = bits if last == 2**64 else bits[bits < np.uint64(last)]
-            found.append((bits % np.uint64(self._bound)).astype(np.int64))
+            places.append((bits % np.uint64(self._bound)).astype(np.int64))
             missing -= len(bits)
-        return np.concatenate([np.empty(0, dtype=np.int64), *found])
+        return np.concatenate([np.empty(0, dtype=np.int64), *places])
 
     def distinct(self, count: int) -> _Places:
         """The first `count` different ones as drawn; of more than half, those that a shuffle puts first."""

@@ -173,20 +173,20 @@ def _whole(x: Array, axis: int) -> tuple[_Facts, _Central]:
 
 def _skewness(of: _Central, count: Operand, bias: bool) -> Array:
     """μ₃ / μ₂^1.5, NaN where all elements are equal; without bias by Joanes and Gill 1998, G₁."""
-    found = where(_spread(of), of.third / (of.second * sqrt(of.second)), np.nan)
+    skewness = where(_spread(of), of.third / (of.second * sqrt(of.second)), np.nan)
     if bias:
-        return found
+        return skewness
     n = Array(node(count)).astype(np.float64)
-    return where(n > 2, found * sqrt(n * (n - 1)) / (n - 2), found)
+    return where(n > 2, skewness * sqrt(n * (n - 1)) / (n - 2), skewness)
 
 
 def _kurtosis(of: _Central, count: Operand, fisher: bool, bias: bool) -> Array:
     """μ₄ / μ₂², less 3 if `fisher`; without bias by Joanes and Gill 1998, G₂."""
-    found = where(_spread(of), of.fourth / (of.second * of.second), np.nan)
+    kurtosis = where(_spread(of), of.fourth / (of.second * of.second), np.nan)
     if not bias:
         n = Array(node(count)).astype(np.float64)
-        found = where(n > 3, ((n * n - 1) * found - 3.0 * (n - 1) ** 2) / ((n - 2) * (n - 3)) + 3.0, found)
-    return found - 3.0 if fisher else found
+        kurtosis = where(n > 3, ((n * n - 1) * kurtosis - 3.0 * (n - 1) ** 2) / ((n - 2) * (n - 3)) + 3.0, kurtosis)
+    return kurtosis - 3.0 if fisher else kurtosis
 
 
 def _spread(of: _Central) -> Array:
@@ -371,8 +371,8 @@ def iqr(x: Operand, /, *, axis: Axis = 0, rng: tuple[float, float] = (25.0, 75.0
     >>> oc.stats.iqr(np.asarray([1.0, 2.0, 3.0, 4.0, 5.0])).item()
     2.0
     """
-    found = quantile(_real("iqr", x), [part / 100 for part in rng], axis=axis)
-    return found[1] - found[0]
+    quartiles = quantile(_real("iqr", x), [part / 100 for part in rng], axis=axis)
+    return quartiles[1] - quartiles[0]
 
 
 def cov(x: Operand, y: Operand | None = None, /, *, bias: bool = False, ddof: int | None = None) -> Array:

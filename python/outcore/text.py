@@ -123,12 +123,12 @@ class Text(Typed):
             raise DTypeError(f"searchsorted: {values!r} is not of {self._dtype}; give strings of one kind")
         if self.ndim != 1:
             raise ShapeError(f"searchsorted: x1 of shape {self.shape} is not one-dimensional")
-        given: Any = side
+        which_side: Any = side
         ours, theirs = self._words(), tests._words()
         if len(ours) == len(theirs) == 1:
-            return oc.searchsorted(ours[0], theirs[0], side=given)
+            return oc.searchsorted(ours[0], theirs[0], side=which_side)
         codes = _joined(self, tests.reshape(-1)).categories().codes
-        return oc.reshape(oc.searchsorted(codes[: self.size], codes[self.size :], side=given), tests.shape)
+        return oc.reshape(oc.searchsorted(codes[: self.size], codes[self.size :], side=which_side), tests.shape)
 
     def isin(self, values: object) -> Array:
         """Which elements are among some strings.
@@ -141,10 +141,10 @@ class Text(Typed):
             raise DTypeError(f"isin: {values!r} is not of {self._dtype}; give strings of one kind")
         row = tests.reshape(-1)
         if row.size <= _FEW:
-            found = oc.zeros(self.shape, dtype=bool)
+            flags = oc.zeros(self.shape, dtype=bool)
             for place in range(row.size):
-                found = found | self._equal(row[place])
-            return found
+                flags = flags | self._equal(row[place])
+            return flags
         ours, theirs = self._words(), row._words()
         if len(ours) == len(theirs) == 1:
             return oc.isin(ours[0], theirs[0])
@@ -180,14 +180,14 @@ class Text(Typed):
         words = self._beside(other)
         if words is None:
             return NotImplemented
-        found: Array | None = None
+        flags: Array | None = None
         for ours, theirs in reversed(words):
             less = ours < theirs if before else ours > theirs
-            if found is not None:
-                found = less | ((ours == theirs) & found)
+            if flags is not None:
+                flags = less | ((ours == theirs) & flags)
             else:
-                found = (less | (ours == theirs)) if or_equal else less
-        return found
+                flags = (less | (ours == theirs)) if or_equal else less
+        return flags
 
     def __eq__(self, other: object) -> Any:
         return self._equal(other)

@@ -9,16 +9,16 @@ import numpy as np
 from outcore.errors import ArgumentError
 
 
-def whole(name: str, highest: int, **given: object) -> None:
+def whole(name: str, highest: int, **arguments: object) -> None:
     """Raises ArgumentError for what is no whole number from 0 to `highest`."""
-    for argument, value in given.items():
+    for argument, value in arguments.items():
         if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not 0 <= value <= highest:
             raise ArgumentError(f"{name}: {argument}={value!r}; a whole number from 0 to {highest} is right")
 
 
-def real(name: str, right: str, **given: object) -> None:
+def real(name: str, right: str, **arguments: object) -> None:
     """Raises ArgumentError for what is no number, or NaN; `right` says what is."""
-    for argument, value in given.items():
+    for argument, value in arguments.items():
         if not isinstance(value, Real) or isinstance(value, bool) or value != value:
             raise ArgumentError(f"{name}: {argument}={value!r}; {right} is right")
 

@@ -24,17 +24,17 @@ NAME_OF = {np.dtype(name): name for name in NAMES}
 def dtype_of(dtype: DTypeLike) -> DType:
     """The NumPy dtype meant, in native byte order. Raises DTypeError for one outcore has no kernels for."""
     try:
-        found = np.dtype(dtype)
+        kind = np.dtype(dtype)
     except TypeError as error:
         raise DTypeError(f"{dtype!r} is not an element type: {error}") from None
-    if found in NAME_OF:
-        return found
+    if kind in NAME_OF:
+        return kind
     try:
-        native = found.newbyteorder("=")
+        native = kind.newbyteorder("=")
     except TypeError:  # types that bring their own classes, as StringDType does, have no byte order
-        native = found
+        native = kind
     if native not in NAME_OF:
-        raise DTypeError(f"element type {found} is not supported; outcore takes {', '.join(NAMES)}")
+        raise DTypeError(f"element type {kind} is not supported; outcore takes {', '.join(NAMES)}")
     return native
 
 

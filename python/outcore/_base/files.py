@@ -79,11 +79,11 @@ class _OfVolume(io.RawIOBase):
         return place
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        wanted = memoryview(buffer).cast("B")
-        found = _core.read_bytes(self.name, self._place, len(wanted))
-        wanted[: len(found)] = found
-        self._place += len(found)
-        return len(found)
+        target = memoryview(buffer).cast("B")
+        data = _core.read_bytes(self.name, self._place, len(target))
+        target[: len(data)] = data
+        self._place += len(data)
+        return len(data)
 
 
 def is_stub(path: PathLike) -> bool:
@@ -121,10 +121,10 @@ def same_bytes(path: PathLike, other: PathLike) -> bool:
 def load(path: PathLike) -> NDArray:
     """A `.npy` file in memory."""
     if is_stub(path):
-        found: NDArray = np.load(io.BytesIO(b"".join(in_blocks(path))))
+        array: NDArray = np.load(io.BytesIO(b"".join(in_blocks(path))))
     else:
-        found = np.load(path)
-    return found
+        array = np.load(path)
+    return array
 
 
 def npy_header(path: PathLike) -> Header:

@@ -24,7 +24,7 @@ def cgroup_directories(
         lines = (proc / process / "cgroup").read_text().splitlines()
     except OSError:
         return []
-    found: list[Path] = []
+    directories: list[Path] = []
     for line in lines:
         _, controllers, path = line.split(":", 2)
         if controllers == "":
@@ -37,11 +37,11 @@ def cgroup_directories(
         group = base / path.lstrip("/")
         while True:
             if group.is_dir():
-                found.append(group)
+                directories.append(group)
             if group == base or base not in group.parents:
                 break
             group = group.parent
-    return found
+    return directories
 
 
 def cgroup_memory(directories: list[Path] | None = None) -> int | None:

@@ -154,13 +154,15 @@ def clean(directory: str | None, resumable: bool, as_json: bool) -> None:
     content: dict[str, JSONObject] = {}
     lines = []
     for place in places:
-        found = dict(_core.clean(place))
+        removed = dict(_core.clean(place))
         if resumable:
             count, size = _core.remove_unfinished(place)
-            found["count"] += count
-            found["bytes"] += size
-        left = f"scratch and unfinished outputs of ended processes: {found['count']}, {format_size(found['bytes'])}"
-        lines.append(f"{place}: removed {left}")
+            removed["count"] += count
+            removed["bytes"] += size
+        summary = (
+            f"scratch and unfinished outputs of ended processes: {removed['count']}, {format_size(removed['bytes'])}"
+        )
+        lines.append(f"{place}: removed {summary}")
         work = []
         for folder, target, size, age, busy in _core.unfinished(place):
             work.append({"folder": str(folder), "target": str(target), "bytes": size, "age_seconds": age, "busy": busy})
@@ -169,7 +171,7 @@ def clean(directory: str | None, resumable: bool, as_json: bool) -> None:
                 f"  can be gone on with: store(…, resume=True) into {target}, {format_size(size)}, "
                 f"{age / 3600:.1f} h old{state}"
             )
-        content[place] = {**found, "resumable": work}
+        content[place] = {**removed, "resumable": work}
     show(content, as_json, "\n".join(lines))
 
 

@@ -41,8 +41,8 @@ def errors_in_one_line(command: Callable[Parameters, None]) -> Callable[Paramete
                 click.echo(json.dumps({"error": content}, default=str))
             else:
                 # Of what functions take the command has options.
-                told = str(error).replace("overwrite=True", "--overwrite")
-                click.echo(f"outcore: {told} [{error.code}]", err=True)
+                message = str(error).replace("overwrite=True", "--overwrite")
+                click.echo(f"outcore: {message} [{error.code}]", err=True)
             sys.exit(1)
 
     return run

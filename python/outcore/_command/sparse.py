@@ -42,11 +42,11 @@ def sparse() -> None:
     """Sparse matrices on disk."""
 
 
-def _kind(path: str, told: str | None) -> str:
+def _kind(path: str, suffix: str | None) -> str:
     name = Path(path).name
     for packed in (".gz", ".zst"):
         name = name.removesuffix(packed)
-    return told or _ENDINGS.get(Path(name).suffix, "edges")
+    return suffix or _ENDINGS.get(Path(name).suffix, "edges")
 
 
 @sparse.command()
@@ -97,19 +97,19 @@ def convert(source: str, target: str, memory_limit: int | None, as_json: bool, *
 
 def _options(asked: Keywords) -> Options:
     """Those that were given."""
-    found: Keywords = {
+    options: Keywords = {
         name: asked[name] for name in ("duplicates", "symmetrize", "drop_loops", "resume", "overwrite") if asked[name]
     }
-    found |= {name: asked[name] for name in ("dtype", "transpose", "side") if asked[name] is not None}
+    options |= {name: asked[name] for name in ("dtype", "transpose", "side") if asked[name] is not None}
     if asked["by_degree"]:
-        found["relabel"] = "degree"
+        options["relabel"] = "degree"
     if asked["shape"] is not None:
         try:
             rows, columns = map(int, asked["shape"].split(","))
         except ValueError:
             raise click.BadParameter(f"{asked['shape']!r} is not rows,columns", param_hint="--shape") from None
-        found["shape"] = (rows, columns)
-    return cast(Options, found)
+        options["shape"] = (rows, columns)
+    return cast(Options, options)
 
 
 def _read(source: str, target: str, asked: Keywords) -> SparseMatrix:

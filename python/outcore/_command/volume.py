@@ -142,20 +142,20 @@ def check(home: str, repair: bool, as_json: bool) -> None:
 
     Status 1 where a file is damaged or a disk is missing.
     """
-    found = _core.volume_check(home, repair)
+    report = _core.volume_check(home, repair)
     removed = "left over by processes that died; --repair removes them"
     if repair:
-        removed = "removed" if found["repaired"] else "kept, as some of the damaged files may be theirs"
-    lines = [f"{home}: {found['files']} files, {format_size(found['bytes'])}"]
-    if found["older"]:
+        removed = "removed" if report["repaired"] else "kept, as some of the damaged files may be theirs"
+    lines = [f"{home}: {report['files']} files, {format_size(report['bytes'])}"]
+    if report["older"]:
         lines.append(
-            f"  {found['older']} lie as before a change of disks or weights; `outcore volume rebalance` moves them"
+            f"  {report['older']} lie as before a change of disks or weights; `outcore volume rebalance` moves them"
         )
-    if found["orphans"]:
-        lines.append(f"  {found['orphans']} parts without a file, {format_size(found['orphan_bytes'])}, {removed}")
-    if found["adopted"]:
-        lines.append(f"  {found['adopted']} copied names are those of their files now")
-    lines += [f"  damaged: {path}: {reason}" for path, reason in found["damaged"]]
-    show(found, as_json, "\n".join(lines))
-    if found["damaged"]:
+    if report["orphans"]:
+        lines.append(f"  {report['orphans']} parts without a file, {format_size(report['orphan_bytes'])}, {removed}")
+    if report["adopted"]:
+        lines.append(f"  {report['adopted']} copied names are those of their files now")
+    lines += [f"  damaged: {path}: {reason}" for path, reason in report["damaged"]]
+    show(report, as_json, "\n".join(lines))
+    if report["damaged"]:
         sys.exit(1)

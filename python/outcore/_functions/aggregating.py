@@ -81,12 +81,12 @@ def aggregate(
         array = _gathered(function, array, identity)
     joined = function if combine is None else combine
     if identity is not None and math.prod(array.shape[place] for place in axes) == 0:
-        found = broadcast_to(Array(weak(identity, array.dtype)), _shape_of(array, axes))
+        result = broadcast_to(Array(weak(identity, array.dtype)), _shape_of(array, axes))
     elif isinstance(joined, str):
-        found = _NAMED[joined](array, axes)
+        result = _NAMED[joined](array, axes)
     else:
-        found = _folded(joined, array, axes, identity)
-    return found if keepdims or not axes else squeeze(found, tuple(axes))
+        result = _folded(joined, array, axes, identity)
+    return result if keepdims or not axes else squeeze(result, tuple(axes))
 
 
 def _check_names(function: Function, combine: Function | None, identity: Scalar | None) -> None:
@@ -107,8 +107,8 @@ def _gathered(function: Function, x: Array, identity: Scalar | None) -> Array:
 
 
 def _paired(function: Function, a: Array, b: Array) -> Array:
-    found = getattr(elementwise, function)(a, b) if isinstance(function, str) else map(function, a, b)
-    return Array(node(found))
+    pairs = getattr(elementwise, function)(a, b) if isinstance(function, str) else map(function, a, b)
+    return Array(node(pairs))
 
 
 def _shape_of(x: Array, axes: Sequence[int]) -> tuple[int, ...]:
@@ -129,13 +129,15 @@ def _folded(function: Callable[[Array, Array], Array], x: Array, axes: Sequence[
 def _closed(function: Callable[[Array, Array], Array], x: Array) -> Array:
     """`x` in the type that the function gives of two of its results."""
     for _ in range(_KINDS_MAX):
-        found = _paired(function, x, x)
-        if found.shape != x.shape:
-            raise ShapeError(f"aggregate: the function gives shape {found.shape} of shape {x.shape}; it pairs elements")
-        if found.dtype == x.dtype:
+        result = _paired(function, x, x)
+        if result.shape != x.shape:
+            raise ShapeError(
+                f"aggregate: the function gives shape {result.shape} of shape {x.shape}; it pairs elements"
+            )
+        if result.dtype == x.dtype:
             return x
-        x = x.astype(found.dtype)
-    raise DTypeError(f"aggregate: the function gives {found.dtype} of two that it gave before, and so on")
+        x = x.astype(result.dtype)
+    raise DTypeError(f"aggregate: the function gives {result.dtype} of two that it gave before, and so on")
 
 
 def _tree(function: Callable[[Array, Array], Array], parts: list[Array]) -> Array:

@@ -103,8 +103,8 @@ class Jitted:
         before, behind = x.shape[:axis], x.shape[axis + 1 :]
         body = reshape(part_along(x, axis, 0, end), (*before, blocks, run, lanes, *behind))
         folded = map_blocks(self._folding(axis + 1, x.dtype), body, dtype=x.dtype, whole=axis + 1)
-        found = reshape(part_along(folded, axis + 1, 0, 1), (*before, blocks * lanes, *behind))
-        return found if end == length else concat([found, part_along(x, axis, end, None)], axis=axis)
+        folds = reshape(part_along(folded, axis + 1, 0, 1), (*before, blocks * lanes, *behind))
+        return folds if end == length else concat([folds, part_along(x, axis, end, None)], axis=axis)
 
     def _folding(self, axis: int, dtype: DType) -> Callable[[Tile], Tile]:
         """The fold of tiles along an axis; one function object for each, so that equal nodes are one."""
@@ -115,9 +115,9 @@ class Jitted:
 
             def fold(tile: Tile) -> Tile:
                 shape = math.prod(tile.shape[:axis]), tile.shape[axis], math.prod(tile.shape[axis + 1 :])
-                found = np.empty_like(tile)  # a tile of the operand's shape, of which only the first place is used
-                kernel(tile.reshape(shape), found.reshape(shape))
-                return found
+                sums = np.empty_like(tile)  # a tile of the operand's shape, of which only the first place is used
+                kernel(tile.reshape(shape), sums.reshape(shape))
+                return sums
 
             self._folds[axis] = fold
         self._folds[axis](np.ones((1,) * (axis + 1), dtype))  # compiled here, so that no tile waits for it
@@ -140,9 +140,9 @@ class Jitted:
         kernel = self._products[add]
 
         def product(tile: Tile) -> Tile:
-            found = np.empty(tile.shape, kind)  # as wide as the tile; columns beyond those of `right` are not used
-            kernel(tile, right, found)
-            return found
+            sums = np.empty(tile.shape, kind)  # as wide as the tile; columns beyond those of `right` are not used
+            kernel(tile, right, sums)
+            return sums
 
         product(np.ones((1, max(inner, columns)), left.dtype))  # compiled here, so that no tile waits for it
         if columns > inner:  # a tile has the shape of the result
@@ -151,10 +151,10 @@ class Jitted:
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         # A decorated function is found by its name, as plain functions are.
-        found: Any = sys.modules.get(self.__module__)
+        member: Any = sys.modules.get(self.__module__)
         for name in self.__qualname__.split("."):
-            found = getattr(found, name, None)
-        return self.__qualname__ if found is self else (Jitted, (self._function, self._options))
+            member = getattr(member, name, None)
+        return self.__qualname__ if member is self else (Jitted, (self._function, self._options))
 
 
 def _dtypes(operands: tuple[Operand, ...]) -> tuple[DType, ...]:

@@ -27,13 +27,13 @@ def _compile(function: Callable[..., object]) -> Kernel:
 def fold_kernel(function: Callable[..., float]) -> Kernel:
     """(p, n, q) folded along n into the first place of that axis of a result of the same shape."""
 
-    def kernel(x: NDArray, found: NDArray) -> None:
+    def kernel(x: NDArray, result: NDArray) -> None:
         for p in range(x.shape[0]):
             for q in range(x.shape[2]):
-                found[p, 0, q] = x[p, 0, q]
+                result[p, 0, q] = x[p, 0, q]
             for i in range(1, x.shape[1]):
                 for q in range(x.shape[2]):
-                    found[p, 0, q] = function(found[p, 0, q], x[p, i, q])
+                    result[p, 0, q] = function(result[p, 0, q], x[p, i, q])
 
     return _compile(kernel)
 
@@ -81,23 +81,23 @@ def product_kernel(multiply: Callable[..., float], add: str) -> Kernel:
     """
     adder, first = _compile(_ADDERS[add]), _compile(_truth if add in ("any", "all") else _same)
 
-    def kernel(a: NDArray, b: NDArray, found: NDArray) -> None:
+    def kernel(a: NDArray, b: NDArray, result: NDArray) -> None:
         inner, columns = b.shape
         fours = 1 + (inner - 1) // 4 * 4
         for i in range(a.shape[0]):
             for j in range(columns):
-                found[i, j] = first(multiply(a[i, 0], b[0, j]))
+                result[i, j] = first(multiply(a[i, 0], b[0, j]))
             for p in range(1, fours, 4):
                 a0, a1, a2, a3 = a[i, p], a[i, p + 1], a[i, p + 2], a[i, p + 3]
                 for j in range(columns):
-                    so_far = adder(found[i, j], multiply(a0, b[p, j]))
+                    so_far = adder(result[i, j], multiply(a0, b[p, j]))
                     so_far = adder(so_far, multiply(a1, b[p + 1, j]))
                     so_far = adder(so_far, multiply(a2, b[p + 2, j]))
-                    found[i, j] = adder(so_far, multiply(a3, b[p + 3, j]))
+                    result[i, j] = adder(so_far, multiply(a3, b[p + 3, j]))
             for p in range(fours, inner):
                 value = a[i, p]
                 for j in range(columns):
-                    found[i, j] = adder(found[i, j], multiply(value, b[p, j]))
+                    result[i, j] = adder(result[i, j], multiply(value, b[p, j]))
 
     return _compile(kernel)
 

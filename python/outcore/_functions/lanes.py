@@ -66,8 +66,8 @@ def apply_along_axis(
             made[row][: sample.size] = func1d(tile[row][:length], *args, **kwargs)
         return made
 
-    found = part_along(map_blocks(along, rows, dtype=kind, whole=-1), rows.ndim - 1, 0, sample.size)
-    return squeeze(found, -1) if sample.ndim == 0 else moveaxis(found, -1, place)
+    results = part_along(map_blocks(along, rows, dtype=kind, whole=-1), rows.ndim - 1, 0, sample.size)
+    return squeeze(results, -1) if sample.ndim == 0 else moveaxis(results, -1, place)
 
 
 def _has_axis(function: Callable[..., object]) -> bool:
@@ -84,12 +84,12 @@ def _on_ones(
     name = getattr(function, "__name__", "the function")
     check_room(f"apply_along_axis of {name}", length * array.dtype.itemsize, "a row must fit there")
     try:
-        found = np.asarray(function(np.ones(length, dtype=array.dtype), *args, **kwargs))
+        sample = np.asarray(function(np.ones(length, dtype=array.dtype), *args, **kwargs))
     except Exception as error:
         raise ArgumentError(f"apply_along_axis: {name} failed on a row of {length} ones ({error})") from error
-    if found.ndim > 1:
-        raise ShapeError(f"apply_along_axis: {name} gives shape {found.shape} of a row; at most one axis is supported")
-    return found
+    if sample.ndim > 1:
+        raise ShapeError(f"apply_along_axis: {name} gives shape {sample.shape} of a row; at most one axis is supported")
+    return sample
 
 
 def apply_over_axes(func: Callable[..., object], a: Operand, axes: int | Iterable[int], /) -> Array:
@@ -103,12 +103,12 @@ def apply_over_axes(func: Callable[..., object], a: Operand, axes: int | Iterabl
     """
     array = Array(node(a))
     for axis in axes_of("apply_over_axes", axes, array.ndim):
-        found = Array(node(func(array, axis=axis)))
-        if found.ndim == array.ndim - 1:
-            found = expand_dims(found, axis=axis)
-        if found.ndim != array.ndim:
-            raise ShapeError(f"apply_over_axes: the function gives shape {found.shape} of {array.shape} along {axis}")
-        array = found
+        result = Array(node(func(array, axis=axis)))
+        if result.ndim == array.ndim - 1:
+            result = expand_dims(result, axis=axis)
+        if result.ndim != array.ndim:
+            raise ShapeError(f"apply_over_axes: the function gives shape {result.shape} of {array.shape} along {axis}")
+        array = result
     return array
 
 

@@ -54,30 +54,30 @@ Depth: TypeAlias = "int | tuple[int, int]"  # elements before and behind a block
 Boundary: TypeAlias = "str | float"  # a kind of edge, or the number that stands there
 
 
-def _for_each_axis(name: str, given: object, ndim: int, default: object) -> list[Any]:
+def _for_each_axis(name: str, option: object, ndim: int, default: object) -> list[Any]:
     """One value for all axes, one for each, or those of the axes that a mapping names."""
-    if isinstance(given, Mapping):
-        named = {axis_of("map_overlap", axis, ndim): value for axis, value in given.items()}
+    if isinstance(option, Mapping):
+        named = {axis_of("map_overlap", axis, ndim): value for axis, value in option.items()}
         return [named.get(axis, default) for axis in range(ndim)]
-    if isinstance(given, tuple):
-        if len(given) != ndim:
-            raise ArgumentError(f"map_overlap: {name}={given!r} must have {ndim} entries, one for each axis")
-        return list(given)
-    return [given] * ndim
+    if isinstance(option, tuple):
+        if len(option) != ndim:
+            raise ArgumentError(f"map_overlap: {name}={option!r} must have {ndim} entries, one for each axis")
+        return list(option)
+    return [option] * ndim
 
 
 def _depths(depth: object, shape: tuple[int, ...]) -> list[_Depth]:
-    found: list[_Depth] = []
-    for axis, given in enumerate(_for_each_axis("depth", depth, len(shape), 0)):
-        both = integers(given)
+    depths: list[_Depth] = []
+    for axis, axis_depth in enumerate(_for_each_axis("depth", depth, len(shape), 0)):
+        both = integers(axis_depth)
         before, behind = both if len(both) == 2 else (both[0], both[0])
         if len(both) > 2 or min(before, behind) < 0 or max(before, behind) > shape[axis]:
             raise ArgumentError(
                 f"map_overlap: depth along axis {axis} of shape {shape} must be between 0 and {shape[axis]}, not "
-                f"{given!r}"
+                f"{axis_depth!r}"
             )
-        found.append((before, behind))
-    return found
+        depths.append((before, behind))
+    return depths
 
 
 def _padded(x: Array, depths: list[_Depth], boundaries: list[Boundary]) -> Array:
@@ -153,14 +153,14 @@ class _OnBlocks:
             if not block.size:
                 continue
             shown = self._shown(int(numbers[0][tuple(key)].flat[0]), block.shape) if numbers else ...
-            found = np.asarray(self.function(block[shown]))
-            if found.shape != block[shown].shape:
+            result = np.asarray(self.function(block[shown]))
+            if result.shape != block[shown].shape:
                 raise FunctionError(
                     f"map_overlap: {self.__name__} must keep the shape of a block, {block[shown].shape}, not return "
-                    f"{found.shape}"
+                    f"{result.shape}"
                 )
-            made = np.zeros(tile.shape, dtype=found.dtype) if made is None else made
-            made[tuple(key)][shown] = found
+            made = np.zeros(tile.shape, dtype=result.dtype) if made is None else made
+            made[tuple(key)][shown] = result
         return np.zeros(tile.shape) if made is None else made
 
     def _shown(self, number: int, shape: tuple[int, ...]) -> tuple[slice, ...]:
@@ -219,10 +219,10 @@ def map_overlap(
     numbers = [_block_numbers(cut, list(lengths))] if any(open_ends[axis] for axis in deep) else []
     on_blocks = _OnBlocks(function, array.shape, depths, lengths, open_ends)
     inner = [axis + added + 1 for added, axis in enumerate(lengths)]
-    found = map_blocks(on_blocks, cut, *numbers, dtype=kind, workspace=workspace, whole=inner)
+    result = map_blocks(on_blocks, cut, *numbers, dtype=kind, workspace=workspace, whole=inner)
     for (axis, length), place in zip(lengths.items(), inner, strict=True):
-        found = part_along(found, place, depths[axis][0], depths[axis][0] + length)
-    return reshape(found, tuple(shape))[tuple(slice(length) for length in array.shape)]
+        result = part_along(result, place, depths[axis][0], depths[axis][0] + length)
+    return reshape(result, tuple(shape))[tuple(slice(length) for length in array.shape)]
 
 
 def _block_numbers(cut: Array, deep: list[int]) -> Array:
@@ -238,16 +238,16 @@ def _probed(function: Callable[[NDArray], NDArray], dtype: DType, depths: Sequen
     sample = np.ones([sum(depth) + 1 for depth in depths], dtype=dtype)
     name = getattr(function, "__name__", "function")
     try:
-        found = np.asarray(function(sample))
+        result = np.asarray(function(sample))
     except Exception as error:
         raise DTypeError(
             f"map_overlap: {name} failed on a block of shape {sample.shape} ({error}); pass dtype="
         ) from error
-    if found.shape != sample.shape:
+    if result.shape != sample.shape:
         raise ShapeError(
-            f"map_overlap: {name} must keep the shape of a block, {sample.shape}, not return {found.shape}"
+            f"map_overlap: {name} must keep the shape of a block, {sample.shape}, not return {result.shape}"
         )
-    return found.dtype
+    return result.dtype
 
 
 def _reduction(function: Callable[..., Array] | str) -> Callable[..., Array]:
@@ -299,13 +299,13 @@ def block_reduce(
             )
         array = pad(array, [(0, count) for count in missing], constant_values=fill)
     apart = [part for length, size in zip(array.shape, sizes, strict=True) for part in (length // size, size)]
-    found = Array(node(reduction(reshape(array, tuple(apart)), axis=tuple(range(1, 2 * array.ndim, 2)))))
+    reduced = Array(node(reduction(reshape(array, tuple(apart)), axis=tuple(range(1, 2 * array.ndim, 2)))))
     expected = tuple(apart[::2])
-    if found.shape != expected:
+    if reduced.shape != expected:
         raise ShapeError(
-            f"block_reduce: the function must reduce the axes of axis=, to shape {expected}, not {found.shape}"
+            f"block_reduce: the function must reduce the axes of axis=, to shape {expected}, not {reduced.shape}"
         )
-    return found
+    return reduced
 
 
 __all__ = ["block_reduce", "map_overlap"]

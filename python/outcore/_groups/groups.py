@@ -133,10 +133,10 @@ class GroupBy(GroupOrder):
         Of several keys a tuple of their parts.
         """
         known = self._knows_rows()
-        found = self._numeric_keys() if known else masks.Chosen(lambda: self._numeric_keys()._expr, "keys")
+        labels = self._numeric_keys() if known else masks.Chosen(lambda: self._numeric_keys()._expr, "keys")
         if self._of_several is not None:
-            return self._of_several.of(found)  # type: ignore[return-value]
-        return found if self._like is None else self._like._of_keys(found)  # type: ignore[return-value]
+            return self._of_several.of(labels)  # type: ignore[return-value]
+        return labels if self._like is None else self._like._of_keys(labels)  # type: ignore[return-value]
 
     def _numeric_keys(self) -> Array:
         self._look()
@@ -193,17 +193,17 @@ class GroupBy(GroupOrder):
         """The rows of a table that belong to labels."""
         return table if self._present is None else take(table, self._present, axis=0)
 
-    def _placed(self, found: Array, fold: Fold) -> Array:
+    def _placed(self, folded: Array, fold: Fold) -> Array:
         """Rows of the labels there are; where all are numbered, among rows of those that are none."""
         if not self._is_numbered:
-            return found
+            return folded
         is_label = self._table("count", None) > 0
         empty = 1 if fold == "prod" else 0  # extremes of nothing are said in their own type
-        filling = Array(node(found.dtype.type(empty)))
+        filling = Array(node(folded.dtype.type(empty)))
         if self._labels.shape[0] == 0:
-            return broadcast_to(filling, (is_label.shape[0], *found.shape[1:]))
+            return broadcast_to(filling, (is_label.shape[0], *folded.shape[1:]))
         places = Array(_core.scan("sum", is_label.astype(np.int64)._expr, 0, None)) - 1
-        rows = take(found, where(is_label, places, 0), axis=0)
+        rows = take(folded, where(is_label, places, 0), axis=0)
         return where(upright(is_label, rows.ndim), rows, filling)
 
     def _values(self, name: str, x: Operand) -> tuple[Array, DType]:
@@ -277,13 +277,13 @@ class GroupBy(GroupOrder):
 
     def _extreme(self, fold: Fold, x: Operand, skipna: bool) -> Array:
         values, own = self._values(fold, x)
-        found = self._folded(fold, _without_nan(values, np.inf if fold == "min" else -np.inf, skipna))
+        extreme = self._folded(fold, _without_nan(values, np.inf if fold == "min" else -np.inf, skipna))
         if skipna and own.kind == "f":
-            found = where(self._known(values) > 0, found, np.nan)
+            extreme = where(self._known(values) > 0, extreme, np.nan)
         if self._is_numbered:
-            is_label = upright(self._table("count", None) > 0, found.ndim)
-            found = where(is_label, found, Array(node(found.dtype.type(_nothing(fold, own)))))
-        return self._turned(found.astype(own))
+            is_label = upright(self._table("count", None) > 0, extreme.ndim)
+            extreme = where(is_label, extreme, Array(node(extreme.dtype.type(_nothing(fold, own)))))
+        return self._turned(extreme.astype(own))
 
     def _known(self, values: Array) -> Array:
         """How many values of each group are not NaN, in each column."""
@@ -300,9 +300,9 @@ class GroupBy(GroupOrder):
         values, own = self._values("mean", x)
         # Sums of integers of 64 bits may be beyond them.
         kind = "float64" if own.itemsize == 8 else None
-        found = self._folded("sum", _without_nan(values, 0, skipna), kind).astype(np.float64)
+        sums = self._folded("sum", _without_nan(values, 0, skipna), kind).astype(np.float64)
         skips = skipna and own.kind == "f"
-        means = found / (self._known(values) if skips else upright(self.count(), found.ndim))
+        means = sums / (self._known(values) if skips else upright(self.count(), sums.ndim))
         return self._turned(means.astype(own if own.kind == "f" else np.float64))
 
     @when_needed
@@ -325,8 +325,8 @@ class GroupBy(GroupOrder):
         else:
             squares = self._placed(self._by_sorting(values, "float64").squares(skips), "sum")
         left = counts - ddof
-        found = where(left > 0, squares / where(left > 0, left, 1), np.nan)
-        return self._turned(found.astype(own if own.kind == "f" else np.float64))
+        variances = where(left > 0, squares / where(left > 0, left, 1), np.nan)
+        return self._turned(variances.astype(own if own.kind == "f" else np.float64))
 
     def _places(self, fold: Fold, values: Array) -> Array:
         """For each group the row of its extreme in each column; beyond all rows where it has none."""
@@ -390,10 +390,10 @@ class GroupBy(GroupOrder):
             return self._results(x, function)
         if function is not None and not isinstance(function, Mapping):
             raise ArgumentError(f"groupby.agg: {function!r} has no name beside those of {', '.join(named)}")
-        wanted = {**(function or {}), **named}
-        if not wanted:
+        functions = {**(function or {}), **named}
+        if not functions:
             raise ArgumentError('groupby.agg: no function is named; use "mean", ["min", "max"] or {"name": "mean"}')
-        return dict(zip(wanted, self._results(x, list(wanted.values())), strict=True))
+        return dict(zip(functions, self._results(x, list(functions.values())), strict=True))
 
     def _results(self, x: Operand, functions: Sequence[str]) -> tuple[Array, ...]:
         return tuple(self._result(x, name) for name in functions)
@@ -411,10 +411,10 @@ class GroupBy(GroupOrder):
         if name == "count":
             return self.count()
         if name in _RESULTS:
-            found: Array = getattr(self, name)(x)
+            result: Array = getattr(self, name)(x)
         else:
-            found = getattr(self, name.removeprefix("nan"))(x, skipna=True)
-        return found
+            result = getattr(self, name.removeprefix("nan"))(x, skipna=True)
+        return result
 
     def _codes(self) -> Array:
         self._look()
@@ -483,10 +483,10 @@ class _Keys:
         """The number of the pair in each row; found when something needs it, where a key is looked at for it."""
 
         def make() -> Array:
-            found = self._each[0]._codes()
+            codes = self._each[0]._codes()
             for groups, count in zip(self._each[1:], self._counts()[1:], strict=True):
-                found = found * count + groups._codes()
-            return found
+                codes = codes * count + groups._codes()
+            return codes
 
         if all(groups._knows_rows() for groups in self._each):
             return make()

@@ -41,11 +41,11 @@ class GroupOrder(GroupRows):
     def _values(self, name: str, x: Operand) -> tuple[Array, DType]:
         """The values with the axis of the labels in front, and their type, where they can be added up."""
 
-    def _filled(self, found: Array, nothing: float) -> Array:
+    def _filled(self, values: Array, nothing: float) -> Array:
         """Results with `nothing` where a group has no rows, which only numbered ones can be without."""
         if not self._is_numbered:
-            return found
-        return where(upright(self.count() == 0, found.ndim), Array(node(found.dtype.type(nothing))), found)
+            return values
+        return where(upright(self.count() == 0, values.ndim), Array(node(values.dtype.type(nothing))), values)
 
     @when_needed
     def first(self, x: Operand) -> Array:

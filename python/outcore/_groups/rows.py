@@ -95,9 +95,9 @@ class GroupRows(ABC):
             raise DTypeError(f"groupby.{name}: values of {values.dtype} are not supported")
         return moveaxis(values, self._axis, 0) if self._axis else values
 
-    def _turned(self, found: Array) -> Array:
+    def _turned(self, values: Array) -> Array:
         """Results with the axis of the groups, or rows, back in its place."""
-        return moveaxis(found, 0, self._axis) if self._axis else found
+        return moveaxis(values, 0, self._axis) if self._axis else values
 
     def _scanned(self, fold: str, values: Array) -> Array:
         """A running fold within the groups, of each column of the values."""
@@ -109,10 +109,10 @@ class GroupRows(ABC):
         else:
             labels, positions = sort_by(self._labels, rows)
             ordered = rows_in_order(self._labels, positions, values)
-        found = Array(_core.scan(fold, ordered._expr, 0, first_of_equal(labels._expr)))
+        scanned = Array(_core.scan(fold, ordered._expr, 0, first_of_equal(labels._expr)))
         if values.ndim == 1:
-            return sort_by(positions, found)[1]
-        return rows_in_order(positions, sort_by(positions, rows)[1], found)
+            return sort_by(positions, scanned)[1]
+        return rows_in_order(positions, sort_by(positions, rows)[1], scanned)
 
     @when_labelled
     def cumsum(self, x: Operand) -> Array:
@@ -205,19 +205,19 @@ class GroupRows(ABC):
 
         place = along("sum", ones, begins)
         if method == "dense":
-            found = along("sum", is_new.astype(np.int64), begins)
+            ranks = along("sum", is_new.astype(np.int64), begins)
         elif method == "first":
-            found = place
+            ranks = place
         else:
             # Among equal values the first place is their least, and the last one their greatest.
             least = along("max", where(is_new, place, 0), begins)
             if method == "min":
-                found = least
+                ranks = least
             else:
                 last = concat([is_new[1:], Array(_core.full([1], True, "bool"))])
                 greatest = flip(along("max", flip(where(last, place, 0)), flip(last)._expr))
-                found = greatest if method == "max" else (least + greatest) / 2
-        return reshape(sort_by(positions, found)[1], columns.shape)
+                ranks = greatest if method == "max" else (least + greatest) / 2
+        return reshape(sort_by(positions, ranks)[1], columns.shape)
 
     def _as_row(self, values: Array, codes: Array) -> tuple[Array, Array]:
         """All elements in one row, and for each a number that is that of its group and its column."""
@@ -249,16 +249,16 @@ class GroupRows(ABC):
         return Chosen(lambda: self._turned(self._of_own_group(x, function))._expr, called(sys._getframe()))
 
     def _of_own_group(self, x: Operand, function: str) -> Array:
-        (found,) = self._results(x, [function])
-        return self._spread(moveaxis(found, self._axis, 0) if function != "count" and self._axis else found)
+        (result,) = self._results(x, [function])
+        return self._spread(moveaxis(result, self._axis, 0) if function != "count" and self._axis else result)
 
-    def _spread(self, found: Array) -> Array:
+    def _spread(self, results: Array) -> Array:
         """For each label the row of its group."""
         codes = self._codes()
-        nothing = Array(node(found.dtype.type(np.nan if found.dtype.kind == "f" else 0)))
-        if found.shape[0] == 0:
-            return broadcast_to(nothing, (codes.shape[0], *found.shape[1:]))
-        taken = take(found, where(codes < 0, 0, codes), axis=0)
+        nothing = Array(node(results.dtype.type(np.nan if results.dtype.kind == "f" else 0)))
+        if results.shape[0] == 0:
+            return broadcast_to(nothing, (codes.shape[0], *results.shape[1:]))
+        taken = take(results, where(codes < 0, 0, codes), axis=0)
         return where(upright(codes < 0, taken.ndim), nothing, taken)
 
 

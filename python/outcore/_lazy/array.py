@@ -429,13 +429,13 @@ class Array:
 
     def nonzero(self) -> tuple[Array, ...]:
         """Where the elements are not zero: an array of positions for each axis."""
-        found: tuple[Array, ...] = functions.nonzero(self)
-        return found
+        positions: tuple[Array, ...] = functions.nonzero(self)
+        return positions
 
     def categories(self) -> Categories:
         """Codes of the elements, and the distinct elements that these number, in order: see `outcore.categories`."""
-        found: Categories = functions.categories(self)
-        return found
+        result: Categories = functions.categories(self)
+        return result
 
     def argsort(self, axis: int = -1) -> Array:
         """The positions that put the elements in order along an axis, stable."""

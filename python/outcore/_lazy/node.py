@@ -86,24 +86,24 @@ def put_as(value: object, dtype: DType) -> _core.Expr:
     if is_weak(value) or isinstance(value, (list, tuple)):
         return node(as_numpy(value, dtype))
     expr = node(value)
-    found = expr_dtype(expr)
-    if found == dtype:
+    kind = expr_dtype(expr)
+    if kind == dtype:
         return expr
-    if found.kind == "c" and dtype.kind in "iuf":
+    if kind.kind == "c" and dtype.kind in "iuf":
         warnings.warn(
-            f"the imaginary part of {found} is lost in an array of {dtype}", np.exceptions.ComplexWarning, stacklevel=4
+            f"the imaginary part of {kind} is lost in an array of {dtype}", np.exceptions.ComplexWarning, stacklevel=4
         )
     return _core.astype(expr, NAME_OF[dtype])
 
 
 def weak(value: Scalar, dtype: DType) -> _core.Expr:
     """A Python scalar beside an array of `dtype`: NumPy 2 promotion, where only the scalar's kind counts."""
-    found = _WEAK.get((dtype, type(value)))
-    if found is None:
-        found = np.result_type(dtype, value)
+    common = _WEAK.get((dtype, type(value)))
+    if common is None:
+        common = np.result_type(dtype, value)
         if type(value) in _DEFAULTS:
-            _WEAK[dtype, type(value)] = found
-    return constant((), value, found)
+            _WEAK[dtype, type(value)] = common
+    return constant((), value, common)
 
 
 def node(value: Any) -> _core.Expr:
@@ -126,13 +126,13 @@ def node(value: Any) -> _core.Expr:
         return constant((), value.item(), dtype_of(value.dtype))
     if isinstance(value, (FunctionType, np.ufunc)):
         raise DTypeError(f"{value.__name__} is a function, and an array is taken here")
-    found = foreign.stored(value)
-    if found is not None:
-        return found
+    source = foreign.stored(value)
+    if source is not None:
+        return source
     array = as_numpy(value)
-    found = foreign.mapped(array, dtype_of(array.dtype))
-    if found is not None:
-        return found
+    source = foreign.mapped(array, dtype_of(array.dtype))
+    if source is not None:
+        return source
     native = array.astype(dtype_of(array.dtype), copy=False)
     return _core.from_numpy(_clean_bool(native) if native.dtype.kind == "b" else native)
 
@@ -217,8 +217,8 @@ def axes_of(name: str, axes: SupportsIndex | Iterable[SupportsIndex] | None, ndi
     """Axes counted from the front, ascending; None means all. Raises ShapeError for repeats."""
     if axes is None:
         return list(range(ndim))
-    given = integers(axes)
-    found = [axis_of(name, axis, ndim) for axis in given]
-    if len(set(found)) != len(found):
-        raise ShapeError(f"{name}: axes {given} name the same axis twice")
-    return sorted(found)
+    listed = integers(axes)
+    places = [axis_of(name, axis, ndim) for axis in listed]
+    if len(set(places)) != len(places):
+        raise ShapeError(f"{name}: axes {listed} name the same axis twice")
+    return sorted(places)

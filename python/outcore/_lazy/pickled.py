@@ -73,8 +73,8 @@ def _opened(path: str, raw: Raw | None) -> _core.Expr:
     """The stored array at a path, or a run of its bytes, as it lies there: in Fortran order it is opened transposed."""
     if raw is not None:
         return _core.open_raw(current()._core, path, *raw)
-    found = _core.open(current()._core, path)
-    return found.inputs[0] if found.inputs else found
+    source = _core.open(current()._core, path)
+    return source.inputs[0] if source.inputs else source
 
 
 def _digest(path: str, raw: Raw | None) -> object:
@@ -94,43 +94,43 @@ def rebuilt(steps: list[Step]) -> Array:
 
 
 def _made(step: Step, inputs: list[_core.Expr]) -> _core.Expr:
-    call, given, shape = step.call, step.arguments, step.shape
+    call, arguments, shape = step.call, step.arguments, step.shape
     if call == "memory":
-        return _core.from_numpy(np.asarray(given[0]))
+        return _core.from_numpy(np.asarray(arguments[0]))
     if call == "source":
-        found = _opened(given[0], given[1])
-        if found.digest != given[2]:
+        expr = _opened(arguments[0], arguments[1])
+        if expr.digest != arguments[2]:
             raise SourceChangedError(
-                f"{given[0]}: it is not the file that the pickled array was of", {"path": given[0]}
+                f"{arguments[0]}: it is not the file that the pickled array was of", {"path": arguments[0]}
             )
-        return found
+        return expr
     if call == "cast":
         same = inputs[0].dtype == step.dtype
-        found = inputs[0] if same else _core.astype(inputs[0], step.dtype)
-        return found if tuple(found.tile) == step.tile and not same else _core.copy_tiled(found, step.tile)
+        expr = inputs[0] if same else _core.astype(inputs[0], step.dtype)
+        return expr if tuple(expr.tile) == step.tile and not same else _core.copy_tiled(expr, step.tile)
     build: Callable[..., _core.Expr] = getattr(_core, call)
     made: _core.Expr
     if call in ("full", "eye", "random", "linspace", "arange"):
         made = build(*_generated(step), step.dtype)
     elif call == "concat":
-        made = build(inputs, *given)
+        made = build(inputs, *arguments)
     elif call in ("unary", "binary", "reduce"):
-        made = build(given[0], *inputs, *given[1:])
+        made = build(arguments[0], *inputs, *arguments[1:])
     else:
         ends = (shape,) if call in ("slice", "broadcast_to", "reshape") else ()
-        made = build(*inputs, *given, *ends)
+        made = build(*inputs, *arguments, *ends)
     return made
 
 
 def _generated(step: Step) -> tuple[object, ...]:
     """Arguments of a function that makes an array of nothing, in its order."""
-    given, shape = step.arguments, step.shape
+    arguments, shape = step.arguments, step.shape
     return {
-        "full": (shape, *given),
-        "eye": (*shape, *given),
-        "random": (*given[:1], shape, *given[1:]),
-        "linspace": given,
-        "arange": (*given, *shape),
+        "full": (shape, *arguments),
+        "eye": (*shape, *arguments),
+        "random": (*arguments[:1], shape, *arguments[1:]),
+        "linspace": arguments,
+        "arange": (*arguments, *shape),
     }[step.call]
 
 

@@ -187,8 +187,8 @@ class Typed:
 
     def unique(self) -> Self:
         """The distinct elements, in order; NaT once. I/O: as `outcore.unique`."""
-        found: Self = functions.unique(self)
-        return found
+        distinct: Self = functions.unique(self)
+        return distinct
 
     def unique_counts(self) -> Distinct:
         """The distinct elements, in order, and how often each is there; NaT once. I/O: as `outcore.unique_counts`."""
@@ -196,8 +196,8 @@ class Typed:
 
     def categories(self) -> Categories:
         """Codes of the elements, and the distinct elements that these number, in order: see `outcore.categories`."""
-        found: Categories = functions.categories(self)
-        return found
+        result: Categories = functions.categories(self)
+        return result
 
     def isin(self, values: object) -> Array:
         """Which elements are among some values."""
@@ -220,24 +220,24 @@ class Typed:
         columns, fold = self._columns(), getattr(oc, name)
         if len(columns) == 1:
             return self._of_columns([fold(columns[0], axis=axis, keepdims=keepdims)])
-        last, found = (np.iinfo(columns[0].dtype).max if name == "min" else 0), []
+        last, extremes = (np.iinfo(columns[0].dtype).max if name == "min" else 0), []
         chosen: Array | None = None
         for column in columns:
             kept = column if chosen is None else oc.where(chosen, column, last)
             extreme = fold(kept, axis=axis, keepdims=True)
             equal = column == extreme
             chosen = equal if chosen is None else chosen & equal
-            found.append(extreme)
+            extremes.append(extreme)
         axes = axes_of(name, axis, self.ndim)
-        return self._of_columns(found if keepdims else [oc.squeeze(part, tuple(axes)) for part in found])
+        return self._of_columns(extremes if keepdims else [oc.squeeze(part, tuple(axes)) for part in extremes])
 
 
 def typed_of(value: object) -> Typed | None:
     """A typed array, or one made of NumPy's or Python's dates or strings; None for all else."""
     if isinstance(value, Typed) or type(value) is Array:
         return value if isinstance(value, Typed) else None
-    found: Typed | None = above.as_typed(value, None, None)
-    return found
+    typed: Typed | None = above.as_typed(value, None, None)
+    return typed
 
 
 def carried(value: object) -> Any:

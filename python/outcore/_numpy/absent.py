@@ -58,8 +58,8 @@ def nearest(name: str) -> str:
     spaces = {f"{space}.{part}": part for space in ("linalg", "fft", "random") for part in getattr(oc, space).__all__}
     names = {part: part for part in vars(oc)["__all__"] if callable(getattr(oc, part, None))} | spaces
     close = difflib.get_close_matches(name, list(names.values()), n=3, cutoff=0.65)
-    found = [full for full, part in names.items() if part in close]
-    return ", ".join(found) if found else "map_blocks, map"
+    hints = [full for full, part in names.items() if part in close]
+    return ", ".join(hints) if hints else "map_blocks, map"
 
 
 def lazy_among(value: object) -> Iterable[Array]:

@@ -32,9 +32,11 @@ def adapted(name: str, ours: Callable[..., object], theirs: Callable[..., object
     def call(*args: object, **options: object) -> object:
         if any(kind is inspect.Parameter.VAR_POSITIONAL for _, kind in kinds):
             return ours(*args, **options)
-        given = dict(signature.bind(*args, **options).arguments)
-        places = tuple(given.pop(theirs_name) for theirs_name, _ in kinds[: len(by_place)] if theirs_name in given)
-        check_arguments(name, ours, places, given)
-        return ours(*places, **given)
+        arguments = dict(signature.bind(*args, **options).arguments)
+        places = tuple(
+            arguments.pop(theirs_name) for theirs_name, _ in kinds[: len(by_place)] if theirs_name in arguments
+        )
+        check_arguments(name, ours, places, arguments)
+        return ours(*places, **arguments)
 
     return call

@@ -42,8 +42,8 @@ def _linspace(
     dtype: DTypeLike = None,
     axis: int = 0,
 ) -> object:
-    found = linspace_between(start, stop, num, endpoint=endpoint, dtype=dtype, axis=axis)
-    return (found, (oc.asarray(stop) - start) / max(num - endpoint, 1)) if retstep else found
+    points = linspace_between(start, stop, num, endpoint=endpoint, dtype=dtype, axis=axis)
+    return (points, (oc.asarray(stop) - start) / max(num - endpoint, 1)) if retstep else points
 
 
 def _argpartition(a: Operand, kth: Any, axis: int | None = -1) -> Array:
@@ -100,8 +100,8 @@ def _sinc(x: Operand) -> Array:
 
 def _angle(z: Operand, deg: bool = False) -> Array:
     array = floating(z)
-    found = oc.atan2(array.imag, array.real)
-    return found * (180 / math.pi) if deg else found
+    angle = oc.atan2(array.imag, array.real)
+    return angle * (180 / math.pi) if deg else angle
 
 
 def _polyval(p: Operand, x: Operand) -> Array:
@@ -331,8 +331,8 @@ def _fmod(x1: Operand, x2: Operand) -> Array:
 
 def _heaviside(x1: Operand, x2: Operand) -> Array:
     x = oc.asarray(x1)
-    found = oc.where(x < 0, 0.0, oc.where(x > 0, 1.0, x2))
-    return oc.where(oc.isnan(x), np.nan, found) if x.dtype.kind == "f" else found
+    steps = oc.where(x < 0, 0.0, oc.where(x > 0, 1.0, x2))
+    return oc.where(oc.isnan(x), np.nan, steps) if x.dtype.kind == "f" else steps
 
 
 def _modf(x: Operand) -> tuple[Array, Array]:

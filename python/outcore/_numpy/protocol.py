@@ -73,9 +73,9 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: 
     if targets is not None and any(part is not None for part in targets):
         return _fill(name, targets, apply_ufunc(ufunc, method, inputs, options))
     if method == "reduce" and name in _UFUNC_REDUCTIONS:
-        given = {key: value for key, value in options.items() if value is not None}
-        given.setdefault("axis", 0 if "axis" not in options else None)
-        return getattr(oc, _UFUNC_REDUCTIONS[name])(*inputs, **given)
+        keywords = {key: value for key, value in options.items() if value is not None}
+        keywords.setdefault("axis", 0 if "axis" not in options else None)
+        return getattr(oc, _UFUNC_REDUCTIONS[name])(*inputs, **keywords)
     if method == "__call__" and name in functions.UFUNCS and not options:
         return functions.UFUNCS[name](*inputs)
     if method == "accumulate" and name in _UFUNC_SCANS:
@@ -110,18 +110,18 @@ def _spread(x1: Operand, x2: Operand) -> tuple[Array, Array]:
     return oc.reshape(first, first.shape + (1,) * second.ndim), second
 
 
-def _fill(name: str, targets: tuple[Any, ...], found: Any) -> object:
+def _fill(name: str, targets: tuple[Any, ...], result: Any) -> object:
     """`b += x` with a NumPy array on the left: it is filled with the result, which is computed."""
-    if found is NotImplemented or len(targets) != 1:
+    if result is NotImplemented or len(targets) != 1:
         return NotImplemented
     target = targets[0]
     if not isinstance(target, np.ndarray):
         raise DTypeError(f"numpy.{name}: outcore arrays are immutable and fill no out=; store() writes results")
-    if found.shape != target.shape:
-        raise ShapeError(f"numpy.{name}: a result of shape {found.shape} for an out= of shape {target.shape}")
-    if not np.can_cast(found.dtype, target.dtype, "same_kind"):
-        raise DTypeError(f"numpy.{name}: a result of {found.dtype} does not go into an out= of {target.dtype}")
-    np.copyto(target, found.compute(), casting="same_kind")
+    if result.shape != target.shape:
+        raise ShapeError(f"numpy.{name}: a result of shape {result.shape} for an out= of shape {target.shape}")
+    if not np.can_cast(result.dtype, target.dtype, "same_kind"):
+        raise DTypeError(f"numpy.{name}: a result of {result.dtype} does not go into an out= of {target.dtype}")
+    np.copyto(target, result.compute(), casting="same_kind")
     return target
 
 
@@ -143,15 +143,15 @@ def _cast_to_loop(ufunc: np.ufunc, inputs: tuple[object, ...], dtype: DTypeLike)
     return tuple(part if is_weak(part) else oc.asarray(part, dtype=kind) for part, kind in casts)
 
 
-def _reduced_where(name: str, a: Operand, mask: object, axis: Axis, given: Keywords) -> object:
+def _reduced_where(name: str, a: Operand, mask: object, axis: Axis, keywords: Keywords) -> object:
     """A reduction over the elements that a mask chooses."""
     if name in ("sum", "prod", "mean", "var", "std"):
-        return getattr(missing, f"{name}_where")(a, mask, axis=axis, **given)
+        return getattr(missing, f"{name}_where")(a, mask, axis=axis, **keywords)
     array = oc.asarray(a)
     if name in ("all", "any"):
         flags = array != 0
         kept = flags | ~oc.asarray(mask) if name == "all" else flags & oc.asarray(mask)
-        return getattr(oc, name)(kept, axis=axis, **given)
+        return getattr(oc, name)(kept, axis=axis, **keywords)
     raise DTypeError(f"numpy.{name}: where= is not supported for outcore arrays")
 
 
@@ -159,17 +159,17 @@ def _reduction(name: str, rename: Mapping[str, str]) -> Callable[..., object]:
     def call(a: Operand, axis: Axis = None, *args: object, **options: Any) -> object:
         if args:
             raise DTypeError(f"numpy.{name}: pass arguments after axis by name for outcore arrays")
-        given = {rename.get(key, key): value for key, value in options.items() if value is not None}
-        dtype = given.pop("dtype", None) if name not in ("sum", "prod", "nansum", "nanprod") else None
+        keywords = {rename.get(key, key): value for key, value in options.items() if value is not None}
+        dtype = keywords.pop("dtype", None) if name not in ("sum", "prod", "nansum", "nanprod") else None
         if dtype is not None:
             if dtype_of(dtype).kind in "biu":
                 raise DTypeError(f"numpy.{name}: gives floating-point numbers, not {dtype_of(dtype)}; cast the result")
             a = oc.astype(a, dtype)
-        mask = given.pop("where", True)
-        check_arguments(name, getattr(oc, name), (a,), {"axis": axis, **given})
+        mask = keywords.pop("where", True)
+        check_arguments(name, getattr(oc, name), (a,), {"axis": axis, **keywords})
         if mask is not True:
-            return _reduced_where(name, a, mask, axis, given)
-        return getattr(oc, name)(a, axis=axis, **given)
+            return _reduced_where(name, a, mask, axis, keywords)
+        return getattr(oc, name)(a, axis=axis, **keywords)
 
     return call
 

@@ -29,10 +29,10 @@ def method(name: str) -> Callable[..., object]:
     """A reduction, which is the method of its name."""
 
     def call(a: Operand, axis: Axis = None, **options: object) -> object:
-        given = {key: value for key, value in options.items() if value is not None and value is not np._NoValue}
+        keywords = {key: value for key, value in options.items() if value is not None and value is not np._NoValue}
         ours = getattr(a, name)
-        check_arguments(name, ours, (axis,), given)
-        return ours(axis, **given)
+        check_arguments(name, ours, (axis,), keywords)
+        return ours(axis, **keywords)
 
     return call
 

@@ -313,8 +313,8 @@ def piecewise(
         raise ArgumentError(f"piecewise: {len(conditions)} conditions and {len(functions)} functions")
 
     def value(function: object) -> Array:
-        found = function(array, *args, **options) if callable(function) else function
-        return Array(node(found)).astype(array.dtype)
+        piece = function(array, *args, **options) if callable(function) else function
+        return Array(node(piece)).astype(array.dtype)
 
     chosen = value(functions[-1] if len(functions) > len(conditions) else 0)
     for condition, function in zip(conditions, functions, strict=False):

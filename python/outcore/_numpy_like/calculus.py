@@ -47,11 +47,11 @@ def gradient(f: Operand, /, *spacing: Operand, axis: Axis = None, edge_order: in
     steps = list(spacing) if len(spacing) != 1 else list(spacing) * len(axes)
     if steps and len(steps) != len(axes):
         raise ArgumentError(f"gradient: {len(steps)} spacings for {len(axes)} axes")
-    found = [
+    gradients = [
         _gradient(array, place, as_numpy(steps[at]) if steps else np.asarray(1.0), edge_order)
         for at, place in enumerate(axes)
     ]
-    return found[0] if len(found) == 1 else found
+    return gradients[0] if len(gradients) == 1 else gradients
 
 
 def _gradient(f: Array, axis: int, spacing: Any, edge_order: int) -> Array:
@@ -142,14 +142,14 @@ def interp(x: Operand, xp: Operand, fp: Operand, /, *, left: float | None = None
     low = float(values[0]) if left is None else float(left)
     high = float(values[-1]) if right is None else float(right)
     if len(points) == 1:
-        found = where(flat < points[0], low, where(flat > points[0], high, float(values[0])))
+        interpolated = where(flat < points[0], low, where(flat > points[0], high, float(values[0])))
     else:
         slopes = np.diff(values) / np.diff(points)
         place = clip(searchsorted(asarray(points), flat, side="right") - 1, 0, len(points) - 2)
         inside = (flat - take(asarray(points), place)) * take(asarray(slopes), place) + take(asarray(values), place)
         inside = where(flat == points[-1], float(values[-1]), inside)
-        found = where(flat < points[0], low, where(flat > points[-1], high, inside))
-    return reshape(where(isnan(flat), np.nan, found), array.shape)
+        interpolated = where(flat < points[0], low, where(flat > points[-1], high, inside))
+    return reshape(where(isnan(flat), np.nan, interpolated), array.shape)
 
 
 def digitize(x: Operand, bins: Operand, /, *, right: bool = False) -> Array:
@@ -220,10 +220,10 @@ def convolve(x1: Operand, x2: Operand, /, *, mode: Literal["full", "same", "vali
     edge = zeros((before,), dtype=dtype)
     padded = concat([edge, long.astype(dtype), edge]) if before else long.astype(dtype)
     total = long.size + before
-    given = x2 if short is b else x1
+    kernel = x2 if short is b else x1
     # Of rows in memory the weights are numbers; others stay lazy.
-    weights: Array | NDArray = short.astype(dtype) if isinstance(given, Array) else np.asarray(given).astype(dtype)
-    each = [weights[at : at + 1] if isinstance(given, Array) else asarray(weights[at]) for at in range(short.size)]
+    weights: Array | NDArray = short.astype(dtype) if isinstance(kernel, Array) else np.asarray(kernel).astype(dtype)
+    each = [weights[at : at + 1] if isinstance(kernel, Array) else asarray(weights[at]) for at in range(short.size)]
     shifted = [padded[before - at : before - at + total] * weight for at, weight in enumerate(each)]
     full = fold(lambda left, right: left + right, shifted)
     if mode == "full":

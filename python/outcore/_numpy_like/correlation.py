@@ -49,8 +49,8 @@ def average(x: Operand, /, *, axis: Axis = None, weights: Operand | None = None,
     wide = wide_dtype(dtype)
     heavy = heavy.astype(wide)
     products = array.astype(wide) * heavy
-    found = sum(products, axis=axis, keepdims=keepdims) / sum(heavy, axis=axis, keepdims=keepdims)
-    return found.astype(dtype)
+    result = sum(products, axis=axis, keepdims=keepdims) / sum(heavy, axis=axis, keepdims=keepdims)
+    return result.astype(dtype)
 
 
 def ptp(x: Operand, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
@@ -106,8 +106,10 @@ def cov(
     products = matmul(matrix_transpose(apart), conj(apart) if data.dtype.kind == "c" else apart)
     sums = reshape(sum(apart, axis=0), (data.shape[1], 1))
     beside = matrix_transpose(conj(sums) if data.dtype.kind == "c" else sums)
-    found = (products - sums * beside / float(count if count else 1)) / float(np.maximum(count - less, 0) or np.nan)
-    return reshape(found, ()) if data.shape[1] == 1 else found
+    covariances = (products - sums * beside / float(count if count else 1)) / float(
+        np.maximum(count - less, 0) or np.nan
+    )
+    return reshape(covariances, ()) if data.shape[1] == 1 else covariances
 
 
 def _variables(x: Operand, rowvar: bool) -> Array:
@@ -131,14 +133,14 @@ def corrcoef(x: Operand, y: Operand | None = None, /, *, rowvar: bool = True) ->
     array([[ 1., -1.],
            [-1.,  1.]])
     """
-    found = cov(x, y, rowvar=rowvar)
-    if not found.ndim:
-        return found / found
-    variables = found.shape[0]
-    own = sum(where(eye(variables, dtype=np.bool_), found, 0), axis=0)
-    deviations = sqrt(real(own) if found.dtype.kind == "c" else own)
-    scaled = found / reshape(deviations, (variables, 1)) / expand_dims(deviations, axis=0)
-    return clip(scaled, -1, 1) if found.dtype.kind == "f" else scaled
+    covariances = cov(x, y, rowvar=rowvar)
+    if not covariances.ndim:
+        return covariances / covariances
+    variables = covariances.shape[0]
+    own = sum(where(eye(variables, dtype=np.bool_), covariances, 0), axis=0)
+    deviations = sqrt(real(own) if covariances.dtype.kind == "c" else own)
+    scaled = covariances / reshape(deviations, (variables, 1)) / expand_dims(deviations, axis=0)
+    return clip(scaled, -1, 1) if covariances.dtype.kind == "f" else scaled
 
 
 __all__ = ["average", "corrcoef", "cov", "percentile", "ptp"]

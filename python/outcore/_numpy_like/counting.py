@@ -90,10 +90,10 @@ class Histogram(NamedTuple):
     edges: Array
 
 
-def _even_edges(name: str, values: Array, bins: int, given: tuple[float, float] | None) -> Array:
+def _even_edges(name: str, values: Array, bins: int, interval: tuple[float, float] | None) -> Array:
     """The edges of `bins` bins of one width, as `numpy.histogram_bin_edges` gives them."""
-    if given is not None:
-        low, high = (float(bound) for bound in given)
+    if interval is not None:
+        low, high = (float(bound) for bound in interval)
         if not (math.isfinite(low) and math.isfinite(high)) or low > high:
             raise ArgumentError(f"{name}: range ({low}, {high}) is not finite, or falls")
         if low == high:
@@ -112,7 +112,7 @@ def _even_edges(name: str, values: Array, bins: int, given: tuple[float, float] 
 
 
 def bin_edges(
-    name: str, values: Array, bins: int | Sequence[float] | Operand, given: tuple[float, float] | None
+    name: str, values: Array, bins: int | Sequence[float] | Operand, interval: tuple[float, float] | None
 ) -> Array:
     """The edges given, or those of so many bins of one width. Raises ArgumentError for edges that fall."""
     if isinstance(bins, str):
@@ -121,7 +121,7 @@ def bin_edges(
         if bins < 1:
             raise ArgumentError(f"{name}: bins={bins}; there must be one at least")
         floats = values if values.dtype.kind == "f" else values.astype(np.float64)
-        return _even_edges(name, floats, int(bins), given).astype(floats.dtype)
+        return _even_edges(name, floats, int(bins), interval).astype(floats.dtype)
     edges = np.asarray(bins, dtype=np.float64)
     if edges.ndim != 1 or edges.size < 2 or np.any(edges[:-1] > edges[1:]):
         raise ArgumentError(f"{name}: edges of shape {edges.shape} are not a row of two or more that never falls")
@@ -183,8 +183,8 @@ def mode(x: Operand, /) -> Array:
         raise ShapeError(f"mode: an array of shape {tuple(node(x).shape)} has no elements")
 
     def make() -> _core.Expr:
-        found = unique_counts(values)
-        return reshape(take(found.values, reshape(argmax(found.counts), (1,)), axis=0), ())._expr
+        counted = unique_counts(values)
+        return reshape(take(counted.values, reshape(argmax(counted.counts), (1,)), axis=0), ())._expr
 
     return masks.Chosen(make)
 

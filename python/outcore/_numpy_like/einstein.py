@@ -149,8 +149,8 @@ def _contracted(first: tuple[Array, str], second: tuple[Array, str], kept: set[s
     theirs = [label for label in right if label not in left]
     lengths = dict(zip(left + right, a.shape + b.shape, strict=True))
     if not inner:
-        wanted = list(result) or [*both, *ours, *theirs]
-        return multiply(_spread(a, left, wanted), _spread(b, right, wanted)), "".join(wanted)
+        order = list(result) or [*both, *ours, *theirs]
+        return multiply(_spread(a, left, order), _spread(b, right, order)), "".join(order)
 
     def size(labels: Sequence[str]) -> int:
         return math.prod(lengths[label] for label in labels)
@@ -167,12 +167,12 @@ def _contracted(first: tuple[Array, str], second: tuple[Array, str], kept: set[s
     return reshape(product, shape([*both, *ours, *theirs])), "".join([*both, *ours, *theirs])
 
 
-def _spread(array: Array, labels: str, wanted: Sequence[str]) -> Array:
+def _spread(array: Array, labels: str, order: Sequence[str]) -> Array:
     """The array with its axes where the wanted letters are, and axes of length 1 for the others."""
-    present = [label for label in wanted if label in labels]
+    present = [label for label in order if label in labels]
     moved = permute_dims(array, tuple(labels.index(label) for label in present))
     lengths = dict(zip(labels, array.shape, strict=True))
-    return reshape(moved, tuple(lengths[label] if label in labels else 1 for label in wanted))
+    return reshape(moved, tuple(lengths[label] if label in labels else 1 for label in order))
 
 
 __all__ = ["einsum"]

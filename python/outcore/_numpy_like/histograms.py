@@ -132,8 +132,8 @@ def histogram2d(
     """
     if hasattr(bins, "__len__") and len(bins) not in (1, 2):
         bins = [bins, bins]
-    found = histogramdd([x, y], bins, range=range, density=density, weights=weights)
-    return Histogram2D(found.counts, *found.edges)
+    result = histogramdd([x, y], bins, range=range, density=density, weights=weights)
+    return Histogram2D(result.counts, *result.edges)
 
 
 __all__ = ["Histogram2D", "HistogramDD", "histogram2d", "histogram_bin_edges", "histogramdd"]

@@ -44,19 +44,19 @@ def _places(name: str, obj: object, length: int, last: int) -> NDArray:
         return np.arange(*obj.indices(length))
     if isinstance(obj, Array):
         obj = obj.compute()
-    given = np.asarray(obj)
-    if given.dtype.kind == "b":
-        if given.shape != (length,):
-            raise IndexingError(f"{name}: a mask of shape {given.shape} for an axis of length {length}")
-        return np.flatnonzero(given)
-    if given.size == 0:
+    positions = np.asarray(obj)
+    if positions.dtype.kind == "b":
+        if positions.shape != (length,):
+            raise IndexingError(f"{name}: a mask of shape {positions.shape} for an axis of length {length}")
+        return np.flatnonzero(positions)
+    if positions.size == 0:
         return np.zeros(0, dtype=np.int64)
-    if given.dtype.kind not in "iu" or given.ndim > 1:
-        raise IndexingError(f"{name}: places are integers in a row, not {given.dtype} of shape {given.shape}")
-    outside = given[(given < -length) | (given >= last)]
+    if positions.dtype.kind not in "iu" or positions.ndim > 1:
+        raise IndexingError(f"{name}: places are integers in a row, not {positions.dtype} of shape {positions.shape}")
+    outside = positions[(positions < -length) | (positions >= last)]
     if outside.size:
         raise IndexingError(f"{name}: place {outside.flat[0]} is out of bounds for an axis of length {length}")
-    return np.where(given < 0, given + length, given)
+    return np.where(positions < 0, positions + length, positions)
 
 
 def delete(x: Operand, obj: int | slice | npt.ArrayLike, /, *, axis: int | None = None) -> Array:
@@ -172,9 +172,9 @@ def trim_zeros(x: Operand, /, *, trim: str = "fb", axis: Axis = None) -> Array:
             thin = (1,) * place + (array.shape[place],) + (1,) * (array.ndim - place - 1)
             at = reshape(arange(array.shape[place]), thin)
             bounds += [min(where(flags, at, array.shape[place])), max(where(flags, at, -1))]
-        found = [int(bound) for bound in compute(*bounds)]
+        measured = [int(bound) for bound in compute(*bounds)]
         key = [slice(None)] * array.ndim
-        for place, first, last in zip(axes, found[::2], found[1::2], strict=True):
+        for place, first, last in zip(axes, measured[::2], measured[1::2], strict=True):
             start = first if "f" in ends else 0
             stop = last + 1 if "b" in ends else array.shape[place]
             key[place] = slice(start, stop) if last >= 0 else slice(0, 0)

@@ -72,8 +72,8 @@ def var_where(
         squares = distance.real * distance.real + distance.imag * distance.imag
     left = sum(chosen, axis=axis, keepdims=keepdims).astype(np.float64) - correction
     total = sum(where(chosen, squares, 0), axis=axis, keepdims=keepdims)
-    found = where(left > 0, total / where(left > 0, left, 1).astype(squares.dtype), np.nan)
-    return found.astype(own) if own == np.float16 else found
+    variances = where(left > 0, total / where(left > 0, left, 1).astype(squares.dtype), np.nan)
+    return variances.astype(own) if own == np.float16 else variances
 
 
 def std_where(
@@ -122,8 +122,8 @@ def nanmean(x: Operand, /, *, axis: Axis = None, dtype: DTypeLike = None, keepdi
     >>> oc.nanmean(np.asarray([[1.0, np.nan], [3.0, np.nan]]), axis=0).compute()
     array([ 2., nan])
     """
-    array, there = _numbers(_in_type(x, dtype))
-    return mean_where(array, there, axis=axis, keepdims=keepdims)
+    array, present = _numbers(_in_type(x, dtype))
+    return mean_where(array, present, axis=axis, keepdims=keepdims)
 
 
 def _in_type(x: Operand, dtype: DTypeLike) -> Array:
@@ -149,9 +149,9 @@ def nanvar(
     >>> oc.nanvar(np.asarray([1.0, np.nan, 3.0])).item()
     1.0
     """
-    array, there = _numbers(_in_type(x, dtype))
-    given = correction_of("nanvar", correction, ddof)
-    return var_where(array, there, axis=axis, correction=given, keepdims=keepdims)
+    array, present = _numbers(_in_type(x, dtype))
+    divisor = correction_of("nanvar", correction, ddof)
+    return var_where(array, present, axis=axis, correction=divisor, keepdims=keepdims)
 
 
 def nanstd(
@@ -170,22 +170,22 @@ def nanstd(
     >>> oc.nanstd(np.asarray([1.0, np.nan, 3.0])).item()
     1.0
     """
-    array, there = _numbers(_in_type(x, dtype))
-    given = correction_of("nanstd", correction, ddof)
-    return std_where(array, there, axis=axis, correction=given, keepdims=keepdims)
+    array, present = _numbers(_in_type(x, dtype))
+    divisor = correction_of("nanstd", correction, ddof)
+    return std_where(array, present, axis=axis, correction=divisor, keepdims=keepdims)
 
 
 def _extreme(name: str, x: Operand, axis: Axis, keepdims: bool) -> Array:
-    array, there = _numbers(x)
+    array, present = _numbers(x)
     if array.dtype.kind == "c":
         raise DTypeError(f"nan{name}: {array.dtype} has no order")
     reduce = {"min": min, "max": max}[name]
     if array.dtype.kind != "f":
         return reduce(array, axis=axis, keepdims=keepdims)
     farthest = np.inf if name == "min" else -np.inf
-    found = reduce(where(there, array, farthest), axis=axis, keepdims=keepdims)
-    count = sum(there, axis=axis, keepdims=keepdims)
-    return where(count > 0, found, np.nan)
+    extreme = reduce(where(present, array, farthest), axis=axis, keepdims=keepdims)
+    count = sum(present, axis=axis, keepdims=keepdims)
+    return where(count > 0, extreme, np.nan)
 
 
 def nanmin(x: Operand, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
@@ -210,8 +210,8 @@ def nanmax(x: Operand, /, *, axis: Axis = None, keepdims: bool = False) -> Array
 
 def _extreme_place(name: str, x: Operand, axis: int | None, keepdims: bool) -> Array:
     array = Array(node(x))
-    found = _extreme(name, array, axis, keepdims=True)
-    return argmax(array == found, axis=axis, keepdims=keepdims)
+    extreme = _extreme(name, array, axis, keepdims=True)
+    return argmax(array == extreme, axis=axis, keepdims=keepdims)
 
 
 def nanargmin(x: Operand, /, *, axis: int | None = None, keepdims: bool = False) -> Array:

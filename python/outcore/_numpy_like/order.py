@@ -48,9 +48,9 @@ def _statistics(array: Array, fractions: list[float]) -> list[Array]:
     is_short = len(rest) > 1 and rows * array.dtype.itemsize <= _COLUMN_BYTES_MAX
     if columns > _COLUMNS_MAX or is_short:
         return [Array(expr) for expr in _core.column_statistics(array._expr, fractions)]
-    found = _core.order_statistics(reshape(array, (rows, columns))._expr, fractions)
+    statistics = _core.order_statistics(reshape(array, (rows, columns))._expr, fractions)
     shapes = [(len(fractions), *rest)] * 3 + [tuple(rest)]
-    return [reshape(Array(expr), shape) for expr, shape in zip(found, shapes, strict=True)]
+    return [reshape(Array(expr), shape) for expr, shape in zip(statistics, shapes, strict=True)]
 
 
 def _between(low: Array, high: Array, part: Array, method: str) -> Array:
@@ -89,8 +89,8 @@ def _quantiles(
 ) -> Array:
     if method not in _METHODS:
         raise ArgumentError(f"{name}: method {method!r} is none of {', '.join(_METHODS)}")
-    given = np.asarray(q, dtype=np.float64)
-    fractions = [float(fraction) for fraction in given.ravel()]
+    levels = np.asarray(q, dtype=np.float64)
+    fractions = [float(fraction) for fraction in levels.ravel()]
     outside = [fraction for fraction in fractions if not 0 <= fraction <= 1]
     if outside:
         raise ArgumentError(f"{name}: q={outside[0]} is not between 0 and 1")
@@ -101,7 +101,7 @@ def _quantiles(
         raise DTypeError(f"{name}: differences of bool are not defined; cast the array first")
     columns = columns.astype(np.uint8) if is_bool else columns
     shape = tuple(1 if place in axes else length for place, length in enumerate(node(x).shape)) if keepdims else rest
-    shape = (*given.shape, *shape)
+    shape = (*levels.shape, *shape)
     floats = columns.dtype if columns.dtype.kind == "f" else np.dtype(np.float64)
     if not fractions or 0 in rest:
         own = np.dtype(np.bool_) if is_bool else columns.dtype

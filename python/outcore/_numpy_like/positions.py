@@ -83,12 +83,12 @@ def unravel_index(indices: Operand, shape: Sequence[int], /, *, order: str = "C"
     """
     lengths = integers(shape)
     rest = _inside("unravel_index", _whole("unravel_index", indices), math.prod(lengths), "raise")
-    found: dict[int, Array] = {}
+    by_place: dict[int, Array] = {}
     places = _from_the_outermost(list(range(len(lengths))), order)
     for place in reversed(places):
         length = max(lengths[place], 1)
-        found[place], rest = rest % length, rest // length
-    return tuple(found[place] for place in range(len(lengths)))
+        by_place[place], rest = rest % length, rest // length
+    return tuple(by_place[place] for place in range(len(lengths)))
 
 
 def choose(a: Operand, choices: Sequence[Operand] | Operand, /, *, mode: Mode = "raise") -> Array:

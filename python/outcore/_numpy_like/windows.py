@@ -109,9 +109,9 @@ def _sums(call: _Call) -> tuple[Array, Array | None]:
     def sweep(values: Array, axis: int) -> Parts:
         if not call.counts:
             return [cumulative_sum(values, axis=axis)]
-        there = call.there(values)
-        filled = where(there, values, 0)
-        return [cumulative_sum(filled, axis=axis), cumulative_sum(there.astype(np.float64), axis=axis)]
+        present = call.there(values)
+        filled = where(present, values, 0)
+        return [cumulative_sum(filled, axis=axis), cumulative_sum(present.astype(np.float64), axis=axis)]
 
     total, *count = call.run(sweep, [0, 0][: 1 + call.counts], _added)
     return total, count[0] if count else None
@@ -165,9 +165,9 @@ def _extreme(name: str, x: Operand, window: int, axis: int, min_periods: int | N
     def sweep(values: Array, axis: int) -> Parts:
         if not call.counts:
             return [scan(values, axis=axis)]
-        there = call.there(values)
-        count = cumulative_sum(there.astype(np.float64), axis=axis)
-        return [scan(where(there, values, farthest), axis=axis), count]
+        present = call.there(values)
+        count = cumulative_sum(present.astype(np.float64), axis=axis)
+        return [scan(where(present, values, farthest), axis=axis), count]
 
     def merge(left: Parts, right: Parts) -> Parts:
         return [better(left[0], right[0]), *_added(left[1:], right[1:])]
@@ -206,15 +206,15 @@ def _spreads(values: Array, axis: int) -> Parts:
     The squares by Welford's update (1962), M₂(k) = M₂(k−1) + (k−1)/k · (d − mean of those before)²: a running sum of
     terms that are not negative, so nothing cancels, however far from zero the values lie.
     """
-    there = ~isnan(values)
+    present = ~isnan(values)
     first = part_along(values, axis, 0, 1)
     near = broadcast_to(where(isfinite(first), first, 0), values.shape)
-    distance = where(there, values - near, 0)
-    count = cumulative_sum(there.astype(values.dtype), axis=axis)
+    distance = where(present, values - near, 0)
+    count = cumulative_sum(present.astype(values.dtype), axis=axis)
     total = cumulative_sum(distance, axis=axis)
     earlier = maximum(count - 1, 1)
     apart = distance - (total - distance) / earlier
-    terms = where(there & (count > 1), apart * apart * ((count - 1) / maximum(count, 1)), 0)
+    terms = where(present & (count > 1), apart * apart * ((count - 1) / maximum(count, 1)), 0)
     return [count, near, total, cumulative_sum(terms, axis=axis)]
 
 

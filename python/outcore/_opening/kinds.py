@@ -90,9 +90,9 @@ def _kind(path: Path) -> tuple[str, str] | None:
         return None
     with path.open("rb") as file:
         head = file.read(_BYTES_MAX)
-    found = next((row for row in _MAGIC if head[row[1] :].startswith(row[0])), None)
-    if found is not None:
-        return found[2], found[3]
+    magic = next((row for row in _MAGIC if head[row[1] :].startswith(row[0])), None)
+    if magic is not None:
+        return magic[2], magic[3]
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in _PACKED]
     return _SUFFIXES.get(suffixes[-1]) if suffixes else None
 

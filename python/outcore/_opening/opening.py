@@ -63,8 +63,8 @@ def _open_one(name: str, field: str | None, view: DTypeLike) -> Array:
             if not is_typed(name):
                 raise with_kind(name, error) from None
     # Annotated as what nearly every file holds.
-    found: Array = open_part(current()._core, name, field, view)
-    return found
+    array: Array = open_part(current()._core, name, field, view)
+    return array
 
 
 __all__ = ["open"]

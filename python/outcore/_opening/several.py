@@ -25,7 +25,7 @@ def parts_of(path: object) -> list[str] | None:
         if not path:
             raise ArgumentError("open: the list of paths is empty; it names one file at least")
         names = [os.fsdecode(part) for part in path]
-        return [found for name in names for found in (_matching(name) or [name])]
+        return [match for name in names for match in (_matching(name) or [name])]
     if not isinstance(path, (str, bytes, os.PathLike)):
         raise ArgumentError(f"open: takes a path or a list of paths, not {type(path).__name__}; use sorted(paths)")
     return _matching(os.fsdecode(path))
@@ -34,10 +34,10 @@ def parts_of(path: object) -> list[str] | None:
 def _matching(name: str) -> list[str] | None:
     if not glob.has_magic(name) or os.path.lexists(name):
         return None
-    found = sorted(glob.glob(name, recursive=True), key=_in_order)
-    if not found:
+    matches = sorted(glob.glob(name, recursive=True), key=_in_order)
+    if not matches:
         raise MissingFileError(f"{name}: no file matches", {"path": name, "action": "open", "cause": "no file matches"})
-    return found
+    return matches
 
 
 def _in_order(name: str) -> list[int | str]:
@@ -62,8 +62,8 @@ def joined(names: list[str], open_one: Callable[[str], Array | Typed], axis: int
             raise ShapeError(
                 f"open: {names[0]} has shape {first.shape}, {name} {array.shape}; they differ beside axis {place}"
             )
-    found = concat([carried(array) for array in arrays], axis=place)
-    return first._like(found) if isinstance(first, Typed) else found
+    joint = concat([carried(array) for array in arrays], axis=place)
+    return first._like(joint) if isinstance(first, Typed) else joint
 
 
 __all__ = ["joined", "parts_of"]

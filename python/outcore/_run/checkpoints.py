@@ -25,18 +25,18 @@ _SHARE = 8  # part of the budget up to which the values of a state are held to b
 
 def _checksum(path: Path) -> int:
     """CRC-32 of a file's bytes."""
-    found = 0
+    checksum = 0
     for block in _files.in_blocks(path):
-        found = zlib.crc32(block, found)
-    return found
+        checksum = zlib.crc32(block, checksum)
+    return checksum
 
 
 def interval(name: str, every: SupportsIndex) -> int:
     """Every how many steps states are stored. Raises ArgumentError below 1."""
-    found = every.__index__()
-    if found < 1:
-        raise ArgumentError(f"{name}: checkpoint is {found}; states are stored every so many steps, at least 1")
-    return found
+    steps = every.__index__()
+    if steps < 1:
+        raise ArgumentError(f"{name}: checkpoint is {steps}; states are stored every so many steps, at least 1")
+    return steps
 
 
 def content(array: Array) -> str:
@@ -52,10 +52,10 @@ def content(array: Array) -> str:
         return blake2b(np.ascontiguousarray(array.compute()).data).hexdigest()
     store({path: array})
     try:
-        found = blake2b()
+        digest = blake2b()
         for block in _files.in_blocks(path, _files.npy_header(path).offset):
-            found.update(block)
-        return found.hexdigest()
+            digest.update(block)
+        return digest.hexdigest()
     finally:
         _files.remove(path)
 
@@ -65,8 +65,8 @@ def _is_lasting(expr: _core.Expr, scratch: Path) -> bool:
     seen, due = {expr.id}, [expr]
     while due:
         part = due.pop()
-        name, given = part.recipe() or ("", ())
-        if name == "memory" or (name == "source" and scratch in Path(given[0]).parents):
+        name, arguments = part.recipe() or ("", ())
+        if name == "memory" or (name == "source" and scratch in Path(arguments[0]).parents):
             return False
         due += [below for below in part.inputs if below.id not in seen]
         seen |= {below.id for below in part.inputs}
@@ -123,10 +123,10 @@ class Checkpoints:
                 if any(_checksum(file) != checksum for file, checksum in files):
                     continue
                 arrays = tuple(_opened(file) for file, _ in files)
-                found = int(note["iteration"]), arrays, {name: list(told) for name, told in note["history"].items()}
+                saved = int(note["iteration"]), arrays, {name: list(values) for name, values in note["history"].items()}
             except (OSError, ValueError, KeyError, TypeError, OutcoreError):
                 continue
-            yield found
+            yield saved
 
     def last(self) -> Saved | None:
         """The last state that is whole."""

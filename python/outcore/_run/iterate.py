@@ -141,15 +141,15 @@ def iterate(
     with live(current().options["progress"] if progress is None else progress) as bar:
         while iteration < most and not converged:
             iteration += 1
-            given = arrays[0] if single else arrays
-            new, scalars = _parts(step(*arrays) if spread else step(given), arrays, single)
-            stop = None if until is None else until(given, new[0] if single else new, iteration)
+            start = arrays[0] if single else arrays
+            new, scalars = _parts(step(*arrays) if spread else step(start), arrays, single)
+            stop = None if until is None else until(start, new[0] if single else new, iteration)
             if bar is not None:
                 bar.label = _line(iteration, most, history)
-            values, found, outcome, seconds = place.run(arrays, new, [*scalars.values(), stop], bar)
-            for name, value in zip(scalars, found, strict=False):
+            values, beside, outcome, seconds = place.run(arrays, new, [*scalars.values(), stop], bar)
+            for name, value in zip(scalars, beside, strict=False):
                 history.setdefault(name, []).append(_scalar(name, value))
-            converged = stop is not None and bool(_scalar("until", found[-1]))
+            converged = stop is not None and bool(_scalar("until", beside[-1]))
             arrays = values
             outcomes.append(outcome)
             plan_seconds += seconds
@@ -213,10 +213,10 @@ def _parts(returned: Any, old: tuple[Array, ...], single: bool) -> tuple[tuple[A
 
 
 def _scalar(name: str, value: npt.ArrayLike) -> Scalar:
-    found = np.asarray(value)
-    if found.size != 1:
-        raise ShapeError(f"iterate: {name} has shape {found.shape}; it must be one value")
-    scalar: Scalar = found.reshape(()).item()
+    array = np.asarray(value)
+    if array.size != 1:
+        raise ShapeError(f"iterate: {name} has shape {array.shape}; it must be one value")
+    scalar: Scalar = array.reshape(()).item()
     return scalar
 
 

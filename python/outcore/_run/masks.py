@@ -35,10 +35,10 @@ class Chosen(Array):
     def __copy__(self) -> Array:
         return Array(self._expr) if self._make is None else Chosen(self._make, self._called)
 
-    def _named(self, found: _core.Expr) -> _core.Expr:
+    def _named(self, expr: _core.Expr) -> _core.Expr:
         if self._called is not None:
-            found.call_as(self._called)
-        return found
+            expr.call_as(self._called)
+        return expr
 
     @property
     def _expr(self) -> _core.Expr:  # a slot of the base class
@@ -50,12 +50,12 @@ class Chosen(Array):
         try:
             if foresight.is_foreseeing():
                 return self._named(make.__wrapped__())
-            found = foresight.for_all(make, lambda: _plan_stored(self._expr))
+            expr = foresight.for_all(make, lambda: _plan_stored(self._expr))
         except MemoryLimitError as refused:
             raise refused.of(self._called) from None
         finally:
             calling.reset(token)
-        self._found, self._make = self._named(found), None
+        self._found, self._make = self._named(expr), None
         return self._found
 
     @_expr.setter

@@ -47,7 +47,7 @@ def _targets(
     if not isinstance(chunks, Mapping | None):
         raise ShapeError(f"store: chunks is a mapping of paths to shapes, {{'y.zarr': {chunks!r}}}, not {chunks!r}")
     asked = {os.fsdecode(path): shape for path, shape in (chunks or {}).items()}
-    found: list[_core.Target | None] = []
+    planned: list[_core.Target | None] = []
     exprs: list[_core.Expr] = []
     for path, array in targets.items():
         name = os.fsdecode(path)
@@ -55,11 +55,11 @@ def _targets(
         if expr is None:
             continue
         lengths = None if shape is None else _chunk_shape(name, shape, tuple(expr.shape))
-        found.append({"path": name, "overwrite": overwrite, "chunks": lengths, "resume": resume})
+        planned.append({"path": name, "overwrite": overwrite, "chunks": lengths, "resume": resume})
         exprs.append(expr)
     if asked:
         raise ShapeError(f"store: chunks name {', '.join(map(repr, asked))}, which nothing is stored to")
-    return exprs, found
+    return exprs, planned
 
 
 def _chunk_shape(name: str, chunks: Sequence[int], shape: tuple[int, ...]) -> list[int]:
@@ -237,8 +237,8 @@ def explain(*arrays: Item | Targets, overwrite: bool = False) -> Explanation:
     ...     oc.explain(oc.open(f"{folder}/x.npy").mean()).bytes_read
     8128
     """
-    for given in arrays:
-        if isinstance(getattr(given, "_core", None), _core.Graph):
+    for argument in arrays:
+        if isinstance(getattr(argument, "_core", None), _core.Graph):
             raise ArgumentError(
                 "explain: a graph is no expression; outcore.graph.explain(function, G) tells what a function takes"
             )

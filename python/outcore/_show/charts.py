@@ -107,10 +107,10 @@ def _axis(columns: Sequence[_Column]) -> list[Markup]:
     """Numbers of iterations below the last chart, each under the middle of its iteration."""
     begin, end = columns[0].first, columns[-1].first + columns[-1].number
     step, y = int(_decimal((end - begin) / _NUMBERS)), _top(len(_PANELS))
-    wanted = range(-(-begin // step) * step, end, step)
+    ticks = range(-(-begin // step) * step, end, step)
     numbers = [
         element("text", f"{number:,}", x=_LEFT + _WIDTH * (number + 0.5 - begin) / (end - begin), y=y + 16)
-        for number in wanted
+        for number in ticks
     ]
     several = columns[0].number
     what = "iteration" if several == 1 else f"iteration (a bar is the mean of {several:,})"

@@ -28,8 +28,8 @@ def bounds(place: int) -> str:
 
 def _parts(degrees: list[int], width: int) -> list[int]:
     """Lengths of bars, by the logarithm: the most is the longest, and one shows."""
-    found = np.log1p(np.asarray(degrees, dtype=float))
-    return [int(part) for part in np.ceil(width * found / max(found.max(initial=0.0), 1e-300))]
+    logarithms = np.log1p(np.asarray(degrees, dtype=float))
+    return [int(part) for part in np.ceil(width * logarithms / max(logarithms.max(initial=0.0), 1e-300))]
 
 
 def bars(degrees: list[int]) -> str:

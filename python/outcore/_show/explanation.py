@@ -188,9 +188,9 @@ class Explanation:
             ("tasks", f"{self.tasks:,}, {self.window} in flight"),
             ("policy, order", f"{self.policy}, {self.order}"),
         ]
-        found = [_counted(self.kept, "tile"), _counted(self.known, "value")]
-        if any(found):
-            totals.append(("in memory already", ", ".join(part for part in found if part)))
+        parts = [_counted(self.kept, "tile"), _counted(self.known, "value")]
+        if any(parts):
+            totals.append(("in memory already", ", ".join(part for part in parts if part)))
         if self.remembered[0]:
             totals.append(("remembered", _counted(self.remembered, "value")))
         return totals

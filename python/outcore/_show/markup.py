@@ -14,8 +14,8 @@ class Markup(str):
 
 def element(name: str, /, *content: str, **attributes: str | float) -> Markup:
     """An element around its content. Underscores of attributes are dashes, but for that of `class_`."""
-    told = "".join(f' {key.rstrip("_").replace("_", "-")}="{_said(value)}"' for key, value in attributes.items())
-    return Markup(f"<{name}{told}>{joined(content, '')}</{name}>")
+    attached = "".join(f' {key.rstrip("_").replace("_", "-")}="{_said(value)}"' for key, value in attributes.items())
+    return Markup(f"<{name}{attached}>{joined(content, '')}</{name}>")
 
 
 def drawing(*content: str, **attributes: str | float) -> Markup:

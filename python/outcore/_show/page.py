@@ -91,7 +91,7 @@ def content(profile: Runs) -> Markup:
 
 
 def _sums(profile: Runs) -> Markup:
-    told = {
+    rows = {
         "runs": f"{len(profile.outcomes):,}",
         "read": format_size(profile.bytes_read),
         "written": format_size(profile.bytes_written),
@@ -99,7 +99,7 @@ def _sums(profile: Runs) -> Markup:
         "peak reserved": format_size(profile.peak_bytes),
         "seconds": _seconds(profile.seconds),
     }
-    return _table(list(told), [list(told.values())], text=())
+    return _table(list(rows), [list(rows.values())], text=())
 
 
 def _runs(outcomes: Sequence[Outcome]) -> Markup:

@@ -66,17 +66,17 @@ class Profile:
 
         It is `slow` where it moved less than half as many bytes a second as the median of the others of its volume.
         """
-        found = self._since() if self._disks is None else self._disks
+        rates = self._since() if self._disks is None else self._disks
         speeds: dict[tuple[str, str], float] = {
             key: (row["bytes_read"] + row["bytes_written"]) / row["busy_seconds"]
-            for key, row in found.items()
+            for key, row in rates.items()
             if row["busy_seconds"] >= _BUSY_MIN
         }
         rows = []
-        for key in sorted(found):
+        for key in sorted(rates):
             others = [speed for other, speed in speeds.items() if other[0] == key[0] and other != key]
             slow = key in speeds and bool(others) and speeds[key] < median(others) / 2
-            rows.append({"volume": key[0], "disk": key[1], **found[key], "slow": slow})
+            rows.append({"volume": key[0], "disk": key[1], **rates[key], "slow": slow})
         return rows
 
     @property

@@ -68,8 +68,8 @@ class FloatLimits:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        found = getattr(self._info, name)
-        return float(found) if isinstance(found, np.floating) else found
+        value = getattr(self._info, name)
+        return float(value) if isinstance(value, np.floating) else value
 
     def __repr__(self) -> str:
         return repr(self._info)

@@ -102,8 +102,8 @@ def in_order(of: Elements, *beside: Array, method: Method | None = None) -> list
         key = of.keys(columns)[place]
         is_column = place < count and key is columns[place]
         kept = [column for column in columns if column is not key]
-        first, *found = sort_by(key, *kept, *others, method=method)
-        columns, others = found[: len(kept)], found[len(kept) :]
+        first, *ordered = sort_by(key, *kept, *others, method=method)
+        columns, others = ordered[: len(kept)], ordered[len(kept) :]
         if is_column:
             columns.insert(place, first)
     return [*columns, *others]
@@ -121,17 +121,17 @@ def sort_typed_by(
     beside = [column for columns in flat for column in columns]
     first: Array | Typed
     if typed is None:
-        first, *found = sort_by(keys, *beside, descending=descending, method=method)
+        first, *remaining = sort_by(keys, *beside, descending=descending, method=method)
     else:
         if typed.ndim != 1:
             raise ShapeError(f"sort_by: keys of shape {typed.shape} are not one-dimensional")
         columns = typed._columns(descending)
-        found = in_order(Elements(columns, typed.shape), *beside, method=method)
-        first, found = typed._of_columns(found[: len(columns)], descending), found[len(columns) :]
+        remaining = in_order(Elements(columns, typed.shape), *beside, method=method)
+        first, remaining = typed._of_columns(remaining[: len(columns)], descending), remaining[len(columns) :]
     rows: list[Array | Typed] = [first]
     for part, columns in zip(parts, flat, strict=True):
-        own, found = found[: len(columns)], found[len(columns) :]
-        rows.append(own[0] if part is None else part._of_columns(own))
+        taken, remaining = remaining[: len(columns)], remaining[len(columns) :]
+        rows.append(taken[0] if part is None else part._of_columns(taken))
     return tuple(rows)
 
 

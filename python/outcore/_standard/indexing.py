@@ -168,11 +168,11 @@ def taken(array: Array, parts: list[Any], places: list[int]) -> Array:
     flat = flat_positions("index", [parts[place] for place in places], lengths)
     rest = tuple(length for place, length in enumerate(sliced.shape) if place not in places)
     rows = reshape(moveaxis(sliced, tuple(places), tuple(range(len(places)))), (math.prod(lengths), *rest))
-    found = _gathered(rows, flat, 0)
+    elements = _gathered(rows, flat, 0)
     if places[-1] - places[0] + 1 > len(places) or places[0] == 0:
-        return found
+        return elements
     axes = tuple(range(len(flat.shape)))
-    return moveaxis(found, axes, tuple(places[0] + axis for axis in axes)) if axes else found
+    return moveaxis(elements, axes, tuple(places[0] + axis for axis in axes)) if axes else elements
 
 
 def flat_positions(name: str, indices: list[Any], lengths: tuple[int, ...]) -> Array | npt.NDArray[np.int64]:

@@ -35,11 +35,11 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
     >>> oc.broadcast_shapes((3, 1), (4,))
     (3, 4)
     """
-    given = [integers(shape) for shape in shapes]
+    lengths = [integers(shape) for shape in shapes]
     try:
-        return np.broadcast_shapes(*given)
+        return np.broadcast_shapes(*lengths)
     except ValueError:
-        raise ShapeError(f"shapes {' and '.join(map(str, given))} do not broadcast together") from None
+        raise ShapeError(f"shapes {' and '.join(map(str, lengths))} do not broadcast together") from None
 
 
 def broadcast_arrays(*arrays: Operand) -> tuple[Array, ...]:
@@ -184,11 +184,13 @@ def moveaxis(x: Operand, source: int | tuple[int, ...], destination: int | tuple
     (3, 4, 2)
     """
     array = Array(node(x))
-    here, there = ([axis_of("moveaxis", axis, array.ndim) for axis in integers(axes)] for axes in (source, destination))
-    if len(here) != len(there) or len(set(here)) != len(here) or len(set(there)) != len(there):
+    here, destinations = (
+        [axis_of("moveaxis", axis, array.ndim) for axis in integers(axes)] for axes in (source, destination)
+    )
+    if len(here) != len(destinations) or len(set(here)) != len(here) or len(set(destinations)) != len(destinations):
         raise ShapeError(f"moveaxis: {source} cannot move to {destination}")
     order = [axis for axis in range(array.ndim) if axis not in here]
-    for place, axis in sorted(zip(there, here, strict=True)):
+    for place, axis in sorted(zip(destinations, here, strict=True)):
         order.insert(place, axis)
     return permute_dims(array, tuple(order))
 
@@ -204,7 +206,7 @@ def reshape(x: Operand, /, shape: int | tuple[int, ...], *, copy: bool | None = 
            [3, 4, 5]])
     """
     array = Array(node(x))
-    lengths = list(given := integers(shape))
+    lengths = list(asked := integers(shape))
     if lengths.count(-1) > 1 or any(length < -1 for length in lengths):
         raise ShapeError(f"reshape: {tuple(lengths)} is not a shape; only one length may be -1")
     known = fold(operator.mul, (length for length in lengths if length != -1), 1)
@@ -212,7 +214,7 @@ def reshape(x: Operand, /, shape: int | tuple[int, ...], *, copy: bool | None = 
         lengths[lengths.index(-1)] = array.size // known
         known = array.size
     if -1 in lengths or known != array.size:
-        raise ShapeError(f"reshape: {array.shape} has {array.size} elements, {given} does not")
+        raise ShapeError(f"reshape: {array.shape} has {array.size} elements, {asked} does not")
     return array if tuple(lengths) == array.shape else Array(_core.reshape(array._expr, lengths))
 
 
@@ -286,13 +288,12 @@ def rechunk(x: Operand, chunks: int | Iterable[int], /) -> Array:
     >>> oc.rechunk(np.zeros((6, 4)), (2, -1)).tile
     (2, 4)
     """
-    expr, given = node(x), integers(chunks)
+    expr, tile = node(x), integers(chunks)
     shape = tuple(expr.shape)
-    if len(given) != len(shape) or any(length < 1 and length != -1 for length in given):
-        raise ShapeError(f"rechunk: chunks {given} for an array of shape {shape}")
+    if len(tile) != len(shape) or any(length < 1 and length != -1 for length in tile):
+        raise ShapeError(f"rechunk: chunks {tile} for an array of shape {shape}")
     lengths = (
-        max(whole, 1) if length == -1 else min(length, max(whole, 1))
-        for length, whole in zip(given, shape, strict=True)
+        max(whole, 1) if length == -1 else min(length, max(whole, 1)) for length, whole in zip(tile, shape, strict=True)
     )
     return Array(_core.copy_tiled(expr, list(lengths)))
 
@@ -306,8 +307,8 @@ def tile(x: Operand, repetitions: int | tuple[int, ...], /) -> Array:
     >>> oc.tile(oc.asarray([1, 2]), 3).compute()
     array([1, 2, 1, 2, 1, 2])
     """
-    array, given = Array(node(x)), integers(repetitions)
-    counts = shape_of((1,) * (array.ndim - len(given)) + given)
+    array, repeats = Array(node(x)), integers(repetitions)
+    counts = shape_of((1,) * (array.ndim - len(repeats)) + repeats)
     shape = (1,) * (len(counts) - array.ndim) + array.shape
     if all(count == 1 for count in counts):
         return reshape(array, shape)

@@ -58,7 +58,7 @@ def _repeat_each(array: Array, counts: Array, place: int) -> Array:
         if total and not is_foreseeing():
             # The sum in floating point tells whether that of integers, which wraps, is right.
             rough = sum(counts.astype(np.float64))
-            least, total, about = (found.item() for found in compute(min(counts), sum(counts), rough))
+            least, total, about = (value.item() for value in compute(min(counts), sum(counts), rough))
             if least < 0:
                 raise ArgumentError(f"repeat: a count is {least}")
             if about > 2.0**62:

@@ -138,8 +138,8 @@ def unique_values(x: Operand | Typed, /) -> Array:
     >>> oc.unique_values(np.asarray([3, 1, 3])).compute()
     array([1, 3])
     """
-    found: Array = _Groups(x, with_positions=False).values()
-    return found
+    distinct: Array = _Groups(x, with_positions=False).values()
+    return distinct
 
 
 def unique_counts(x: Operand | Typed, /) -> UniqueCounts:
@@ -207,8 +207,8 @@ def setxor1d(x1: Operand, x2: Operand, /) -> Array:
 
     def make() -> _core.Expr:
         # A distinct element of either is there once or twice in both together.
-        found = unique_counts(concat([unique(x1), unique(x2)]))
-        return found.values[found.counts == 1]._expr
+        counted = unique_counts(concat([unique(x1), unique(x2)]))
+        return counted.values[counted.counts == 1]._expr
 
     return masks.Chosen(make)
 
@@ -255,8 +255,8 @@ def unique(
     """
     groups = _Groups(x, return_index or return_inverse, equal_nan)
     asked = ((return_index, groups.indices), (return_inverse, groups.inverse), (return_counts, groups.counts))
-    found = (groups.values(), *(make() for is_asked, make in asked if is_asked))
-    return found if len(found) > 1 else found[0]
+    parts = (groups.values(), *(make() for is_asked, make in asked if is_asked))
+    return parts if len(parts) > 1 else parts[0]
 
 
 def isin(x: Operand | Typed, test_elements: ArrayLike | Typed, /, *, invert: bool = False) -> Array:
@@ -275,17 +275,17 @@ def isin(x: Operand | Typed, test_elements: ArrayLike | Typed, /, *, invert: boo
         return ~chosen if invert else chosen
     numbers = [Array(node(part)) for part in (x, test_elements)]
     if any(part.dtype.kind == "c" for part in numbers):
-        found = _in_complex(*numbers)
-        return ~found if invert else found
+        flags = _in_complex(*numbers)
+        return ~flags if invert else flags
     if {part.dtype.kind for part in numbers} == {"i", "u"} and any(part.dtype == np.uint64 for part in numbers):
-        found = _in_other_signs(*numbers)
-        return ~found if invert else found
+        flags = _in_other_signs(*numbers)
+        return ~flags if invert else flags
     array, tests = common("isin", *numbers)
     row = sort(reshape(tests, (math.prod(tests.shape),)))
-    found = searchsorted(row, array, side="right") > searchsorted(row, array, side="left")
+    flags = searchsorted(row, array, side="right") > searchsorted(row, array, side="left")
     if array.dtype.kind == "f":
-        found = found & (array == array)
-    return ~found if invert else found
+        flags = flags & (array == array)
+    return ~flags if invert else flags
 
 
 def _in_other_signs(array: Array, tests: Array) -> Array:

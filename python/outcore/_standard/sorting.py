@@ -48,8 +48,8 @@ def sort_by(
     array([10, 20, 30])
     """
     if any(typed_of(part) is not None for part in (keys, *values)):
-        found: tuple[Array, ...] = above.sort_typed_by(keys, values, descending, _method("sort_by", method))
-        return found
+        ordered: tuple[Array, ...] = above.sort_typed_by(keys, values, descending, _method("sort_by", method))
+        return ordered
     columns = [node(value) for value in values]
     sorted_columns = _core.sort_by(_keys("sort_by", keys), columns, descending, _method("sort_by", method))
     return tuple(Array(expr) for expr in sorted_columns)
@@ -96,10 +96,10 @@ def _together(rows: Array, descending: bool, method: Method | None, positions: b
     """Rows in one, each in order: sorted by value, then by the number of the row, which keeps that order."""
     place = Array(_core.arange(0, 1, rows.size, "int64"))
     lane, within = place // rows.shape[1], place % rows.shape[1]
-    values, lanes, *found = sort_by(
+    values, lanes, *columns = sort_by(
         reshape(rows, (rows.size,)), lane, *([within] if positions else []), descending=descending, method=method
     )
-    return sort_by(lanes, *(found or [values]), method=method)[1]
+    return sort_by(lanes, *(columns or [values]), method=method)[1]
 
 
 def _sorted_row(row: _core.Expr, descending: bool, method: Method | None, positions: bool) -> _core.Expr:

@@ -67,8 +67,8 @@ def ediff1d(x: Operand, /, *, to_end: Operand | None = None, to_begin: Operand |
     array([0, 3, 5])
     """
     array = Array(node(x))
-    given = [None if part is None else Array(node(part)).astype(array.dtype).ravel() for part in (to_begin, to_end)]
-    parts = [given[0], diff(array.ravel()), given[1]]
+    ends = [None if part is None else Array(node(part)).astype(array.dtype).ravel() for part in (to_begin, to_end)]
+    parts = [ends[0], diff(array.ravel()), ends[1]]
     return concat([part for part in parts if part is not None])
 
 

@@ -31,8 +31,8 @@ def as_typed(value: object, dtype: DTypeLike, copy: bool | None) -> Typed | None
         if dtype is None or np.dtype(dtype) == value.dtype:
             return value
         if isinstance(value, dates.Dates) and kind in _DATES:
-            found: Typed = value.astype(dtype)
-            return found
+            typed: Typed = value.astype(dtype)
+            return typed
         raise DTypeError(f"asarray: {value.dtype} is not {np.dtype(dtype)}")
     if isinstance(value, Array):
         return dates.view(value, dtype) if kind in _DATES else None

@@ -80,10 +80,10 @@ def converted(integers: Array, old: DType, new: DType) -> Array:
     if to == "generic":
         raise DTypeError(f"{old} cannot become {new}: the unit would be lost")
     if old.kind == "M" and (unit in _MONTHS) != (to in _MONTHS):
-        found = _by_calendar(integers, (unit, count), (to, every))
+        scaled = _by_calendar(integers, (unit, count), (to, every))
     else:
-        found = _scaled(integers, _length(unit, to) * count / (_length(to, unit) * every), f"{old} to {new}")
-    return where(integers == NAT, NAT, found)
+        scaled = _scaled(integers, _length(unit, to) * count / (_length(to, unit) * every), f"{old} to {new}")
+    return where(integers == NAT, NAT, scaled)
 
 
 def _length(unit: str, beside: str) -> Fraction:

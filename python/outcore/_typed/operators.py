@@ -20,12 +20,12 @@ class DateOperators:
 
     def _timed(self, ufunc: np.ufunc, *inputs: object) -> Self:
         """Dates or durations of dates and durations."""
-        found: Self = self._applied(ufunc, *inputs)
-        return found
+        result: Self = self._applied(ufunc, *inputs)
+        return result
 
     def _compared(self, ufunc: np.ufunc, *inputs: object) -> Array:
-        found: Array = self._applied(ufunc, *inputs)
-        return found
+        flags: Array = self._applied(ufunc, *inputs)
+        return flags
 
     def __neg__(self) -> Self:
         return self._timed(np.negative, self)

@@ -37,9 +37,9 @@ def running(name: str) -> Iterator[_core.GraphRun]:
     raises, the profile has what it did until then, and the name of what it raised.
     """
     session = current()
-    if (told := _told.get()) is not None:
-        told.append(_core.GraphRun(session._core, None, True))
-        yield told[-1]
+    if (activity := _told.get()) is not None:
+        activity.append(_core.GraphRun(session._core, None, True))
+        yield activity[-1]
         return
     began = time.perf_counter()
     other: JSONObject = {"graph": name}

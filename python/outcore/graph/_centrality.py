@@ -77,7 +77,7 @@ def pagerank(
                 "pagerank: dangling and start cannot be given with a threshold; leave one or the other out"
             )
     parts = {"personalization": personalization, "dangling": dangling, "start": start}
-    vectors = (_parts(G, name, given) for name, given in parts.items())
+    vectors = (_parts(G, name, vector) for name, vector in parts.items())
     p, q, r = vectors
     if G.number_of_vertices == 0:
         return (np.zeros(0), 0) if full_output else np.zeros(0)
@@ -86,13 +86,13 @@ def pagerank(
     return (ranks, done) if full_output else ranks
 
 
-def _parts(G: Graph, name: str, given: ArrayLike | None) -> npt.NDArray[np.float64] | None:
+def _parts(G: Graph, name: str, weights: ArrayLike | None) -> npt.NDArray[np.float64] | None:
     """A number from 0 on for each vertex, with sum 1."""
-    if given is None:
+    if weights is None:
         return None
     try:
-        parts = np.array(given, dtype=np.float64)
-        is_text = np.asarray(given).dtype.kind in "SU"
+        parts = np.array(weights, dtype=np.float64)
+        is_text = np.asarray(weights).dtype.kind in "SU"
     except (TypeError, ValueError):
         is_text = True
     if is_text:

@@ -61,8 +61,8 @@ def average_clustering(G: Graph) -> float:
     >>> oc.graph.average_clustering(G)
     1.0
     """
-    found = clustering(G)
-    return float(found.mean()) if len(found) else 0.0
+    coefficients = clustering(G)
+    return float(coefficients.mean()) if len(coefficients) else 0.0
 
 
 def scan_statistics(G: Graph) -> tuple[int, int]:
@@ -81,10 +81,10 @@ def scan_statistics(G: Graph) -> tuple[int, int]:
     """
     undirected("scan_statistics", G)
     with running("scan_statistics") as run:
-        found = G._core.scan(run)
-    if found is None:
+        statistics = G._core.scan(run)
+    if statistics is None:
         raise ArgumentError("scan_statistics: the graph must have at least 1 vertex")
-    return found[0], found[1]
+    return statistics[0], statistics[1]
 
 
 __all__ = ["average_clustering", "clustering", "scan_statistics", "triangles"]

@@ -120,34 +120,34 @@ class _Bound:
 _Bounds = Callable[[_Reads, Arguments], _Bound]
 
 
-def _bfs(reads: _Reads, given: Arguments) -> _Bound:
-    names = directions("bfs", reads.G, given["direction"])
+def _bfs(reads: _Reads, arguments: Arguments) -> _Bound:
+    names = directions("bfs", reads.G, arguments["direction"])
     # Where a search turns round it reads less than twice of what it would have read.
     most = 2 * sum(map(reads.each, names))
     return _Bound(most, directions("bfs", reads.G, "both"), "each list, or less than twice as much of those not met")
 
 
-def _paths(reads: _Reads, given: Arguments) -> _Bound:
-    names = directions("shortest_paths", reads.G, given["direction"])
+def _paths(reads: _Reads, arguments: Arguments) -> _Bound:
+    names = directions("shortest_paths", reads.G, arguments["direction"])
     if reads.G.dtype is None:
-        return _bfs(reads, given)
+        return _bfs(reads, arguments)
     return _Bound(None, names, "lists and weights of what is reached, again where a path is shorter", weighted=True)
 
 
-def _pagerank(reads: _Reads, given: Arguments) -> _Bound:
-    weighted, names = given["weighted"], ["in"]
+def _pagerank(reads: _Reads, arguments: Arguments) -> _Bound:
+    weighted, names = arguments["weighted"], ["in"]
     once, text = reads.sweep("in", weighted), "the lists that lead to each vertex"
-    if given["threshold"] is not None:
+    if arguments["threshold"] is not None:
         once, text = max(once, reads.each("out", weighted)), "these, or the lists of those that gained"
-    if weighted or given["threshold"] is not None:
+    if weighted or arguments["threshold"] is not None:
         names = directions("pagerank", reads.G, "both")
     strengths = reads.sweep("out", True) if weighted else 0
-    text = f"{text}, in each of {given['iterations']} iterations at most"
-    return _Bound(given["iterations"] * once + strengths, names, text, weighted)
+    text = f"{text}, in each of {arguments['iterations']} iterations at most"
+    return _Bound(arguments["iterations"] * once + strengths, names, text, weighted)
 
 
-def _betweenness(reads: _Reads, given: Arguments) -> _Bound:
-    sources = given["sources"]
+def _betweenness(reads: _Reads, arguments: Arguments) -> _Bound:
+    sources = arguments["sources"]
     every: Any = reads.G.number_of_vertices if sources is None else sources
     count = int(every) if np.ndim(every) == 0 else len(every)
     most = 2 * count * reads.each("out")
@@ -163,16 +163,16 @@ def _both(reads: _Reads, _: Arguments) -> _Bound:
     return _Bound(sum(map(reads.each, names)), names, "each list once")
 
 
-def _labels(reads: _Reads, given: Arguments) -> _Bound:
-    rounds = given["iterations"]
+def _labels(reads: _Reads, arguments: Arguments) -> _Bound:
+    rounds = arguments["iterations"]
     text = f"the lists of half of the vertices, in each of {rounds} iterations at most"
     return _Bound(rounds * reads.sweep("out"), ["out"], text)
 
 
-def _diameter(reads: _Reads, given: Arguments) -> _Bound:
+def _diameter(reads: _Reads, arguments: Arguments) -> _Bound:
     one = _bfs(reads, {"direction": "both"})
     assert one.most is not None
-    return _Bound(given["sweeps"] * one.most, one.names, f"{given['sweeps']} searches at most")
+    return _Bound(arguments["sweeps"] * one.most, one.names, f"{arguments['sweeps']} searches at most")
 
 
 def _unbounded(because: str, direction: str = "out") -> _Bounds:
@@ -221,14 +221,14 @@ def explain(function: Callable[..., object], G: Graph, *args: object, **kwargs: 
         name = getattr(function, "__name__", repr(function))
         raise ArgumentError(f"explain: {name} is none of {names}")
     stored("explain", G)
-    given = inspect.signature(function).bind(G, *args, **kwargs)
-    given.apply_defaults()
+    call = inspect.signature(function).bind(G, *args, **kwargs)
+    call.apply_defaults()
     with forecasting() as runs, contextlib.suppress(_core.OnlyForecast):
         function(G, *args, **kwargs)
     reads = _Reads(G)
-    told = runs[0].forecast if runs else None
-    known, reading, cache, budget = told or (0, 0, 0, 0)  # nothing runs on a graph without vertices
-    of = bound(reads, given.arguments) if told else _Bound(0, [], "there are no vertices")
+    forecast = runs[0].forecast if runs else None
+    known, reading, cache, budget = forecast or (0, 0, 0, 0)  # nothing runs on a graph without vertices
+    of = bound(reads, call.arguments) if forecast else _Bound(0, [], "there are no vertices")
     once = sum(reads.pages(name, of.weighted) for name in of.names) * _PAGE
     return GraphForecast(
         function=function.__name__,

@@ -194,10 +194,10 @@ def open(path: PathLike) -> Graph:
 
 def _reopened(path: str, identity: str) -> Graph:
     """The graph of a path as it was pickled. Raises SourceChangedError where the file is another by now."""
-    found = open(path)
-    if found._core.identity != identity:
+    graph = open(path)
+    if graph._core.identity != identity:
         raise SourceChangedError(f"{path}: it is not what it was when the graph was pickled")
-    return found
+    return graph
 
 
 def stored(name: str, G: Graph) -> None:

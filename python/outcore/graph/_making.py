@@ -71,11 +71,11 @@ def _made(
                 options["symmetrize"] = True
             store(rows, columns, options)
             work.note("edges", "labelled" if labels.exists() else True)
-        found = sparse.open(rows)
+        matrix = sparse.open(rows)
         if mirrored and not directed:
-            found = _mirrored(found, partial(_whole, found), work)
-        given = labels if labels.exists() else None
-        _build(found, None if columns is None else sparse.open(columns), target, overwrite, work, given)
+            matrix = _mirrored(matrix, partial(_whole, matrix), work)
+        names = labels if labels.exists() else None
+        _build(matrix, None if columns is None else sparse.open(columns), target, overwrite, work, names)
         work.done(target)
     return _opened(file)
 
@@ -177,15 +177,15 @@ def from_edges(
     if vertices is not None:
         options["shape"] = (vertices, vertices)
     named_only("from_edges", path, resume=resume, relabel=options.get("relabel"))
-    given = dict(options)
-    told = {name: given[name] for name in ("columns", "separators", "comments", "base") if name in given}
-    lines = looked_at(source, partial(text_lines, source, **told))
+    reading = dict(options)
+    description = {name: reading[name] for name in ("columns", "separators", "comments", "base") if name in reading}
+    lines = looked_at(source, partial(text_lines, source, **description))
     check_graph("from_edges", lines, vertices, directed, weights is not False)
 
     def store(rows: Path, columns: Path | None, more: Keywords) -> object:
-        return sparse.from_edges(source, rows, values=weights, transpose=columns, **given, **more)
+        return sparse.from_edges(source, rows, values=weights, transpose=columns, **reading, **more)
 
-    key = f"{stamp_of(source)} {weights} {sorted(given.items())}" if resume else None
+    key = f"{stamp_of(source)} {weights} {sorted(reading.items())}" if resume else None
     return _made(store, path, directed, overwrite, key, mirrored=weights is not False)
 
 
@@ -245,10 +245,10 @@ def _wide(weights: Ends | None) -> Ends | None:
     """Weights in a type that has room for their sums, as NumPy's `sum` has: small integers and bools in 64 bits."""
     if weights is None:
         return None
-    found = weights if isinstance(weights, oc.Array) else np.asarray(weights)
-    if found.dtype.kind in "bi" and found.dtype != np.int64:
-        return found.astype(np.int64)
-    return found.astype(np.uint64) if found.dtype.kind == "u" and found.dtype != np.uint64 else weights
+    array = weights if isinstance(weights, oc.Array) else np.asarray(weights)
+    if array.dtype.kind in "bi" and array.dtype != np.int64:
+        return array.astype(np.int64)
+    return array.astype(np.uint64) if array.dtype.kind == "u" and array.dtype != np.uint64 else weights
 
 
 def _in_memory(part: Ends) -> NDArray:
@@ -269,8 +269,8 @@ def _from_memory(
             digest.update(np.ascontiguousarray(column[begin : begin + _PIECE]).view(np.uint8).data)
     vertices = max((int(ends.max()) + 1 for ends in columns[:2] if len(ends)), default=0)
     options = {"shape": (vertices, vertices), **options}
-    told = [(str(column.dtype), len(column)) for column in columns]
-    key = _key(None, f"{told} {digest.hexdigest()}", cast(Options, options))
+    description = [(str(column.dtype), len(column)) for column in columns]
+    key = _key(None, f"{description} {digest.hexdigest()}", cast(Options, options))
 
     def chunks(done: Done) -> Iterator[Chunk]:
         # Without edges there is a chunk as well: it tells the type of weights.
@@ -278,8 +278,8 @@ def _from_memory(
             yield [column[begin : begin + _PIECE] for column in columns]
 
     def store(rows: Path, transpose: Path | None, more: Keywords) -> object:
-        given = cast(Options, {**options, "transpose": transpose, **more})
-        return stored_entries(lambda done: nullcontext(chunks(done)), rows, key, given)
+        entry_options = cast(Options, {**options, "transpose": transpose, **more})
+        return stored_entries(lambda done: nullcontext(chunks(done)), rows, key, entry_options)
 
     return _made(store, path, directed, overwrite, key)
 
@@ -426,8 +426,8 @@ def from_networkx(
     pairs = np.fromiter(ends, np.dtype((np.int64, 2)), count)
     values = None
     if weight is not None:
-        found = (_weight(weight, data.get(weight, 1)) for *_, data in graph.edges(data=True))
-        values = np.fromiter(found, np.float64, count)
+        edge_weights = (_weight(weight, data.get(weight, 1)) for *_, data in graph.edges(data=True))
+        values = np.fromiter(edge_weights, np.float64, count)
     sources, targets = pairs[:, 0].copy(), pairs[:, 1].copy()
     options = {"directed": graph.is_directed(), "overwrite": overwrite, "resume": resume}
     return from_arrays(sources, targets, path, weights=values, vertices=len(numbers), **options)

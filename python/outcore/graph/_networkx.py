@@ -187,27 +187,27 @@ def _has(graph: Any, weight: str) -> bool:
     return any(weight in data for *_, data in graph.edges(data=True))
 
 
-def _reason(name: str, given: Keywords, defaults: Keywords) -> str | None:
+def _reason(name: str, arguments: Keywords, defaults: Keywords) -> str | None:
     """Why a call cannot be run here."""
-    G = given["G"]
+    G = arguments["G"]
     if (reason := _reason_of_class(G)) is not None:
         return reason
     for argument in _FIXED.get(name, ()):
-        if given[argument] is not defaults[argument] and given[argument] != defaults[argument]:
-            return f"{argument}={given[argument]!r} is not supported"
+        if arguments[argument] is not defaults[argument] and arguments[argument] != defaults[argument]:
+            return f"{argument}={arguments[argument]!r} is not supported"
     if name in _UNDIRECTED and G.is_directed():
         return "of undirected graphs only"
     if G.is_multigraph():
         return "edges that are there again would be one"
     if name in _IN_ORDER and type(G) is not Graph:
         return "neighbours are in ascending order here, not in the order of their edges"
-    if name == "betweenness_centrality" and given["k"] is not None and _is_before_3_5():
-        return f"k={given['k']!r}: sums are scaled as networkx 3.5 does"
-    return _reason_of_weight(name, G, given)
+    if name == "betweenness_centrality" and arguments["k"] is not None and _is_before_3_5():
+        return f"k={arguments['k']!r}: sums are scaled as networkx 3.5 does"
+    return _reason_of_weight(name, G, arguments)
 
 
-def _reason_of_weight(name: str, G: object, given: Keywords) -> str | None:
-    weight = given.get(_PERHAPS_WEIGHTED.get(name, "weight"))
+def _reason_of_weight(name: str, G: object, arguments: Keywords) -> str | None:
+    weight = arguments.get(_PERHAPS_WEIGHTED.get(name, "weight"))
     if name in _WITHOUT_WEIGHTS:
         return "weights do not count; weight=None is right" if weight is not None and _has(G, weight) else None
     named = 'the weights of a stored graph are called "weight"'
@@ -216,8 +216,8 @@ def _reason_of_weight(name: str, G: object, given: Keywords) -> str | None:
     if name in ("modularity", "pagerank") and weight not in (None, "weight") and type(G) is Graph:
         return named
     if name in _DIJKSTRA or (name in _PERHAPS_WEIGHTED and weight is not None):
-        if given.get("method") not in (None, "dijkstra"):
-            return f"method={given['method']!r}: along weights by Dijkstra's distances only"
+        if arguments.get("method") not in (None, "dijkstra"):
+            return f"method={arguments['method']!r}: along weights by Dijkstra's distances only"
         if not isinstance(weight, str):
             return "weight is the name of an attribute"
         if type(G) is Graph and weight != "weight":
@@ -271,20 +271,20 @@ def convert_from_nx(graph: Any, *, edge_attrs: Keywords | None = None, name: str
         raise _RefusedError(error.message) from error
 
 
-def convert_to_nx(found: object, **_: object) -> object:
+def convert_to_nx(result: object, **_: object) -> object:
     """A stored graph as networkx has it, in memory; other results are what they are."""
     import networkx as nx
 
-    if not isinstance(found, Graph):
-        return found
-    graph = nx.DiGraph() if found.directed else nx.Graph()
-    graph.add_nodes_from(found.names if isinstance(found, Converted) else range(found.number_of_vertices))
-    for ids, begins, neighbours, weights in found._parts("out"):
-        ends = names_of(found, np.repeat(ids, np.diff(begins))), names_of(found, neighbours)
-        if found.dtype is None:
+    if not isinstance(result, Graph):
+        return result
+    graph = nx.DiGraph() if result.directed else nx.Graph()
+    graph.add_nodes_from(result.names if isinstance(result, Converted) else range(result.number_of_vertices))
+    for ids, begins, neighbours, weights in result._parts("out"):
+        ends = names_of(result, np.repeat(ids, np.diff(begins))), names_of(result, neighbours)
+        if result.dtype is None:
             graph.add_edges_from(zip(*ends, strict=True))
         else:
-            graph.add_weighted_edges_from(zip(*ends, weights.astype(found.dtype).tolist(), strict=True))
+            graph.add_weighted_edges_from(zip(*ends, weights.astype(result.dtype).tolist(), strict=True))
     return graph
 
 

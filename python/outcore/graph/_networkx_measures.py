@@ -26,7 +26,7 @@ def pagerank(
     import networkx as nx
 
     weighted = weight is not None and G.dtype is not None
-    parts = [_parts(G, given) for given in (personalization, dangling, nstart)]
+    parts = [_parts(G, weights) for weights in (personalization, dangling, nstart)]
     if parts[0] is not None and parts[0].sum() == 0:
         raise ZeroDivisionError("personalization adds up to 0")
     if G.number_of_vertices == 0:
@@ -50,12 +50,12 @@ def pagerank(
     return by_node(G, ranks)
 
 
-def _parts(G: Graph, given: Mapping[Node, float] | None) -> npt.NDArray[np.float64] | None:
+def _parts(G: Graph, weights: Mapping[Node, float] | None) -> npt.NDArray[np.float64] | None:
     """What networkx gives by nodes, of whom those that are not named have nothing."""
-    if given is None:
+    if weights is None:
         return None
     parts = np.zeros(G.number_of_vertices)
-    for node, part in given.items():
+    for node, part in weights.items():
         number = found(G, node)
         if number is not None:
             parts[number] = part
@@ -129,13 +129,13 @@ def clustering(G: Graph, nodes: Nodes = None, weight: str | None = None) -> obje
 def transitivity(G: Graph) -> float:
     degrees = _counts._simple_degrees(G)
     pairs = int((degrees * (degrees - 1)).sum())
-    found = int(_counts.triangles(G))
-    return 6 * found / pairs if found else 0
+    closed = int(_counts.triangles(G))
+    return 6 * closed / pairs if closed else 0
 
 
 def average_clustering(G: Graph, nodes: Nodes = None, weight: str | None = None, count_zeros: bool = True) -> float:
-    found: Any = of_nodes(G, _counts.clustering(G), nodes)
-    values: list[float] = [value for value in found.values() if count_zeros or value > 0]
+    coefficients: Any = of_nodes(G, _counts.clustering(G), nodes)
+    values: list[float] = [value for value in coefficients.values() if count_zeros or value > 0]
     return sum(values) / len(values)
 
 

@@ -63,8 +63,8 @@ def name_of(G: Graph, number: int) -> object:
 
 
 def names_of(G: Graph, numbers: NDArray) -> list[Node]:
-    found = numbers.tolist()
-    return [G.names[number] for number in found] if isinstance(G, Converted) else found
+    listed = numbers.tolist()
+    return [G.names[number] for number in listed] if isinstance(G, Converted) else listed
 
 
 def by_node(G: Graph, values: NDArray) -> dict[Node, float]:

@@ -273,20 +273,20 @@ def _independent(G: Graph, nodes: Iterable[Node]) -> npt.NDArray[np.uint32]:
     import networkx as nx
 
     numbers = [found(G, node) for node in set(nodes)]
-    given = np.array(sorted(number for number in numbers if number is not None), np.uint32)
-    if len(given) < len(numbers):
+    chosen_vertices = np.array(sorted(number for number in numbers if number is not None), np.uint32)
+    if len(chosen_vertices) < len(numbers):
         raise nx.NetworkXUnfeasible(f"{set(nodes)} is not a subset of the nodes of G")
-    for _, _, neighbours, _ in parts_of(G, given, "out"):
-        if np.isin(neighbours, given).any():
+    for _, _, neighbours, _ in parts_of(G, chosen_vertices, "out"):
+        if np.isin(neighbours, chosen_vertices).any():
             raise nx.NetworkXUnfeasible(f"{set(nodes)} is not an independent set of G")
-    return given
+    return chosen_vertices
 
 
-def _independent_with(G: Graph, given: npt.NDArray[np.uint32], seed: int) -> npt.NDArray[np.uint32]:
+def _independent_with(G: Graph, seeds: npt.NDArray[np.uint32], seed: int) -> npt.NDArray[np.uint32]:
     """A maximal set around the given vertices: what is left of any such set without their neighbours, and then what has
     lost its neighbours by that, which is near them."""
-    found = _communities.maximal_independent_set(G, seed=seed)
-    with reserved(G.number_of_vertices + 2 * found.nbytes):
+    members = _communities.maximal_independent_set(G, seed=seed)
+    with reserved(G.number_of_vertices + 2 * members.nbytes):
         covered = np.zeros(G.number_of_vertices, bool)
 
         def cover(vertices: npt.NDArray[np.uint32]) -> None:
@@ -294,15 +294,15 @@ def _independent_with(G: Graph, given: npt.NDArray[np.uint32], seed: int) -> npt
             for _, _, neighbours, _ in parts_of(G, vertices, "out"):
                 covered[neighbours] = True
 
-        cover(given)
-        found = found[~covered[found]]
-        cover(found)
+        cover(seeds)
+        members = members[~covered[members]]
+        cover(members)
         more = []
         for vertex in np.flatnonzero(~covered).tolist():
             if not covered[vertex]:
                 more.append(vertex)
                 cover(np.array([vertex], np.uint32))
-        return np.concatenate([given, found, np.array(more, np.uint32)])
+        return np.concatenate([seeds, members, np.array(more, np.uint32)])
 
 
 __all__ = [

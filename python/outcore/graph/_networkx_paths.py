@@ -113,16 +113,18 @@ def _parents(
     parents = np.full(G.number_of_vertices, _NONE, np.uint32)
     rooted = np.zeros(G.number_of_vertices, bool)
     rooted[sources] = True
-    wanted = np.sort(met)
-    for ids, rows, neighbours, weights in parts_of(G, wanted[~rooted[wanted]], _against(G, direction)):
+    children = np.sort(met)
+    for ids, rows, neighbours, weights in parts_of(G, children[~rooted[children]], _against(G, direction)):
         before, here = distances[neighbours], distances[ids][rows]
         lengths = weights if weighted and weights is not None else 1
         ends = np.flatnonzero((before >= 0) & (before + lengths == here) & (before < here))
         places, first = np.unique(rows[ends], return_index=True)
         parents[ids[places]] = neighbours[ends[first]]
         rooted[ids[places]] = True
-    left = wanted[~rooted[wanted]]
-    front = wanted[rooted[wanted] & np.isin(distances[wanted], distances[left])] if len(left) else left
+    unreached = children[~rooted[children]]
+    front = (
+        children[rooted[children] & np.isin(distances[children], distances[unreached])] if len(unreached) else unreached
+    )
     while len(front):
         behind = []
         for ids, rows, neighbours, weights in parts_of(G, front, direction):

@@ -216,12 +216,12 @@ def closeness_centrality(
 def harmonic_centrality(
     G: Graph, nbunch: Nodes = None, distance: str | None = None, sources: Nodes = None
 ) -> dict[Node, float]:
-    wanted, begins = (list(dict(chosen(G, nodes)[0]).items()) for nodes in (nbunch, sources))
-    weighted, from_wanted = distance is not None, len(wanted) < len(begins)
+    targets, begins = (list(dict(chosen(G, nodes)[0]).items()) for nodes in (nbunch, sources))
+    weighted, from_wanted = distance is not None, len(targets) < len(begins)
     with reserved(8 * G.number_of_vertices):
         sums = np.zeros(G.number_of_vertices)
-        ends = np.array([number for _, number in (begins if from_wanted else wanted)], np.int64)
-        for _, number in wanted if from_wanted else begins:
+        ends = np.array([number for _, number in (begins if from_wanted else targets)], np.int64)
+        for _, number in targets if from_wanted else begins:
             distances = distances_from(G, [number], weighted, "in" if from_wanted else "out")[ends]
             is_near = distances > 0
             near = 1 / distances[is_near]
@@ -229,7 +229,7 @@ def harmonic_centrality(
                 sums[number] = near.sum()
             else:
                 sums[ends[is_near]] += near
-        return {node: sums[number].item() for node, number in wanted}
+        return {node: sums[number].item() for node, number in targets}
 
 
 def average_shortest_path_length(G: Graph, weight: str | None = None, method: str | None = None) -> float:

@@ -164,17 +164,17 @@ class VertexProgram:
     def request(self, ids: npt.ArrayLike, direction: str = "out") -> None:
         """Asks for the lists of vertices: in `run` those of this iteration, else of the next, if there is one; "out",
         "in", or "both", one after the other."""
-        found = np.ascontiguousarray(self._checked("request", ids))
+        vertices = np.ascontiguousarray(self._checked("request", ids))
         for name in directions("request", self.graph, direction):
             if name not in self._asked:
                 self._asked[name] = _core.Frontier(self.graph.number_of_vertices)
             self._requested[name] = self._asked[name]
-            self._asked[name].extend(found)
+            self._asked[name].extend(vertices)
 
     def activate(self, ids: npt.ArrayLike) -> None:
         """Makes vertices active in the next iteration."""
-        found = self._checked("activate", ids, True)  # that the program runs comes first
-        self._next.extend(np.ascontiguousarray(found))
+        vertices = self._checked("activate", ids, True)  # that the program runs comes first
+        self._next.extend(np.ascontiguousarray(vertices))
 
     def send(self, ids: npt.ArrayLike, values: npt.ArrayLike) -> None:
         """Sends a value to each vertex: in `run` and `on_edges` for this iteration's `on_message`, later for that of
@@ -222,10 +222,10 @@ class VertexProgram:
         if not hasattr(self, "_seen"):
             raise ArgumentError(f"{name}: the program does not run")
 
-    def _checked(self, name: str, given: npt.ArrayLike, is_checked_again: bool = False) -> npt.NDArray[np.uint32]:
+    def _checked(self, name: str, vertices: npt.ArrayLike, is_checked_again: bool = False) -> npt.NDArray[np.uint32]:
         """Vertices; with `is_checked_again`, whoever takes those of the right type looks whether there are so many."""
         self._runs(name)
-        ids: NDArray = np.asarray(given)
+        ids: NDArray = np.asarray(vertices)
         if ids.ndim != 1 or (ids.size and not np.issubdtype(ids.dtype, np.integer)):
             raise IndexingError(f"{name}: vertices must be 1-D integers, not {ids.dtype} of shape {ids.shape}")
         if ids.size and not (is_checked_again and ids.dtype == np.uint32):
@@ -371,8 +371,8 @@ def _working(
             program._weighted = True
             return G._core.lists(unseen(), ids[first:end], direction)[2][begin : begin + len(neighbours)]
 
-        found = (weights if is_read else read) if is_weighted else None
-        program.on_edges(Edges(ids[first:end], begins, neighbours, found))
+        lengths = (weights if is_read else read) if is_weighted else None
+        program.on_edges(Edges(ids[first:end], begins, neighbours, lengths))
         if at_once:
             _messages(program)
 

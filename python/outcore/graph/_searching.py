@@ -69,9 +69,9 @@ def shortest_paths(
         levels = bfs(G, sources, direction=direction)
         return np.where(levels < 0, np.inf, levels)
     with running("shortest_paths") as run:
-        found, wrong = G._core.distances(run, sources, step, direction)
+        distances, wrong = G._core.distances(run, sources, step, direction)
     if wrong is None:
-        return found
+        return distances
     if np.isnan(wrong):
         raise ArgumentError("shortest_paths: weights must be at least 0; one is NaN")
     raise ArgumentError(f"shortest_paths: weights must be at least 0; one is {wrong}")
@@ -94,20 +94,20 @@ def diameter(G: Graph, *, sweeps: int = 4, source: int | None = None) -> int:
     whole("diameter", 2**63 - 1, sweeps=sweeps)
     if sweeps < 1:
         raise ArgumentError(f"diameter: sweeps must be at least 1, not {sweeps}")
-    given = None if source is None else ids_of("diameter", G, source)
-    if given is not None and len(given) != 1:
-        raise IndexingError(f"diameter: source must be 1 vertex, not {len(given)}")
+    start = None if source is None else ids_of("diameter", G, source)
+    if start is not None and len(start) != 1:
+        raise IndexingError(f"diameter: source must be 1 vertex, not {len(start)}")
     if G.number_of_vertices == 0:
         return 0
-    at = int(G.degrees().argmax()) if given is None else given[0]
-    found = -1
+    at = int(G.degrees().argmax()) if start is None else start[0]
+    longest = -1
     for _ in range(sweeps):
         levels = bfs(G, at, direction="both")
         farthest = int(levels.max())
-        if farthest <= found:
+        if farthest <= longest:
             break
-        found, at = farthest, int(levels.argmax())
-    return found
+        longest, at = farthest, int(levels.argmax())
+    return longest
 
 
 __all__ = ["bfs", "diameter", "shortest_paths"]

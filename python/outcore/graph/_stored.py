@@ -83,18 +83,18 @@ class StoredLists:
         the degrees, about a byte a vertex.
         """
         names = directions("degrees", self, direction)
-        found, *others = (self._core.degrees(session(), name).view(np.int64) for name in names)
+        counts, *others = (self._core.degrees(session(), name).view(np.int64) for name in names)
         for other in others:
-            found += other
-        return found
+            counts += other
+        return counts
 
     def neighbors(self, vertex: int, direction: str = "out") -> npt.NDArray[np.int64]:
         """The neighbours of a vertex, ascending: int64; those that edges lead to ("out"), come from ("in"), or "both".
 
         Raises IndexingError for what is no vertex. I/O: the pages that hold them.
         """
-        found = [self.lists([vertex], name)[1] for name in directions("neighbors", self, direction)]
-        return np.unique(np.concatenate(found)).astype(np.int64)
+        neighbours = [self.lists([vertex], name)[1] for name in directions("neighbors", self, direction)]
+        return np.unique(np.concatenate(neighbours)).astype(np.int64)
 
     def lists(
         self, vertices: npt.ArrayLike, direction: str = "out"
@@ -109,9 +109,9 @@ class StoredLists:
         if not isinstance(direction, str) or direction not in ("out", "in"):
             raise ArgumentError(f"lists: direction must be 'out' or 'in', not {direction!r}")
         ids = checked_ids("lists", self, vertices)
-        wanted, back = np.unique(ids.astype(np.uint32), return_inverse=True)
-        begins, neighbours, weights = self._core.lists(unseen(), wanted, direction)
-        if len(wanted) != len(ids) or (np.diff(back) < 0).any():
+        distinct, back = np.unique(ids.astype(np.uint32), return_inverse=True)
+        begins, neighbours, weights = self._core.lists(unseen(), distinct, direction)
+        if len(distinct) != len(ids) or (np.diff(back) < 0).any():
             lengths = np.diff(begins)[back]
             ends = np.cumsum(lengths)
             places = np.repeat(begins[:-1][back] - (ends - lengths), lengths) + np.arange(ends[-1] if len(ends) else 0)

@@ -162,8 +162,8 @@ class Adjacency(_OfVertices, Mapping[int, dict[int, Attributes]]):
         dtype = self._graph.dtype
         if dtype is None:
             return {neighbour: {} for neighbour in neighbours.tolist()}
-        found = zip(neighbours.tolist(), weights.astype(dtype).tolist(), strict=True)
-        return {neighbour: {"weight": weight} for neighbour, weight in found}
+        weighted = zip(neighbours.tolist(), weights.astype(dtype).tolist(), strict=True)
+        return {neighbour: {"weight": weight} for neighbour, weight in weighted}
 
     def items(self) -> ItemsView[int, dict[int, Attributes]]:
         return _Lists(self)
@@ -208,20 +208,24 @@ class Edges:
 
     def _each(self, nbunch: int | Iterable[int] | None, data: bool | str, default: object) -> Iterator[Any]:
         G = self._graph
-        given = None if nbunch is None else nbunch if isinstance(nbunch, Iterable) else [nbunch]
+        vertices = None if nbunch is None else nbunch if isinstance(nbunch, Iterable) else [nbunch]
         adjacency = Adjacency(G, "out")
-        rows = adjacency.items() if given is None else ((vertex, adjacency[vertex]) for vertex in given if vertex in G)
+        rows = (
+            adjacency.items()
+            if vertices is None
+            else ((vertex, adjacency[vertex]) for vertex in vertices if vertex in G)
+        )
         # An undirected edge between two of those that are given comes once: from the one that is first.
         done: set[int] = set()
         for vertex, neighbours in rows:
             for neighbour, attributes in neighbours.items():
-                if not G.directed and (neighbour < vertex if given is None else neighbour in done):
+                if not G.directed and (neighbour < vertex if vertices is None else neighbour in done):
                     continue
                 if data is False:
                     yield vertex, neighbour
                 else:
                     yield vertex, neighbour, attributes if data is True else attributes.get(data, default)
-            if given is not None:
+            if vertices is not None:
                 done.add(vertex)
 
     def __repr__(self) -> str:

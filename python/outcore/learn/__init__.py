@@ -86,9 +86,9 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     leave_room(_LOADED_BYTES, unless="sklearn.base")
-    found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = found
-    return found
+    estimator = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = estimator
+    return estimator
 
 
 def __dir__() -> list[str]:

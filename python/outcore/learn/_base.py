@@ -47,9 +47,9 @@ class Data(NamedTuple):
 def _naming_itself(fit: Callable[..., Any]) -> Callable[..., Any]:
     """A method whose refusals name it: users called that, and none of the operators that it is made of."""
 
-    def named(self: object, *given: object, **options: object) -> Any:
+    def named(self: object, *arguments: object, **options: object) -> Any:
         try:
-            return fit(self, *given, **options)
+            return fit(self, *arguments, **options)
         except MemoryLimitError as error:
             method = f"{type(self).__name__}.{fit.__name__}"
             if error.operator is not None and error.operator.endswith(f".{fit.__name__}"):

@@ -40,17 +40,17 @@ def blocks(named: dict[str, Array], random: np.random.RandomState | None) -> Ite
     starts = np.arange(0, rows, length)
     for start in starts if random is None else random.permutation(starts):
         # Rows, not sums: they are no results of a fit, which a journal would keep.
-        found = [
+        ranges = [
             np.asarray(part) for part in oc.compute(*(array[int(start) : int(start) + length] for array in arrays))
         ]
-        for name, part in zip(named, found, strict=True):
+        for name, part in zip(named, ranges, strict=True):
             refuse_row(name, part, np.arange(start, start + len(part)))
         if random is None:
-            yield found
+            yield ranges
         else:
-            order = random.permutation(len(found[0]))
-            shuffled = [part[order] for part in found]
-            del found, part  # memory of the session, which the next block needs
+            order = random.permutation(len(ranges[0]))
+            shuffled = [part[order] for part in ranges]
+            del ranges, part  # memory of the session, which the next block needs
             yield shuffled
 
 

@@ -31,8 +31,8 @@ _COPIED = 1 << 18
 class Beside:
     """Results that a fit needs beside those of its first sweep, from the same read where one comes before they are."""
 
-    def __init__(self, wanted: Sequence[Operand], settle: Callable[[list[NDArray]], Any]) -> None:
-        self.wanted, self._settle = list(wanted), settle
+    def __init__(self, results: Sequence[Operand], settle: Callable[[list[NDArray]], Any]) -> None:
+        self.wanted, self._settle = list(results), settle
         self._value: Any = None
         self.is_due = True
 
@@ -40,9 +40,9 @@ class Beside:
         """Has the value be this one, without results."""
         self._value, self.is_due = value, False
 
-    def take(self, found: list[NDArray]) -> None:
+    def take(self, results: list[NDArray]) -> None:
         """Makes the value of the results."""
-        self.settled(self._settle(found))
+        self.settled(self._settle(results))
 
     def value(self) -> Any:
         """What is needed; a sweep of its own where there was none."""
@@ -54,8 +54,8 @@ class Beside:
 def foresee(*programs: Sequence[Operand]) -> None:
     """Refuses a fit whose later programs do not fit the memory before it begins, with the limit that all fit."""
     refused: list[MemoryLimitError] = []
-    for wanted in programs:
-        nodes = [node(array) for array in wanted]
+    for program in programs:
+        nodes = [node(array) for array in program]
         try:
             current().plan(nodes, [None] * len(nodes))
         except MemoryLimitError as error:
@@ -99,9 +99,9 @@ class Course:
         self.history: dict[str, list[float]] = {}
         self._beside: list[Beside] = []
 
-    def along(self, wanted: Sequence[Operand], settle: Callable[[list[NDArray]], Any]) -> Beside:
+    def along(self, results: Sequence[Operand], settle: Callable[[list[NDArray]], Any]) -> Beside:
         """Has the next sweep find these results too; `settle` makes a value of them, or refuses the data."""
-        beside = Beside(wanted, settle)
+        beside = Beside(results, settle)
         self._beside.append(beside)
         return beside
 
@@ -127,9 +127,9 @@ class Course:
         nodes = [node(array) for array in arrays]
 
         def run() -> list[NDArray]:
-            found = [np.asarray(value) for value in plan_and_run(nodes, [None] * len(nodes), bar=self.bar)[0]]
+            results = [np.asarray(value) for value in plan_and_run(nodes, [None] * len(nodes), bar=self.bar)[0]]
             # Small ones as copies: memory of results that are held would be missing to the next program.
-            return [value.copy() if value.nbytes <= _COPIED else value for value in found]
+            return [value.copy() if value.nbytes <= _COPIED else value for value in results]
 
         return self._once(run)
 
@@ -137,20 +137,20 @@ class Course:
         """As `values`, with those results that are to come along."""
         beside = [part for part in self._beside if part.is_due]
         self._beside = []
-        found = self.values([*arrays, *(array for part in beside for array in part.wanted)])
-        rest = found[len(arrays) :]
+        results = self.values([*arrays, *(array for part in beside for array in part.wanted)])
+        rest = results[len(arrays) :]
         for part in beside:
             part.take(rest[: len(part.wanted)])
             rest = rest[len(part.wanted) :]
-        return found[: len(arrays)]
+        return results[: len(arrays)]
 
     def _once(self, find: Callable[[], list[NDArray]]) -> list[NDArray]:
-        found = None if self.journal is None else self.journal.recall()
-        if found is None:
-            found = find()
+        results = None if self.journal is None else self.journal.recall()
+        if results is None:
+            results = find()
             if self.journal is not None:
-                self.journal.record(found)
-        return found
+                self.journal.record(results)
+        return results
 
     def kept(self) -> list[NDArray] | None:
         """The state that `keep` kept last in the run before."""
@@ -183,9 +183,9 @@ def course(estimator: Any, *data: object, shown: bool = True, durable: bool = Tr
         params = {key: value for key, value in estimator.get_params().items() if key not in ("checkpoint", "verbose")}
         journal = Journal(int(every), name, [params, *data])
     verbose = int(getattr(estimator, "verbose", 0))
-    wanted = current().options["progress"] if shown and not verbose and outer is None else False
+    is_shown = current().options["progress"] if shown and not verbose and outer is None else False
     ended = False
-    with live(wanted) as bar:
+    with live(is_shown) as bar:
         going = Course(name, verbose, journal, outer.bar if outer is not None else bar)
         token = _running.set(going)
         try:

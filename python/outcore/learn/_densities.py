@@ -35,12 +35,12 @@ def factors(covariances: NDArray, form: str) -> NDArray:
     return np.swapaxes(np.linalg.solve(lower, eye), -1, -2)
 
 
-def precisions(found: NDArray, form: str) -> NDArray:
+def precisions(factors: NDArray, form: str) -> NDArray:
     """The precisions of their factors."""
-    return found**2 if form in ("diag", "spherical") else found @ np.swapaxes(found, -1, -2)
+    return factors**2 if form in ("diag", "spherical") else factors @ np.swapaxes(factors, -1, -2)
 
 
-def log_densities(x: Array, means: NDArray, found: NDArray, form: str) -> Array:
+def log_densities(x: Array, means: NDArray, factors: NDArray, form: str) -> Array:
     """log N(x | μ_k, Σ_k) of each row and component, (rows, components): −½ (d log 2π + |(x − μ_k)U_k|²) + log |U_k|.
 
     |(x − μ)U|² = |xU|² − 2x·UUᵀμ + |μU|². With full covariances one product makes xU_k of all components side by side,
@@ -48,58 +48,58 @@ def log_densities(x: Array, means: NDArray, found: NDArray, form: str) -> Array:
     lies near the origin (see `GaussianMixture`), so that these do not cancel.
     """
     components, features = means.shape
-    logs = _log_determinants(found, form, features, components)
+    logs = _log_determinants(factors, form, features, components)
     constant = -0.5 * features * math.log(2 * math.pi) + logs
     if form == "full":
-        whitened = x @ oc.asarray(np.concatenate(list(found), axis=1))
+        whitened = x @ oc.asarray(np.concatenate(list(factors), axis=1))
         within = np.repeat(np.eye(components), features, axis=0)
-        centers = np.einsum("kd,kde->ke", means, found)
-        inner = x @ oc.asarray(np.einsum("kde,ke->dk", found, centers))
+        centers = np.einsum("kd,kde->ke", means, factors)
+        inner = x @ oc.asarray(np.einsum("kde,ke->dk", factors, centers))
         squares = (whitened * whitened) @ oc.asarray(-0.5 * within)
         return squares + inner + oc.asarray(constant - 0.5 * np.sum(centers**2, axis=1))
     if form == "tied":
-        whitened, centers = x @ oc.asarray(found), means @ found
+        whitened, centers = x @ oc.asarray(factors), means @ factors
         squares = oc.sum(whitened * whitened, axis=1, keepdims=True) * -0.5
         inner = whitened @ oc.asarray(np.ascontiguousarray(centers.T))
         return inner + squares + oc.asarray(constant - 0.5 * np.sum(centers**2, axis=1))
-    weights = precisions(found, form)
+    weights = precisions(factors, form)
     weights = weights if form == "diag" else np.repeat(weights[:, None], features, axis=1)
     quadratic = (x * x) @ oc.asarray(np.ascontiguousarray(-0.5 * weights.T))
     inner = x @ oc.asarray(np.ascontiguousarray((weights * means).T))
     return quadratic + inner + oc.asarray(constant - 0.5 * np.sum(weights * means**2, axis=1))
 
 
-def _log_determinants(found: NDArray, form: str, features: int, components: int) -> NDArray:
+def _log_determinants(factors: NDArray, form: str, features: int, components: int) -> NDArray:
     if form == "full":
-        found = np.diagonal(found, axis1=1, axis2=2)
+        factors = np.diagonal(factors, axis1=1, axis2=2)
         form = "diag"
     if form == "tied":
-        return np.full(components, np.sum(np.log(np.diagonal(found))))
-    logs: NDArray = np.sum(np.log(found), axis=1) if form == "diag" else features * np.log(found)
+        return np.full(components, np.sum(np.log(np.diagonal(factors))))
+    logs: NDArray = np.sum(np.log(factors), axis=1) if form == "diag" else features * np.log(factors)
     return logs
 
 
 def sums(x: Array, shares: Array, form: str) -> list[Operand]:
     """Σ r_k, Σ r_k x and Σ r_k x xᵀ (or x² by feature) over the rows, as products with responsibilities r."""
     components = shares.shape[1]
-    found: list[Operand] = [oc.sum(shares, axis=0), shares.T @ x]
+    terms: list[Operand] = [oc.sum(shares, axis=0), shares.T @ x]
     if form == "full":
-        return found + [(x * shares[:, k : k + 1]).T @ x for k in range(components)]
+        return terms + [(x * shares[:, k : k + 1]).T @ x for k in range(components)]
     if form == "tied":
-        return [*found, x.T @ x]
-    return [*found, shares.T @ (x * x)]
+        return [*terms, x.T @ x]
+    return [*terms, shares.T @ (x * x)]
 
 
-def covariances(found: list[NDArray], means: NDArray, form: str, ridge: float) -> NDArray:
+def covariances(weighted_sums: list[NDArray], means: NDArray, form: str, ridge: float) -> NDArray:
     """Covariances of the components from their `sums`: the second moments less the means' products, plus `ridge`."""
-    weights, features = found[0], means.shape[1]
+    weights, features = weighted_sums[0], means.shape[1]
     if form == "full":
-        inner: NDArray = np.stack(found[2:]) / weights[:, None, None] - means[:, :, None] * means[:, None, :]
+        inner: NDArray = np.stack(weighted_sums[2:]) / weights[:, None, None] - means[:, :, None] * means[:, None, :]
         return inner + ridge * np.eye(features)
     if form == "tied":
-        inner = (found[2] - (means.T * weights) @ means) / weights.sum()
+        inner = (weighted_sums[2] - (means.T * weights) @ means) / weights.sum()
         return inner + ridge * np.eye(features)
-    inner = found[2] / weights[:, None] - means**2 + ridge
+    inner = weighted_sums[2] / weights[:, None] - means**2 + ridge
     return inner if form == "diag" else np.mean(inner, axis=1)
 
 

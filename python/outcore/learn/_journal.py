@@ -77,16 +77,16 @@ class Journal:
         if not self._recalling:
             return None
         place = self._file.tell()
-        found = _unpacked(self._file)
-        if found is None:
+        entry = _unpacked(self._file)
+        if entry is None:
             self._recalling = False
             self._file.truncate(place)
             self._file.seek(place)
-        return found
+        return entry
 
-    def record(self, found: Sequence[NDArray]) -> None:
+    def record(self, results: Sequence[NDArray]) -> None:
         """Adds a result; it is durable with the next sync."""
-        self._file.write(_packed(found))
+        self._file.write(_packed(results))
         self._unsynced += 1
         if self._unsynced >= self.every:
             self._sync(self._file)

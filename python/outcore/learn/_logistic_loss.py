@@ -68,14 +68,14 @@ class Objective:
     def _joined(self, along: Array, rest: Array) -> list[Array]:
         return [along, rest] if self.bias else [along]
 
-    def _read(self, wanted: Sequence[Operand]) -> list[NDArray]:
+    def _read(self, terms: Sequence[Operand]) -> list[NDArray]:
         """Sums over the rows, from one read; the first refuses data that is not finite."""
         self.reads += 1
         if self.reads > 1:
-            return values(wanted)
-        *found, row = values([*wanted, first_flaw(self.x, self.weights)])
-        refuse_flaws(found, row, X=self.x, sample_weight=self.weights)
-        return found
+            return values(terms)
+        *results, row = values([*terms, first_flaw(self.x, self.weights)])
+        refuse_flaws(results, row, X=self.x, sample_weight=self.weights)
+        return results
 
     def _regularized(self, point: NDArray, parts: list[NDArray]) -> NDArray:
         """A gradient of the loss, or a product with its Hessian, with the penalty's part added."""
@@ -96,10 +96,10 @@ class Objective:
     def gradient(self, point: NDArray) -> tuple[float, NDArray]:
         """The value and the gradient. One read."""
         sums, _held = self.gradient_sums(point)
-        found = self._read(sums)
+        results = self._read(sums)
         coefficients = self.split(point)[0]
-        value = float(found[0]) / self.scale + 0.5 * self.penalty * float(np.sum(coefficients**2))
-        return value, self._regularized(point, found[1:])
+        value = float(results[0]) / self.scale + 0.5 * self.penalty * float(np.sum(coefficients**2))
+        return value, self._regularized(point, results[1:])
 
     def along(self, point: NDArray, direction: NDArray) -> NDArray:
         """The Hessian times a direction V: Xᵀ(P∘(XV − Σ_k P_k (XV)_k)). One read."""
@@ -108,8 +108,8 @@ class Objective:
         change = self.x @ oc.asarray(np.ascontiguousarray(coefficients)) + oc.asarray(intercepts)
         mean = chances * change if self.columns == 1 else oc.sum(chances * change, axis=1, keepdims=True)
         bent = weighted(chances * (change - mean), self.weights)
-        found = self._read(self._joined(self.x.T @ bent, oc.sum(bent, axis=0)))
-        return self._regularized(direction, found)
+        results = self._read(self._joined(self.x.T @ bent, oc.sum(bent, axis=0)))
+        return self._regularized(direction, results)
 
     def _pairs(self) -> list[tuple[int, int]]:
         return [(j, k) for j in range(self.columns) for k in range(j + 1)]
@@ -128,17 +128,17 @@ class Objective:
     def hessian(self, point: NDArray) -> tuple[float, NDArray, NDArray]:
         """The value, the gradient and the Hessian. One read."""
         sums, _held = self.hessian_sums(point)
-        found = self._read(sums)
+        results = self._read(sums)
         rows = self.features + self.bias
         clear_room(HESSIAN_ROOM * self.size**2)
         whole = np.zeros((rows, self.columns, rows, self.columns))
-        for (j, k), block in zip(self._pairs(), found[2:], strict=True):
+        for (j, k), block in zip(self._pairs(), results[2:], strict=True):
             whole[:, j, :, k] = whole[:, k, :, j] = block / self.scale
         matrix = whole.reshape(self.size, self.size)
         count = self.features * self.columns
         matrix[np.arange(count), np.arange(count)] += self.penalty
-        value = float(found[0]) / self.scale + 0.5 * self.penalty * float(np.sum(self.split(point)[0] ** 2))
-        return value, self._regularized(point, [found[1][: self.features], *found[1][self.features :]]), matrix
+        value = float(results[0]) / self.scale + 0.5 * self.penalty * float(np.sum(self.split(point)[0] ** 2))
+        return value, self._regularized(point, [results[1][: self.features], *results[1][self.features :]]), matrix
 
 
 __all__ = ["HESSIAN_ROOM", "Objective"]

@@ -47,11 +47,11 @@ def moments(x: Array, y: Array | None = None, weights: Array | None = None) -> M
     Raises ArgumentError naming an element that is not finite. I/O: one read of the arguments, or two.
     """
     parts = [part for part in (x, y) if part is not None]
-    found, is_far = _moments_about([shift(part, weights) for part in parts], x, y, weights)
+    result, is_far = _moments_about([shift(part, weights) for part in parts], x, y, weights)
     if is_far:
-        means = [found.mean_x] if y is None else [found.mean_x, found.mean_y]
-        found, _ = _moments_about([oc.asarray(mean[None, :]) for mean in means], x, y, weights)
-    return found
+        means = [result.mean_x] if y is None else [result.mean_x, result.mean_y]
+        result, _ = _moments_about([oc.asarray(mean[None, :]) for mean in means], x, y, weights)
+    return result
 
 
 def _check_weight(weight: float) -> None:
@@ -63,33 +63,33 @@ def _moments_about(centers: list[Array], x: Array, y: Array | None, weights: Arr
     """Moments from sums of distances from `centers`, and whether those were too far away."""
     apart = x - centers[0]
     heavy = weighted(apart, weights)
-    wanted: list[Operand] = [total(weights, x.shape[0]), centers[0], oc.sum(heavy, axis=0), heavy.T @ apart]
+    terms: list[Operand] = [total(weights, x.shape[0]), centers[0], oc.sum(heavy, axis=0), heavy.T @ apart]
     beside = None if y is None else y - centers[1]
     if beside is not None:
         heavy_y = weighted(beside, weights)
-        wanted += [centers[1], oc.sum(heavy_y, axis=0), heavy.T @ beside, oc.sum(heavy_y * beside, axis=0)]
-    *found, row = sweep([*wanted, first_flaw(apart, beside, weights)])
-    refuse_flaws(found, row, X=x, y=y, sample_weight=weights)
-    weight, sums = float(found[0]), found[2]
+        terms += [centers[1], oc.sum(heavy_y, axis=0), heavy.T @ beside, oc.sum(heavy_y * beside, axis=0)]
+    *results, row = sweep([*terms, first_flaw(apart, beside, weights)])
+    refuse_flaws(results, row, X=x, y=y, sample_weight=weights)
+    weight, sums = float(results[0]), results[2]
     _check_weight(weight)
-    clear_room(3 * found[3].size)
-    scatter = found[3] - np.outer(sums, sums) / weight
-    mean = found[1][0] + sums / weight
-    is_far = far(found[0], sums / weight, np.diag(scatter), mean)
+    clear_room(3 * results[3].size)
+    scatter = results[3] - np.outer(sums, sums) / weight
+    mean = results[1][0] + sums / weight
+    is_far = far(results[0], sums / weight, np.diag(scatter), mean)
     if y is None:
         return Moments(weight, mean, mean, scatter, scatter), is_far
-    sums_y = found[5]
-    mean_y = found[4][0] + sums_y / weight
-    is_far = is_far or far(found[0], sums_y / weight, found[7] - sums_y**2 / weight, mean_y)
-    return Moments(weight, mean, mean_y, scatter, found[6] - np.outer(sums, sums_y) / weight), is_far
+    sums_y = results[5]
+    mean_y = results[4][0] + sums_y / weight
+    is_far = is_far or far(results[0], sums_y / weight, results[7] - sums_y**2 / weight, mean_y)
+    return Moments(weight, mean, mean_y, scatter, results[6] - np.outer(sums, sums_y) / weight), is_far
 
 
 def products(x: Array, y: Array, weights: Array | None = None) -> Moments:
     """As `moments` about the origin instead of the means. I/O: one read of the arguments."""
     heavy = weighted(x.astype(np.float64), weights)
-    *found, row = values([total(weights, x.shape[0]), heavy.T @ x, heavy.T @ y, first_flaw(x, y, weights)])
-    refuse_flaws(found, row, X=x, y=y, sample_weight=weights)
-    weight, scatter, cross = found
+    *results, row = values([total(weights, x.shape[0]), heavy.T @ x, heavy.T @ y, first_flaw(x, y, weights)])
+    refuse_flaws(results, row, X=x, y=y, sample_weight=weights)
+    weight, scatter, cross = results
     _check_weight(float(weight))
     return Moments(float(weight), np.zeros(x.shape[1]), np.zeros(y.shape[1]), scatter, cross)
 
@@ -126,9 +126,9 @@ class ColumnMoments:
         heavy = weighted(apart, weights)
         return [counted, start, oc.sum(heavy, axis=0), oc.sum(heavy * apart, axis=0), first_flaw(apart, weights)]
 
-    def settle(self, found: list[NDArray]) -> tuple[NDArray, NDArray, NDArray]:
+    def settle(self, results: list[NDArray]) -> tuple[NDArray, NDArray, NDArray]:
         """Raises ArgumentError naming an element that is not finite. I/O: one read where the shift was too far away."""
-        *sums, row = found
+        *sums, row = results
         refuse_flaws(sums, row, pass_nan=self._pass_nan, X=self._x, sample_weight=self._weights)
         if self._is_plain:
             rows = float(self._x.shape[0])

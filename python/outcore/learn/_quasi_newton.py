@@ -19,8 +19,8 @@ _ROUNDING = 4 * np.finfo(np.float64).eps
 def steepest(point: NDArray, gradient: NDArray, heavy: NDArray) -> NDArray:
     """Of the subgradients of f(w) + Σ c_i |w_i| the one nearest to zero: zero at the minimum."""
     at_zero = np.sign(gradient) * np.maximum(np.abs(gradient) - heavy, 0)
-    found: NDArray = np.where(point == 0, at_zero, gradient + heavy * np.sign(point))
-    return found
+    directions: NDArray = np.where(point == 0, at_zero, gradient + heavy * np.sign(point))
+    return directions
 
 
 class _Model:
@@ -46,29 +46,29 @@ class _Model:
         self.largest = self.scale - min(float(values.min()), 0.0)
 
     def __call__(self, v: NDArray) -> NDArray:
-        found: NDArray = self.scale * v - self.wide @ (self.core @ (self.wide.T @ v))
-        return found
+        product: NDArray = self.scale * v - self.wide @ (self.core @ (self.wide.T @ v))
+        return product
 
     def least(self, point: NDArray, gradient: NDArray, heavy: NDArray, enough: float) -> NDArray:
         """The w that minimizes g·(w − p) + ½ (w − p)·B(w − p) + Σ c_i |w_i|, by proximal gradient steps in memory.
 
         They are accelerated, and begin anew where momentum leads uphill (Beck, Teboulle 2009; O'Donoghue, Candès 2015).
         """
-        found, ahead, momentum = point, point, 1.0
+        best, ahead, momentum = point, point, 1.0
         for _ in range(_INNER):
             slope = gradient + self(ahead - point)
             moved = ahead - slope / self.largest
             new = np.sign(moved) * np.maximum(np.abs(moved) - heavy / self.largest, 0)
             if self.largest * np.max(np.abs(new - ahead)) <= enough:
                 return new
-            if (ahead - new) @ (new - found) > 0:
+            if (ahead - new) @ (new - best) > 0:
                 momentum, ahead = 1.0, new
             else:
                 faster = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
-                ahead = new + (momentum - 1) / faster * (new - found)
+                ahead = new + (momentum - 1) / faster * (new - best)
                 momentum = faster
-            found = new
-        return found
+            best = new
+        return best
 
 
 def minimize(

@@ -46,8 +46,8 @@ def least_distance(x: Array, centers: NDArray) -> Array:
 
 def rows(x: Array, places: npt.ArrayLike) -> NDArray:
     """The rows at some places, in their order, read once each."""
-    found, back = np.unique(np.asarray(places), return_inverse=True)
-    taken: NDArray = values([oc.take(x, found, axis=0)])[0]
+    distinct, back = np.unique(np.asarray(places), return_inverse=True)
+    taken: NDArray = values([oc.take(x, distinct, axis=0)])[0]
     return taken[back]
 
 
@@ -58,12 +58,12 @@ def _draws(chances: Array, count: int, random: np.random.RandomState) -> list[Ar
     each draw has its distribution, and no row is likely to be drawn twice.
     """
     even = oc.random.uniform((chances.shape[0], 1), seed=_seed(random))
-    found = []
+    draws = []
     for draw in range(count):
         moved = even + draw / count
         haste = -1.0 / oc.log(oc.where(moved > 1.0, moved - 1.0, moved))
-        found.append(oc.argmax(chances * haste, axis=0))
-    return found
+        draws.append(oc.argmax(chances * haste, axis=0))
+    return draws
 
 
 def _seed(random: np.random.RandomState) -> int:
@@ -93,13 +93,13 @@ def plus_plus(
     chosen = [row[None, :] for row in _first(x, weights, starts, random)]
     offered: list[NDArray | None] = [None] * starts
     for count in range(1, clusters + (clusters > 1)):
-        wanted: list[Array] = []
+        terms: list[Array] = []
         for centers, candidates in zip(chosen, offered, strict=True):
-            wanted += _offers(x, weights, centers, candidates, trials if count < clusters else 0, random)
-        found = sweep(wanted)
-        each = len(found) // starts
+            terms += _offers(x, weights, centers, candidates, trials if count < clusters else 0, random)
+        results = sweep(terms)
+        each = len(results) // starts
         for start in range(starts):
-            inertia, *draws = found[start * each : (start + 1) * each]
+            inertia, *draws = results[start * each : (start + 1) * each]
             best = int(np.argmin(inertia))
             candidates = offered[start]
             if candidates is not None:
@@ -148,14 +148,16 @@ def parallel(
     """
     drawn = [row[None, :] for row in _first(x, weights, starts, random)]
     for _ in range(_ROUNDS):
-        wanted = []
+        terms = []
         for centers in drawn:
-            wanted += _round(x, weights, centers, clusters, random)
-        places = np.asarray(sweep(wanted)).reshape(starts, -1)
+            terms += _round(x, weights, centers, clusters, random)
+        places = np.asarray(sweep(terms)).reshape(starts, -1)
         drawn = [np.unique(np.vstack([c, rows(x, p)]), axis=0) for c, p in zip(drawn, places, strict=True)]
     counts = [_followers(x, weights, centers) for centers in drawn]
-    found = values(counts)
-    return [plus_plus(oc.asarray(c), oc.asarray(w), clusters, 1, random)[0] for c, w in zip(drawn, found, strict=True)]
+    results = values(counts)
+    return [
+        plus_plus(oc.asarray(c), oc.asarray(w), clusters, 1, random)[0] for c, w in zip(drawn, results, strict=True)
+    ]
 
 
 def _round(

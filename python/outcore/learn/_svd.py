@@ -43,9 +43,9 @@ def of_gram(gram: Numbers, rows: int, mean: Numbers, variances: Numbers) -> Sing
     return Singular(found_values, signed(vectors.T[::-1][:count]), mean, variances)
 
 
-def of_moments(found: Moments, rows: int) -> Singular:
+def of_moments(moments: Moments, rows: int) -> Singular:
     """Of data less its column means, whose scatter matrix is known."""
-    return of_gram(found.scatter, rows, found.mean_x, np.diag(found.scatter) / found.weight)
+    return of_gram(moments.scatter, rows, moments.mean_x, np.diag(moments.scatter) / moments.weight)
 
 
 def by_gram(x: Array, center: bool) -> Singular:
@@ -53,9 +53,9 @@ def by_gram(x: Array, center: bool) -> Singular:
     if center:
         return of_moments(moments(x), x.shape[0])
     x = x.astype(np.float64)
-    *found, row = sweep([x.T @ x, oc.mean(x, axis=0), oc.var(x, axis=0), first_flaw(x)])
-    refuse_flaws(found, row, X=x)
-    return of_gram(found[0], x.shape[0], found[1], found[2])
+    *results, row = sweep([x.T @ x, oc.mean(x, axis=0), oc.var(x, axis=0), first_flaw(x)])
+    refuse_flaws(results, row, X=x)
+    return of_gram(results[0], x.shape[0], results[1], results[2])
 
 
 def by_range(
@@ -75,8 +75,8 @@ def by_range(
     base = random.normal(size=(columns, width))
     start = shift(x) if center else oc.zeros((1, columns))
     a = x - start
-    wanted = [start, oc.mean(a, axis=0), oc.var(a, axis=0), a.T @ (a @ oc.asarray(base))]
-    *first, row = sweep([*wanted, first_flaw(a)])
+    terms = [start, oc.mean(a, axis=0), oc.var(a, axis=0), a.T @ (a @ oc.asarray(base))]
+    *first, row = sweep([*terms, first_flaw(a)])
     refuse_flaws(first, row, X=x)
     far, variances, product = first[1:]
     offset = far if center else np.zeros(columns)
@@ -93,11 +93,11 @@ def by_range(
     weights, turns = np.linalg.eigh(crossed @ base)
     kept = weights > max(float(weights[-1]), 0.0) * width * np.finfo(np.float64).eps
     small = (turns[:, kept] / np.sqrt(weights[kept])).T @ crossed
-    _, found, vectors = np.linalg.svd(small, full_matrices=False)
-    short = max(rank - len(found), 0)
-    found = np.concatenate([found, np.zeros(short)])[:rank]
+    _, singular_values, vectors = np.linalg.svd(small, full_matrices=False)
+    short = max(rank - len(singular_values), 0)
+    singular_values = np.concatenate([singular_values, np.zeros(short)])[:rank]
     vectors = np.vstack([vectors, np.zeros((short, columns))])[:rank]
-    return Singular(found, signed(vectors), first[0][0] + far, variances)
+    return Singular(singular_values, signed(vectors), first[0][0] + far, variances)
 
 
 __all__ = ["GRAM_ROOM", "RANGE_ROOM", "Singular", "by_gram", "by_range", "of_gram", "of_moments", "signed"]

@@ -74,16 +74,16 @@ class _Clusters(_Parameters, ClusterMixin, TransformerMixin, Estimator):  # type
 
     def _begin(self, x: Array, weights: Array | None, random: np.random.RandomState) -> list[NDArray]:
         """The centers to start from, one array for each start."""
-        given = None if isinstance(self.init, str) or callable(self.init) else np.asarray(self.init, dtype=np.float64)
-        if given is not None and given.shape != (self.n_clusters, x.shape[1]):
+        initial = None if isinstance(self.init, str) or callable(self.init) else np.asarray(self.init, dtype=np.float64)
+        if initial is not None and initial.shape != (self.n_clusters, x.shape[1]):
             raise ShapeError(
-                f"{type(self).__name__}: init of shape {given.shape} for {self.n_clusters} clusters of {x.shape[1]} "
+                f"{type(self).__name__}: init of shape {initial.shape} for {self.n_clusters} clusters of {x.shape[1]} "
                 f"features"
             )
         if isinstance(self.init, str) and self.init not in _starts.STARTS:
             raise ArgumentError(f"{type(self).__name__}: init={self.init!r} is none of {', '.join(_starts.STARTS)}")
-        if given is not None:
-            return [given]
+        if initial is not None:
+            return [initial]
         return _starts.STARTS[self.init](x, weights, self.n_clusters, self._starts(), random)
 
     def _starts(self) -> int:
@@ -97,16 +97,16 @@ class _Clusters(_Parameters, ClusterMixin, TransformerMixin, Estimator):  # type
     def predict(self, X: ArrayLike) -> Answer:
         """The nearest center of each row, int64 (int32 of NumPy arrays, as in scikit-learn). I/O: one read of `X`."""
         data = self._read_fitted(X)
-        found = Step(data.x, None, self.cluster_centers_).labels
-        return found if data.lazy else found.compute().astype(np.int32)
+        labels = Step(data.x, None, self.cluster_centers_).labels
+        return labels if data.lazy else labels.compute().astype(np.int32)
 
     def transform(self, X: ArrayLike) -> Answer:
         """The distance of each row to each center, (n, clusters). I/O: one read of `X`."""
         data = self._read_fitted(X)
         centers = self.cluster_centers_
         x = data.x.astype(np.float64)
-        found = oc.sqrt(squared_distances(x, centers))
-        return data.answer(found.astype(data.x.dtype))
+        distances = oc.sqrt(squared_distances(x, centers))
+        return data.answer(distances.astype(data.x.dtype))
 
     def score(self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
         """Minus the sum of squared distances to the nearest centers. I/O: one read of `X`."""
@@ -175,11 +175,11 @@ class KMeans(_Clusters):
         center = None if weights is None else values([shift(x, weights)])[0][0]
         of = ColumnMoments(x, weights, center=center)
         foresee(*self._foreseen(x, weights, of))
-        found = going.along(of.wanted, lambda results: self._origin(*of.settle(results)))
+        origin = going.along(of.wanted, lambda results: self._origin(*of.settle(results)))
         if known is not None:
-            found.settled(self._origin(*known))
+            origin.settled(self._origin(*known))
         starts = self._begin(x, weights, going.random(self.random_state))
-        return self._lloyd(x, weights, starts, found, going)
+        return self._lloyd(x, weights, starts, origin, going)
 
     def _warn_of_few(self, rows: int) -> None:
         warnings.warn(
@@ -253,11 +253,11 @@ def _advanced(
 ) -> list[tuple[NDArray, float, int]]:
     """The centers that follow each of some starts, the inertia of those given, and the number of distinct rows where
     those are fewer than the centers, else 0. One read for all."""
-    wanted = [part for centers in starts for part in Step(x, weights, centers).wanted]
-    found = sweep(wanted) if wanted else []
+    terms = [part for centers in starts for part in Step(x, weights, centers).wanted]
+    results = sweep(terms) if terms else []
     result = []
     for place, old in enumerate(starts):
-        sums, counts = found[2 * place : 2 * place + 2]
+        sums, counts = results[2 * place : 2 * place + 2]
         value, few = about.value().inertia(sums, counts, old), 0
         if np.any(counts == 0):
             sums, counts, few = _refilled(x, weights, old, sums, counts)

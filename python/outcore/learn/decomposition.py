@@ -51,43 +51,43 @@ class _Principal(_Components):
     mean_: NDArray
     explained_variance_: NDArray
 
-    def _keep(self, found: _svd.Singular, rows: int, count: Any, dtype: DTypeLike) -> None:
+    def _keep(self, singular: _svd.Singular, rows: int, count: Any, dtype: DTypeLike) -> None:
         """The fitted attributes from singular values of the data less its means."""
-        variances = found.values**2 / max(rows - 1, 1)
-        whole = float(np.sum(found.variances)) * rows / max(rows - 1, 1)
+        variances = singular.values**2 / max(rows - 1, 1)
+        whole = float(np.sum(singular.variances)) * rows / max(rows - 1, 1)
         ratios = variances / whole if whole > 0 else np.zeros_like(variances)
         if isinstance(count, float):
             count = int(np.searchsorted(np.cumsum(ratios), count, side="right")) + 1
             count = min(count, len(ratios))
-        rest = min(rows, len(found.mean)) - count
+        rest = min(rows, len(singular.mean)) - count
         self.n_components_ = count
-        self.components_ = found.vectors[:count].astype(dtype)
+        self.components_ = singular.vectors[:count].astype(dtype)
         self.explained_variance_ = variances[:count].astype(dtype)
         self.explained_variance_ratio_ = ratios[:count].astype(dtype)
-        self.singular_values_ = found.values[:count].astype(dtype)
-        self.mean_ = found.mean.astype(dtype)
+        self.singular_values_ = singular.values[:count].astype(dtype)
+        self.mean_ = singular.mean.astype(dtype)
         self.noise_variance_ = max(whole - float(np.sum(variances[:count])), 0.0) / rest if rest > 0 else 0.0
 
-    def _count(self, wanted: object, rows: int, columns: int) -> Any:
+    def _count(self, components: object, rows: int, columns: int) -> Any:
         """How many components: an int, or a float for a part of the variance."""
         most = min(rows, columns)
-        if wanted is None:
+        if components is None:
             return most
-        if isinstance(wanted, (float, np.floating)) and 0 < wanted < 1:
-            return float(wanted)
-        if not isinstance(wanted, (int, np.integer)) or not 1 <= wanted <= most:
+        if isinstance(components, (float, np.floating)) and 0 < components < 1:
+            return float(components)
+        if not isinstance(components, (int, np.integer)) or not 1 <= components <= most:
             raise ArgumentError(
-                f"{type(self).__name__}: n_components={wanted!r} must be between 1 and min(n_samples, n_features)="
+                f"{type(self).__name__}: n_components={components!r} must be between 1 and min(n_samples, n_features)="
                 f"{most}, for data of shape {(rows, columns)}"
             )
-        return int(wanted)
+        return int(components)
 
     def transform(self, X: ArrayLike) -> Answer:
         """(X − mean_)·components_ᵀ, over √explained_variance_ if `whiten`. I/O: one read of `X`."""
         data = self._read_fitted(X)
         dtype = data.x.dtype
-        found = (data.x - oc.asarray(self.mean_.astype(dtype))) @ oc.asarray(self._directions().T.astype(dtype))
-        return data.answer(found)
+        projected = (data.x - oc.asarray(self.mean_.astype(dtype))) @ oc.asarray(self._directions().T.astype(dtype))
+        return data.answer(projected)
 
     def _directions(self) -> NDArray:
         if not self.whiten:
@@ -156,11 +156,11 @@ class PCA(_Principal):
                 if power == "auto":
                     power = 7 if count < 0.1 * min(rows, columns) else 4
                 options: Keywords = {"oversamples": self.n_oversamples, "random_state": self.random_state}
-                found = _svd.by_range(data.x, count, power=power, center=True, going=going, **options)
+                singular = _svd.by_range(data.x, count, power=power, center=True, going=going, **options)
             else:
-                found = _svd.by_gram(data.x, center=True)
+                singular = _svd.by_gram(data.x, center=True)
         self.n_samples_ = rows
-        self._keep(found, rows, count, data.x.dtype)
+        self._keep(singular, rows, count, data.x.dtype)
         return self
 
     def _randomized(self, columns: int, count: Any) -> bool:
@@ -211,8 +211,8 @@ class IncrementalPCA(_Principal):
         seen = rows if first else self.n_samples_seen_ + rows
         count = self._count(self.n_components, seen, columns)
         self._check_room(columns * columns * (_svd.GRAM_ROOM + 2))
-        found = moments(data.x)
-        self._moments = found if first else self._moments.merge(found)
+        batch = moments(data.x)
+        self._moments = batch if first else self._moments.merge(batch)
         self.n_samples_seen_: int = seen
         self.var_ = np.diag(self._moments.scatter) / seen
         self._keep(_svd.of_moments(self._moments, seen), seen, count, data.x.dtype)
@@ -268,17 +268,17 @@ class TruncatedSVD(_Components):
         self._check_room(width * columns * (_svd.GRAM_ROOM if by_gram else _svd.RANGE_ROOM))
         with course(self, X) as going:
             if by_gram:
-                found = _svd.by_gram(data.x, center=False)
+                singular = _svd.by_gram(data.x, center=False)
             else:
                 options: Keywords = {"oversamples": self.n_oversamples, "random_state": self.random_state}
-                found = _svd.by_range(data.x, count, power=self.n_iter, center=False, going=going, **options)
-        vectors, values = found.vectors[:count], found.values[:count]
+                singular = _svd.by_range(data.x, count, power=self.n_iter, center=False, going=going, **options)
+        vectors, values = singular.vectors[:count], singular.values[:count]
         dtype = data.x.dtype
         self.components_ = vectors.astype(dtype)
         self.singular_values_ = values.astype(dtype)
-        variances = np.maximum(values**2 / rows - (vectors @ found.mean) ** 2, 0)
+        variances = np.maximum(values**2 / rows - (vectors @ singular.mean) ** 2, 0)
         self.explained_variance_ = variances.astype(dtype)
-        whole = float(np.sum(found.variances))
+        whole = float(np.sum(singular.variances))
         self.explained_variance_ratio_ = (variances / whole if whole > 0 else 0 * variances).astype(dtype)
         return self
 

@@ -203,8 +203,8 @@ class OneHotEncoder(TransformerMixin, Estimator):  # type: ignore[misc]
         if isinstance(table, Array):
             columns = [oc.take(oc.asarray(known), _places(oc.asarray(part), first)) for part, known in pairs]
             return oc.stack(columns, axis=1)
-        found = [known[_places(oc.asarray(part), first).compute()] for part, known in pairs]
-        return np.stack(found, axis=1)
+        labels = [known[_places(oc.asarray(part), first).compute()] for part, known in pairs]
+        return np.stack(labels, axis=1)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
         """The names of the columns: feature and category, joined by an underscore."""

@@ -32,11 +32,11 @@ class _Facts:
         self.wanted: list[Operand] = [oc.min(x), oc.mean(wide), oc.sum(wide * wide), first_flaw(x)]
 
     def settle(self, results: list[NDArray]) -> tuple[float, float]:
-        *found, row = results
-        refuse_flaws(found, row, X=self._x)
-        if found[0] < 0:
-            raise ArgumentError(f"Negative values in data passed to NMF (input X): the least is {found[0]}")
-        return float(found[1]), float(found[2])
+        *sums, row = results
+        refuse_flaws(sums, row, X=self._x)
+        if sums[0] < 0:
+            raise ArgumentError(f"Negative values in data passed to NMF (input X): the least is {sums[0]}")
+        return float(sums[1]), float(sums[2])
 
 
 class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type: ignore[misc]
@@ -111,10 +111,10 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type
         # `iterate` shows how far the loop is, and stores its large factors; the course does so for what comes before.
         with course(self, data.x, first, second, shown=False) as going:
             facts = _Facts(data.x)
-            told = going.along(facts.wanted, facts.settle)
-            left, right = self._begin(x, count, told, first, second, going)
-            loop = self._loop(x, left, right, told.value()[1])
-            going.history = {name: list(found) for name, found in loop.history.items()}
+            known = going.along(facts.wanted, facts.settle)
+            left, right = self._begin(x, count, known, first, second, going)
+            loop = self._loop(x, left, right, known.value()[1])
+            going.history = {name: list(errors) for name, errors in loop.history.items()}
         self.components_ = loop.state[1].compute().astype(data.x.dtype)
         self.n_components_ = count
         self.reconstruction_err_ = float(loop.state[2].compute())
@@ -123,23 +123,23 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type
             self._not_converged(self.max_iter)
 
     def _begin(
-        self, x: Array, count: int, told: Beside, first: ArrayLike | None, second: ArrayLike | None, going: Course
+        self, x: Array, count: int, facts: Beside, first: ArrayLike | None, second: ArrayLike | None, going: Course
     ) -> tuple[Array, Array]:
         """The factors to start from, lazy."""
         init = self.init or ("nndsvda" if count <= min(x.shape) else "random")
         if init == "custom":
             shapes = (x.shape[0], count), (count, x.shape[1])
-            given = [oc.asarray(part).astype(np.float64) for part in (first, second)]
-            if tuple(part.shape for part in given) != shapes:
-                raise ArgumentError(f"NMF: W and H must have shapes {shapes}, not {[part.shape for part in given]}")
-            return given[0], given[1]
+            initial = [oc.asarray(part).astype(np.float64) for part in (first, second)]
+            if tuple(part.shape for part in initial) != shapes:
+                raise ArgumentError(f"NMF: W and H must have shapes {shapes}, not {[part.shape for part in initial]}")
+            return initial[0], initial[1]
         seed = int(going.random(self.random_state).randint(np.iinfo(np.int32).max))
         if init == "random":
-            scale = float(np.sqrt(told.value()[0] / count))
+            scale = float(np.sqrt(facts.value()[0] / count))
             factors = [oc.random.normal(shape, seed=seed) for shape in ((x.shape[0], count), (count, x.shape[1]))]
             return oc.abs(factors[0]) * scale, oc.abs(factors[1]) * scale
         if init == "nndsvda":
-            return _from_singular(x, count, told, seed, going)
+            return _from_singular(x, count, facts, seed, going)
         raise ArgumentError(f"NMF: init={init!r} is none of random, nndsvda, custom")
 
     def _loop(self, x: Array, left: Array, right: Array, squares: float) -> Loop:
@@ -189,18 +189,18 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type
     def inverse_transform(self, X: ArrayLike) -> Answer:
         """W·H of a factor W. I/O: one read of it."""
         lazy = isinstance(X, Array)
-        found = oc.asarray(X) @ oc.asarray(self.components_)
-        return found if lazy else found.compute()
+        product = oc.asarray(X) @ oc.asarray(self.components_)
+        return product if lazy else product.compute()
 
 
-def _from_singular(x: Array, count: int, told: Beside, seed: int, going: Course) -> tuple[Array, Array]:
+def _from_singular(x: Array, count: int, facts: Beside, seed: int, going: Course) -> tuple[Array, Array]:
     """NNDSVD with the mean for zeros: of each pair of singular vectors the larger of their two parts by sign."""
     if x.shape[1] <= 1000:
-        found = _svd.by_gram(x, center=False)
+        singular = _svd.by_gram(x, center=False)
     else:
-        found = _svd.by_range(x, count, oversamples=10, power=4, center=False, random_state=seed, going=going)
-    mean = told.value()[0]
-    sizes, vectors = found.values[:count], found.vectors[:count]
+        singular = _svd.by_range(x, count, oversamples=10, power=4, center=False, random_state=seed, going=going)
+    mean = facts.value()[0]
+    sizes, vectors = singular.values[:count], singular.vectors[:count]
     directions = np.where(sizes > 0, 1 / np.where(sizes > 0, sizes, 1), 0)[:, None] * vectors
     left = x @ oc.asarray(np.ascontiguousarray(directions.T))
     parts = oc.clip(left, 0.0, None), oc.clip(-left, 0.0, None)

@@ -37,12 +37,12 @@ class _Linear(Regressor):
         columns = oc.expand_dims(goal, axis=1) if single else goal
         weights = self._weights(sample_weight, data)
         self._check_room(_ROOM * data.x.shape[1] ** 2)
-        found = (moments if self.fit_intercept else products)(data.x, columns, weights)
-        return data, found, single
+        result = (moments if self.fit_intercept else products)(data.x, columns, weights)
+        return data, result, single
 
-    def _keep(self, found: Moments, coefficients: NDArray, single: bool, dtype: DTypeLike) -> None:
+    def _keep(self, moments: Moments, coefficients: NDArray, single: bool, dtype: DTypeLike) -> None:
         """`coef_` and `intercept_` = mean(y) − mean(x)·coef_ᵀ from coefficients of shape (features, targets)."""
-        intercept = found.mean_y - found.mean_x @ coefficients
+        intercept = moments.mean_y - moments.mean_x @ coefficients
         self.coef_ = np.ascontiguousarray(coefficients.T[0] if single else coefficients.T).astype(dtype)
         self.intercept_: float | NDArray = 0.0
         if self.fit_intercept:
@@ -79,11 +79,11 @@ class LinearRegression(_Linear):
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> LinearRegression:
         """The coefficients for the observations `X` (n, features) and targets `y` (n,) or (n, targets)."""
-        data, found, single = self._moments(X, y, sample_weight)
-        coefficients, values = _least_squares(found.scatter, found.cross)
+        data, moments, single = self._moments(X, y, sample_weight)
+        coefficients, values = _least_squares(moments.scatter, moments.cross)
         self.singular_ = np.sqrt(np.maximum(values, 0))[: min(data.x.shape)]
         self.rank_ = int(np.sum(values > _cutoff(values)))
-        self._keep(found, coefficients, single, data.x.dtype)
+        self._keep(moments, coefficients, single, data.x.dtype)
         return self
 
 
@@ -127,21 +127,21 @@ class Ridge(_Linear):
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Ridge:
         """The coefficients for the observations `X` (n, features) and targets `y` (n,) or (n, targets)."""
-        data, found, single = self._moments(X, y, sample_weight)
+        data, moments, single = self._moments(X, y, sample_weight)
         penalties = np.asarray(self.alpha, dtype=np.float64)
-        if penalties.ndim > 1 or penalties.size not in (1, found.cross.shape[1]) or np.any(penalties < 0):
+        if penalties.ndim > 1 or penalties.size not in (1, moments.cross.shape[1]) or np.any(penalties < 0):
             raise ArgumentError(
-                f"Ridge: alpha must be one number of at least 0, or one for each of {found.cross.shape[1]} targets, "
+                f"Ridge: alpha must be one number of at least 0, or one for each of {moments.cross.shape[1]} targets, "
                 f"not {self.alpha}"
             )
-        columns = found.cross.T
+        columns = moments.cross.T
         each = np.broadcast_to(penalties.ravel(), (len(columns),))
-        eye = np.eye(len(found.scatter))
+        eye = np.eye(len(moments.scatter))
         solved = [
-            _least_squares(found.scatter + each_alpha * eye, column[:, None])[0]
+            _least_squares(moments.scatter + each_alpha * eye, column[:, None])[0]
             for each_alpha, column in zip(each, columns, strict=True)
         ]
-        self._keep(found, np.hstack(solved), single, data.x.dtype)
+        self._keep(moments, np.hstack(solved), single, data.x.dtype)
         return self
 
 

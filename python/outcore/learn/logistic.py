@@ -162,15 +162,15 @@ class LogisticRegression(Classifier):
         def callback(intermediate_result: optimize.OptimizeResult) -> None:
             told(float(intermediate_result.fun))
 
-        given: Keywords = {"jac": True, "callback": callback}
+        scipy_options: Keywords = {"jac": True, "callback": callback}
         if self.solver == "lbfgs":
             options = {"maxiter": self.max_iter, "gtol": self.tol, "ftol": 64 * np.finfo(float).eps, "maxls": 50}
-            given |= {"method": "L-BFGS-B", "options": options}
+            scipy_options |= {"method": "L-BFGS-B", "options": options}
         else:
             options = {"maxiter": self.max_iter, "xtol": self.tol * 1e-2}
-            given |= {"method": "Newton-CG", "hessp": objective.along, "options": options}
-        found = optimize.minimize(objective.gradient, start, **given)
-        return found.x, int(found.nit), found.status != 1
+            scipy_options |= {"method": "Newton-CG", "hessp": objective.along, "options": options}
+        solution = optimize.minimize(objective.gradient, start, **scipy_options)
+        return solution.x, int(solution.nit), solution.status != 1
 
     def _newton(self, objective: Objective, point: NDArray, going: Course) -> tuple[NDArray, int, bool]:
         """Newton's steps, halved where the loss would rise. A step that is taken needs no read of its own."""

@@ -61,8 +61,8 @@ def accuracy_score(
     >>> metrics.accuracy_score([0, 1, 1, 0], [0, 1, 0, 0])
     0.75
     """
-    true, found = _pair("accuracy_score", y_true, y_pred)
-    right = true == found
+    true, predicted = _pair("accuracy_score", y_true, y_pred)
+    right = true == predicted
     right = right if right.ndim == 1 else oc.all(right, axis=1)
     if normalize:
         return float(_mean("accuracy_score", right.astype(np.float64), sample_weight).compute())
@@ -72,8 +72,8 @@ def accuracy_score(
 
 def _outputs(value: Array, average: bool) -> float | NDArray:
     """One number, or one for each output."""
-    found = value.compute()
-    return float(np.mean(found)) if average else found
+    outputs = value.compute()
+    return float(np.mean(outputs)) if average else outputs
 
 
 def mean_squared_error(
@@ -91,8 +91,8 @@ def mean_squared_error(
     >>> metrics.mean_squared_error([1.0, 2.0], [1.0, 4.0])
     2.0
     """
-    true, found = _pair("mean_squared_error", y_true, y_pred)
-    error = true.astype(np.float64) - found
+    true, predicted = _pair("mean_squared_error", y_true, y_pred)
+    error = true.astype(np.float64) - predicted
     value = _mean("mean_squared_error", error * error, sample_weight)
     return _outputs(value, multioutput == "uniform_average")
 
@@ -121,8 +121,8 @@ def mean_absolute_error(
     >>> metrics.mean_absolute_error([1.0, 2.0], [1.0, 4.0])
     1.0
     """
-    true, found = _pair("mean_absolute_error", y_true, y_pred)
-    value = _mean("mean_absolute_error", oc.abs(true.astype(np.float64) - found), sample_weight)
+    true, predicted = _pair("mean_absolute_error", y_true, y_pred)
+    value = _mean("mean_absolute_error", oc.abs(true.astype(np.float64) - predicted), sample_weight)
     return _outputs(value, multioutput == "uniform_average")
 
 
@@ -143,10 +143,10 @@ def r2_score(
     >>> metrics.r2_score([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])
     0.5
     """
-    true, found = _pair("r2_score", y_true, y_pred)
+    true, predicted = _pair("r2_score", y_true, y_pred)
     if true.shape[0] < 2:
         return float("nan")
-    true, error = true.astype(np.float64), true.astype(np.float64) - found
+    true, error = true.astype(np.float64), true.astype(np.float64) - predicted
     weights = None if sample_weight is None else Array(node(sample_weight))
     wide = true if true.ndim == 2 else oc.expand_dims(true, axis=1)
     center: Array = shift(wide, weights)[0] if true.ndim == 2 else shift(wide, weights)[0, 0]
@@ -176,13 +176,13 @@ def confusion_matrix(
     array([[1, 0],
            [1, 1]])
     """
-    true, found = _pair("confusion_matrix", y_true, y_pred)
-    both = oc.concat([true, found])
+    true, predicted = _pair("confusion_matrix", y_true, y_pred)
+    both = oc.concat([true, predicted])
     classes = oc.unique_values(both).compute() if labels is None else np.sort(np.asarray(labels))
     count = len(classes)
     row = oc.asarray(classes)
-    places = [oc.searchsorted(row, part) for part in (true, found)]
-    inside = oc.isin(true, row) & oc.isin(found, row)
+    places = [oc.searchsorted(row, part) for part in (true, predicted)]
+    inside = oc.isin(true, row) & oc.isin(predicted, row)
     pairs = oc.where(inside, places[0] * count + places[1], count * count)
     counts = oc.bincount(pairs, weights=sample_weight, minlength=count * count + 1).compute()
     matrix = counts[: count * count].reshape(count, count)

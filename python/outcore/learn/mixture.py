@@ -126,9 +126,9 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
     ) -> tuple[NDArray, NDArray, NDArray]:
         """Weights, means (of shifted data) and factors of the precisions to start from. Few reads."""
         count, form = self.n_components, self.covariance_type
-        given = (self.weights_init, self.means_init, self.precisions_init)
-        if all(part is not None for part in given):
-            return np.asarray(given[0], dtype=np.float64), np.asarray(given[1]) - center, self._given_factors()
+        initial = (self.weights_init, self.means_init, self.precisions_init)
+        if all(part is not None for part in initial):
+            return np.asarray(initial[0], dtype=np.float64), np.asarray(initial[1]) - center, self._given_factors()
         if self.init_params == "kmeans":
             weight, mean, scatter = moments
             known = weight, mean - center, scatter
@@ -151,18 +151,18 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
         return weights, means, factors if self.precisions_init is None else self._given_factors()
 
     def _given_factors(self) -> NDArray:
-        found = np.asarray(self.precisions_init, dtype=np.float64)
+        precisions = np.asarray(self.precisions_init, dtype=np.float64)
         if self.covariance_type in ("diag", "spherical"):
-            return np.sqrt(found)
-        return np.linalg.cholesky(found)
+            return np.sqrt(precisions)
+        return np.linalg.cholesky(precisions)
 
-    def _estimate(self, found: list[NDArray], rows: int) -> tuple[NDArray, NDArray, NDArray]:
+    def _estimate(self, sums: list[NDArray], rows: int) -> tuple[NDArray, NDArray, NDArray]:
         """The M step: weights, means and factors of the precisions from sums over the rows."""
-        clear_room(_ROOM * sum(part.size for part in found[2:]))
-        found[0] = found[0] + 10 * np.finfo(np.float64).eps
-        means = found[1] / found[0][:, None]
-        self._covariances = _densities.covariances(found, means, self.covariance_type, self.reg_covar)
-        return found[0] / found[0].sum(), means, _densities.factors(self._covariances, self.covariance_type)
+        clear_room(_ROOM * sum(part.size for part in sums[2:]))
+        sums[0] = sums[0] + 10 * np.finfo(np.float64).eps
+        means = sums[1] / sums[0][:, None]
+        self._covariances = _densities.covariances(sums, means, self.covariance_type, self.reg_covar)
+        return sums[0] / sums[0].sum(), means, _densities.factors(self._covariances, self.covariance_type)
 
     def _maximize(
         self, x: Array, state: tuple[NDArray, NDArray, NDArray], going: Course
@@ -170,9 +170,9 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
         """EM from one start: the state, the mean log-likelihood before each step, whether it converged."""
         bounds: list[float] = []
         for iteration in range(1, self.max_iter + 1):
-            likelihood, *found = values(self._step(x, *state))
+            likelihood, *sums = values(self._step(x, *state))
             bounds.append(float(likelihood))
-            state = self._estimate(found, x.shape[0])
+            state = self._estimate(sums, x.shape[0])
             going.tell(iteration, self.max_iter, log_likelihood=bounds[-1])
             if iteration > 1 and abs(bounds[-1] - bounds[-2]) < self.tol:
                 return (*state, self._covariances), bounds, True

@@ -25,8 +25,8 @@ def _random(state: RandomState) -> np.random.RandomState:
     """The generator that `random_state` means, as scikit-learn has it; that package need not be loaded for it."""
     if isinstance(state, np.random.RandomState):
         return state
-    found: np.random.RandomState = np.random.mtrand._rand if state is None else np.random.RandomState(state)
-    return found
+    generator: np.random.RandomState = np.random.mtrand._rand if state is None else np.random.RandomState(state)
+    return generator
 
 
 def _keys(rows: int, random_state: RandomState) -> Array:

@@ -173,8 +173,8 @@ class MinMaxScaler(_Scaler):
     def transform(self, X: ArrayLike) -> Answer:
         """The features of `X`, in the range."""
         data = self._features(X, reset=False)
-        found = self._scaled(data.x, self.scale_, self.min_, back=True)
-        return data.answer(oc.clip(found, *self.feature_range) if self.clip else found)
+        scaled = self._scaled(data.x, self.scale_, self.min_, back=True)
+        return data.answer(oc.clip(scaled, *self.feature_range) if self.clip else scaled)
 
     def inverse_transform(self, X: ArrayLike) -> Answer:
         """Features in the range as they were."""

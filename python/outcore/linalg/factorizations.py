@@ -322,10 +322,10 @@ def solve(x1: Operand, x2: Operand, /) -> Array:
         raise ShapeError(f"solve: {left.shape} and {right.shape}: leading axes do not broadcast") from None
     left, right = (broadcast_to(part.astype(wide), (*batch, *part.shape[-2:])) for part in (left, right))
     if _is_empty(left) or _is_empty(right):
-        found = empty(right.shape, dtype=own)
+        solution = empty(right.shape, dtype=own)
     else:
-        found = _factors("solve", left, right)[0].astype(own)
-    return found.squeeze(-1) if is_vector else found
+        solution = _factors("solve", left, right)[0].astype(own)
+    return solution.squeeze(-1) if is_vector else solution
 
 
 def det(x: Operand, /) -> Array:
@@ -425,31 +425,31 @@ def lstsq(a: Operand, b: Operand, /, *, rcond: float | None = None) -> LstsqResu
     array([1., 2.])
     """
     matrix, own, real_dtype = _wide("lstsq", a)
-    given = Array(node(b))
-    if matrix.ndim != 2 or given.ndim not in (1, 2) or given.shape[0] != matrix.shape[0]:
-        raise ShapeError(f"lstsq: {matrix.shape} and {given.shape} do not go together")
-    own = np.result_type(own, mean_dtype(given.dtype))
+    target = Array(node(b))
+    if matrix.ndim != 2 or target.ndim not in (1, 2) or target.shape[0] != matrix.shape[0]:
+        raise ShapeError(f"lstsq: {matrix.shape} and {target.shape} do not go together")
+    own = np.result_type(own, mean_dtype(target.dtype))
     wide = np.dtype(np.complex128 if own.kind == "c" else np.float64)
     m, n = matrix.shape
-    right = (expand_dims(given, axis=1) if given.ndim == 1 else given).astype(wide)
+    right = (expand_dims(target, axis=1) if target.ndim == 1 else target).astype(wide)
     if m == 0 or n == 0 or right.shape[1] == 0:
-        raise ShapeError(f"lstsq: {matrix.shape} and {given.shape} have no elements")
+        raise ShapeError(f"lstsq: {matrix.shape} and {target.shape} have no elements")
     if m > n:
         triangle = qr(concat([matrix.astype(wide), right], axis=1), mode="r")
         rest = abs(triangle[n:, n:])
         matrix, right = triangle[:n, :n], triangle[:n, n:]
     left, values, adjoint_right = svd(matrix.astype(wide), full_matrices=False)
     cutoff = _cutoff(values, rcond, (m, n), own)
-    found = matmul(
+    solution = matmul(
         adjoint(adjoint_right), expand_dims(_inverted(values, cutoff), axis=-1) * matmul(adjoint(left), right)
     )
     residuals = empty((0,), dtype=np.float64)
     if m > n:
-        missed = abs(right - matmul(matrix, found))
+        missed = abs(right - matmul(matrix, solution))
         residuals = statistical.sum(rest * rest, axis=0) + statistical.sum(missed * missed, axis=0)
-    found = found.squeeze(1) if given.ndim == 1 else found
+    solution = solution.squeeze(1) if target.ndim == 1 else solution
     rank = statistical.sum(values > cutoff, axis=-1, dtype=np.int64)
-    return LstsqResult(found.astype(own), residuals.astype(real_dtype), rank, values.astype(real_dtype))
+    return LstsqResult(solution.astype(own), residuals.astype(real_dtype), rank, values.astype(real_dtype))
 
 
 __all__ = [

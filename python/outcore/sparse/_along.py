@@ -82,8 +82,8 @@ class Along(StoredMatrix):
         dtype = np.dtype(np.int64) if self.dtype.kind in "biu" else self.dtype
         stored = of.product(ones(of.shape[1], dtype=dtype), f"{name}_first")
         with_zero = (maximum if name == "max" else minimum)(stored, asarray(np.zeros((), stored.dtype)))
-        found = where(of.getnnz(axis=1) < of.shape[1], with_zero, stored)
-        return found if axis is not None else found.max() if name == "max" else found.min()
+        extreme = where(of.getnnz(axis=1) < of.shape[1], with_zero, stored)
+        return extreme if axis is not None else extreme.max() if name == "max" else extreme.min()
 
     def argmax(self, axis: int) -> npt.NDArray[np.int64]:
         """The first place of the largest element of each column (`axis=0`) or row (`axis=1`); NaN counts as largest.
@@ -129,11 +129,11 @@ class Along(StoredMatrix):
         array([0., 4.])
         """
         first = (max(-k, 0), max(k, 0))
-        found = _room("diagonal", max(min(self.shape[0] - first[0], self.shape[1] - first[1]), 0), self.dtype)
+        result = _room("diagonal", max(min(self.shape[0] - first[0], self.shape[1] - first[1]), 0), self.dtype)
         for rows, columns, values in self.blocks():
             r, c = rows.astype(np.int64), columns.astype(np.int64)
-            found[r[c - r == k] - first[0]] = values[c - r == k]
-        return found
+            result[r[c - r == k] - first[0]] = values[c - r == k]
+        return result
 
     def trace(self, offset: int = 0) -> Any:
         """The sum of a diagonal. I/O: one read, now. Memory: a tile.
@@ -158,10 +158,10 @@ class Along(StoredMatrix):
         array([[0., 3.],
                [0., 4.]])
         """
-        found = _room("toarray", self.shape, self.dtype)
+        dense = _room("toarray", self.shape, self.dtype)
         for rows, columns, values in self.blocks():
-            found[rows, columns] = values
-        return found
+            dense[rows, columns] = values
+        return dense
 
     to_dense = toarray
 

@@ -132,10 +132,10 @@ def kron(a: Matrix, b: Matrix, *, path: PathLike | None = None, overwrite: bool 
 def _range(key: object, length: int) -> range:
     if not isinstance(key, slice):
         raise IndexingError(f"sparse: key {key!r}; rows and columns are chosen by slices")
-    found = range(*key.indices(length))
-    if found.step <= 0:
-        raise IndexingError(f"sparse: a step of {found.step}; one above 0 is right")
-    return found
+    positions = range(*key.indices(length))
+    if positions.step <= 0:
+        raise IndexingError(f"sparse: a step of {positions.step}; one above 0 is right")
+    return positions
 
 
 def _positions(at: Indices, key: range) -> npt.NDArray[np.int64]:
@@ -148,13 +148,13 @@ def _positions(at: Indices, key: range) -> npt.NDArray[np.int64]:
 def _inverse(order: object, length: int) -> Indices | None:
     if order is None:
         return None
-    given = np.asarray(order.compute() if isinstance(order, Array) else order)
-    if given.shape != (length,) or given.dtype.kind not in "iu":
-        raise ArgumentError(f"sparse permute: {given.shape} of {given.dtype} is no order of {length}")
+    permutation = np.asarray(order.compute() if isinstance(order, Array) else order)
+    if permutation.shape != (length,) or permutation.dtype.kind not in "iu":
+        raise ArgumentError(f"sparse permute: {permutation.shape} of {permutation.dtype} is no order of {length}")
     inverse = np.full(length, length, dtype=np.uint64)
-    if length and (given.min() < 0 or given.max() >= length):
+    if length and (permutation.min() < 0 or permutation.max() >= length):
         raise ArgumentError(f"sparse permute: an order of {length} has numbers from 0 to {length - 1}")
-    inverse[given] = np.arange(length, dtype=np.uint64)
+    inverse[permutation] = np.arange(length, dtype=np.uint64)
     if (inverse == length).any():
         raise ArgumentError(f"sparse permute: {operator.index((inverse == length).argmax())} is not in the order")
     return inverse

@@ -93,8 +93,8 @@ def spectral_embedding(A: SparseMatrix, components: int = 8, *, drop_first: bool
     # The least of I − S are the largest of S.
     inner = Scaled(root, operator(A, "spectral_embedding"), root)
     _, vectors = eigsh(inner, components + first, which="LA", **options)
-    found: Array = (root[:, None] * vectors)[:, ::-1][:, first:]
-    return found if exponent == 0 else found * 2.0 ** (exponent / 2)
+    embedding: Array = (root[:, None] * vectors)[:, ::-1][:, first:]
+    return embedding if exponent == 0 else embedding * 2.0 ** (exponent / 2)
 
 
 __all__ = ["label_propagation", "spectral_embedding"]

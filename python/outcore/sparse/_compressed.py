@@ -77,9 +77,9 @@ def from_csr(
         raise ArgumentError(f"from_csr: layout={layout!r} is neither 'csr' nor 'csc'")
     lines = int(shape[0] if layout == "csr" else shape[1])
     if tuple(indptr.shape) != (lines + 1,) or (data is not None and tuple(data.shape) != tuple(indices.shape)):
-        told = None if data is None else tuple(data.shape)
+        data_shape = None if data is None else tuple(data.shape)
         raise ShapeError(
-            f"from_csr: indptr {tuple(indptr.shape)}, indices {tuple(indices.shape)}, data {told}, shape {shape}"
+            f"from_csr: indptr {tuple(indptr.shape)}, indices {tuple(indices.shape)}, data {data_shape}, shape {shape}"
         )
     count = int(_reader(indptr)(lines, lines + 1)[0])
     if count != indices.shape[0]:
@@ -111,10 +111,18 @@ def from_anndata(
     with refusing(source, "open"):
         Path(source).stat()
     with group_of(Path(source)) as root:
-        found = of_group(root, str(source), group)
-    if isinstance(found, Coordinates):
-        return stored(found.chunks(), path, None, Options(**options, shape=found.shape))
-    return from_csr(found.indptr, found.indices, found.data, found.shape, path, layout=found.layout, **options)
+        compressed = of_group(root, str(source), group)
+    if isinstance(compressed, Coordinates):
+        return stored(compressed.chunks(), path, None, Options(**options, shape=compressed.shape))
+    return from_csr(
+        compressed.indptr,
+        compressed.indices,
+        compressed.data,
+        compressed.shape,
+        path,
+        layout=compressed.layout,
+        **options,
+    )
 
 
 def from_binsparse(
@@ -212,9 +220,9 @@ def from_table(
         from pyarrow import parquet
 
         opened(source).close()
-        told = f"{stamp_of(source)} {json.dumps(names)}"
+        description = f"{stamp_of(source)} {json.dumps(names)}"
         tables: Iterable[Any] = parquet.ParquetFile(reading(source)).iter_batches(batch_size=_PIECE, columns=names)
-        return stored(_table_entries(tables, names), path, told, options, square=True)
+        return stored(_table_entries(tables, names), path, description, options, square=True)
     tables = source.to_batches() if hasattr(source, "to_batches") else source
     return stored(_table_entries(tables, names), path, None, options, square=True)
 
@@ -222,15 +230,15 @@ def from_table(
 def _table_entries(tables: Iterable[Any], names: list[str]) -> Iterator[Chunk]:
     for table in tables:
         try:
-            found = [table[name] for name in names]
+            columns = [table[name] for name in names]
         except KeyError as error:
             raise ArgumentError(f"from_table: there is no column {error}") from None
-        for name, column in zip(names, found, strict=True):
+        for name, column in zip(names, columns, strict=True):
             nulls = getattr(column, "null_count", 0)
             nulls = nulls() if callable(nulls) else nulls
             if nulls:
                 raise FormatError(f"from_table: column {name!r} has {nulls} nulls")
-        yield [np.asarray(column) for column in found]
+        yield [np.asarray(column) for column in columns]
 
 
 __all__ = ["from_anndata", "from_binsparse", "from_csr", "from_npz", "from_table"]

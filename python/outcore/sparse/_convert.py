@@ -51,20 +51,20 @@ def open(path: PathLike, *, group: str | None = None, side: int = SIDE) -> Spars
     >>> (oc.sparse.open(folder / "a.npz") @ [1.0, 2.0, 3.0]).compute()
     array([1., 2., 3.])
     """
-    given = Path(path).absolute()
-    if is_foreign(given):
-        return open_foreign(given, group, side)
+    absolute = Path(path).absolute()
+    if is_foreign(absolute):
+        return open_foreign(absolute, group, side)
     if group is not None or side != SIDE:
         raise ArgumentError(f"{path}: group and side are of other formats than .ocs")
-    return SparseMatrix(_core.open_sparse(current()._core, str(given)))
+    return SparseMatrix(_core.open_sparse(current()._core, str(absolute)))
 
 
-def check_indices(name: str, found: NDArray, length: int) -> None:
+def check_indices(name: str, indices: NDArray, length: int) -> None:
     """Raises where indices are no integers from 0 to `length` - 1."""
-    if found.dtype.kind not in "iu":
-        raise ArgumentError(f"sparse: {name} of {found.dtype} are no integers")
-    if found.size and (int(found.min()) < 0 or int(found.max()) >= length):
-        worst = int(found.min()) if int(found.min()) < 0 else int(found.max())
+    if indices.dtype.kind not in "iu":
+        raise ArgumentError(f"sparse: {name} of {indices.dtype} are no integers")
+    if indices.size and (int(indices.min()) < 0 or int(indices.max()) >= length):
+        worst = int(indices.min()) if int(indices.min()) < 0 else int(indices.max())
         raise ArgumentError(f"sparse: {name} has {worst}, the matrix {length}")
 
 
@@ -120,11 +120,11 @@ def from_scipy(matrix: Any, path: PathLike | None = None, *, side: int = SIDE, o
     >>> (oc.sparse.from_scipy(scipy.sparse.eye(3)) @ [1.0, 2.0, 3.0]).compute()
     array([1., 2., 3.])
     """
-    found = matrix.tocoo()
-    if len(found.shape) != 2:
-        raise ShapeError(f"from_scipy: shape {found.shape} is no matrix's")
-    shape = (int(found.shape[0]), int(found.shape[1]))
-    return from_coo(found.row, found.col, found.data, shape, path, side=side, overwrite=overwrite)
+    triplets = matrix.tocoo()
+    if len(triplets.shape) != 2:
+        raise ShapeError(f"from_scipy: shape {triplets.shape} is no matrix's")
+    shape = (int(triplets.shape[0]), int(triplets.shape[1]))
+    return from_coo(triplets.row, triplets.col, triplets.data, shape, path, side=side, overwrite=overwrite)
 
 
 __all__ = ["from_coo", "from_scipy", "open"]

@@ -286,8 +286,8 @@ def _same(a: Matrix, b: Any, name: str) -> Matrix:
     """The second of two matrices of one shape."""
     if a.shape != b.shape:
         raise ShapeError(f"sparse {name}: shapes {a.shape} and {b.shape} differ")
-    found: Matrix = b
-    return found
+    matrix: Matrix = b
+    return matrix
 
 
 def _offset(rows: Indices, columns: Indices) -> npt.NDArray[np.int64]:

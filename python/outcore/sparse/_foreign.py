@@ -102,23 +102,23 @@ class Coordinates(NamedTuple):
 
     def _pointers(self, name: str, lines: int) -> Iterator[npt.NDArray[np.int64]]:
         """Where each row begins, and the last ends. Raises where rows do not ascend, or leave the matrix."""
-        told, last = 0, 0
+        next_row, last = 0, 0
         for begin in range(0, self.major.size, _PIECE):
-            found = np.asarray(self.major[begin : begin + _PIECE].compute())
-            if int(found[0]) < last or (found[1:] < found[:-1]).any():
+            majors = np.asarray(self.major[begin : begin + _PIECE].compute())
+            if int(majors[0]) < last or (majors[1:] < majors[:-1]).any():
                 lines_of = "rows" if self.layout == "csr" else "columns"
                 raise UnsupportedFormatError(
                     f"{name}: its entries are not sorted by {lines_of}; convert it by outcore.sparse.from_binsparse"
                 )
-            last = int(found[-1])
-            if last >= lines or int(found[0]) < 0:
+            last = int(majors[-1])
+            if last >= lines or int(majors[0]) < 0:
                 raise FormatError(f"{name}: has {'row' if self.layout == 'csr' else 'column'} {last} of {lines}")
             # Rows up to the last one here begin here, or where nothing lay before.
-            for row in range(told, last + 1, _PIECE):
-                wanted = np.arange(row, min(row + _PIECE, last + 1), dtype=found.dtype)
-                yield begin + np.searchsorted(found, wanted)
-            told = max(told, last + 1)
-        for row in range(told, lines + 1, _PIECE):
+            for row in range(next_row, last + 1, _PIECE):
+                rows = np.arange(row, min(row + _PIECE, last + 1), dtype=majors.dtype)
+                yield begin + np.searchsorted(majors, rows)
+            next_row = max(next_row, last + 1)
+        for row in range(next_row, lines + 1, _PIECE):
             yield np.full(min(_PIECE, lines + 1 - row), self.major.size)
 
     def chunks(self) -> Iterator[Chunk]:
@@ -148,8 +148,8 @@ def open_foreign(path: Path, group: str | None, side: int) -> SparseMatrix:
         return npz(path).opened(str(path), side)
     with group_of(path) as root:
         name = group if group is not None else "X" if _has(root, "X") else ""
-        found = of_group(root, str(path), name)
-    return found.opened(f"{path}/{name}" if name else str(path), side)
+        stored_matrix = of_group(root, str(path), name)
+    return stored_matrix.opened(f"{path}/{name}" if name else str(path), side)
 
 
 @contextlib.contextmanager
@@ -180,16 +180,16 @@ def of_group(root: Any, source: str, name: str) -> Compressed | Coordinates:
     """The matrix of a group of AnnData's or Binsparse's."""
     if name and not _has(root, name):
         raise UnsupportedFormatError(f"{source}: there is no group {name!r}")
-    found = root[name] if name else root
-    told = found.attrs.get("binsparse")
-    if told is not None:
-        return _binsparse(found, f"{source}: {name!r}" if name else source, told)
-    kind = str(found.attrs.get("encoding-type", found.attrs.get("h5sparse_format", "")))
-    shape = found.attrs.get("shape", found.attrs.get("h5sparse_shape"))
+    member = root[name] if name else root
+    description = member.attrs.get("binsparse")
+    if description is not None:
+        return _binsparse(member, f"{source}: {name!r}" if name else source, description)
+    kind = str(member.attrs.get("encoding-type", member.attrs.get("h5sparse_format", "")))
+    shape = member.attrs.get("shape", member.attrs.get("h5sparse_shape"))
     if kind.removesuffix("_matrix") not in ("csr", "csc") or shape is None:
         raise UnsupportedFormatError(f"{source}: {name!r} is {kind or 'no'} matrix; csr_matrix and csc_matrix are read")
     layout: Layout = "csr" if kind.startswith("csr") else "csc"
-    return Compressed(layout, (int(shape[0]), int(shape[1])), *_members_of(found, _ANNDATA, f"{source}: {name!r}"))
+    return Compressed(layout, (int(shape[0]), int(shape[1])), *_members_of(member, _ANNDATA, f"{source}: {name!r}"))
 
 
 def _members_of(group: Any, names: tuple[str, str, str], source: str) -> tuple[Array, Array, Array]:
@@ -219,17 +219,17 @@ class _Reopened:
         if stamp_of(self._path) != self._stamp:
             raise SourceChangedError(f"{self._path}: has changed since it was opened; open it again")
         with refusing(self._path, "read"), reading_members(self._path), h5py.File(self._path, "r") as file:
-            found: NDArray = file[self.name][block]
-        return found
+            block_values: NDArray = file[self.name][block]
+        return block_values
 
     def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> NDArray:
         return np.asarray(self[...], dtype)
 
 
-def _binsparse(group: Any, source: str, told: Any) -> Compressed | Coordinates:
+def _binsparse(group: Any, source: str, description: Any) -> Compressed | Coordinates:
     """A matrix by the description that Binsparse puts beside its arrays (version 0.1). Values "bint8" stay uint8."""
     try:
-        content = json.loads(told) if isinstance(told, (str, bytes)) else dict(told)
+        content = json.loads(description) if isinstance(description, (str, bytes)) else dict(description)
         content = content.get("binsparse", content)
         kind, (rows, columns) = str(content["format"]).upper(), content["shape"]
         types = dict(content["data_types"])
@@ -260,8 +260,8 @@ class _Repeated:
         self._value, self.shape, self.dtype = value, (length,), value.dtype
 
     def __getitem__(self, block: tuple[slice, ...] | EllipsisType) -> NDArray:
-        found: NDArray = np.broadcast_to(self._value, self.shape)[block]
-        return found
+        block_values: NDArray = np.broadcast_to(self._value, self.shape)[block]
+        return block_values
 
     def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> NDArray:
         return np.asarray(self[...], dtype)
@@ -329,14 +329,14 @@ class Member:
     def __call__(self, begin: int, end: int) -> NDArray:
         """Elements; the first of them may be the last of those before."""
         again = self._last if begin == self._place - 1 else self._last[:0]
-        wanted = (end - begin - len(again)) * self.dtype.itemsize
+        size = (end - begin - len(again)) * self.dtype.itemsize
         with reading_members(self._name):
-            raw = self._file.read(wanted)
-        if len(raw) != wanted:
-            raise FormatError(f"{self._name}: ends {wanted - len(raw)} bytes too early")
-        found = np.concatenate([again, np.frombuffer(raw, self.dtype)])
-        self._place, self._last = end, found[-1:]
-        return found
+            raw = self._file.read(size)
+        if len(raw) != size:
+            raise FormatError(f"{self._name}: ends {size - len(raw)} bytes too early")
+        elements = np.concatenate([again, np.frombuffer(raw, self.dtype)])
+        self._place, self._last = end, elements[-1:]
+        return elements
 
     def whole(self) -> NDArray:
         """All of a short array."""
@@ -364,11 +364,11 @@ class Member:
 
 def told_by_npz(archive: zipfile.ZipFile) -> tuple[str, tuple[int, int]]:
     """Layout and shape of a matrix of `scipy.sparse.save_npz`."""
-    told = Member(archive, "format.npy").whole().item()
+    name = Member(archive, "format.npy").whole().item()
     rows, columns = (int(length) for length in Member(archive, "shape.npy").whole())
     if not (0 <= rows < 1 << 63 and 0 <= columns < 1 << 63):
         raise FormatError(f"{archive.filename}: shape ({rows}, {columns}) is no matrix's")
-    return told.decode() if isinstance(told, bytes) else str(told), (rows, columns)
+    return name.decode() if isinstance(name, bytes) else str(name), (rows, columns)
 
 
 def npz(path: Path) -> Compressed:

@@ -112,8 +112,8 @@ def _write_bands(
     kind, shape = dtype_of(dtype), (length, length)
     fitting = current().counters()["budget_bytes"] // (_BAND_BYTES * width)
     if fitting < min(side, length):
-        told = Options(shape=shape, duplicates="refuse", side=side, overwrite=overwrite)
-        return stored(_bands(length, max(fitting, 1), kind, of_rows), path, None, told)
+        options = Options(shape=shape, duplicates="refuse", side=side, overwrite=overwrite)
+        return stored(_bands(length, max(fitting, 1), kind, of_rows), path, None, options)
     file = File(path)
     with Writer(file.path, shape, kind, side, "refuse", overwrite) as writer:
         for rows, columns, values in _bands(length, side, kind, of_rows):
@@ -130,9 +130,9 @@ def _bands(length: int, height: int, kind: DType, of_rows: OfRows) -> Iterator[t
     for begin in range(0, length, height):
         rows = np.arange(begin, min(begin + height, length), dtype=np.int64)
         columns, values = of_rows(rows)
-        there = (columns >= 0) & (columns < length)
+        inside = (columns >= 0) & (columns < length)
         every = np.broadcast_to(rows[:, None], columns.shape)
-        yield every[there], columns[there], np.broadcast_to(values.astype(kind), columns.shape)[there]
+        yield every[inside], columns[inside], np.broadcast_to(values.astype(kind), columns.shape)[inside]
 
 
 def grid3d(

@@ -159,21 +159,21 @@ def stored(
             @contextmanager
             def chunks(done: Done) -> Iterator[Iterator[Chunk]]:
                 behind: Any = entries(done) if callable(entries) else nullcontext(islice(entries, done.chunks, None))
-                with behind as found:
-                    yield checked(found, ids)
+                with behind as source_chunks:
+                    yield checked(source_chunks, ids)
 
             columns = spooled(chunks, work, [ids, ids])
         rows, cols, values = _checked(columns, options.get("dtype"))
         if lengths is None:
             symmetric = square or bool(options.get("symmetrize")) or options.get("relabel") is not None
             lengths = _found(work, rows, cols, symmetric)
-        wanted = _wanted(rows, cols, values, lengths, options)
+        tiling = _wanted(rows, cols, values, lengths, options)
         if options.get("relabel") is not None:
             labels = labels_of(options["relabel"], rows, cols, lengths, work, target)
-            wanted = wanted.numbered(*relabelled(labels, rows, cols, lengths, work))
-        write_sorted(wanted, target, work, "rows")
+            tiling = tiling.numbered(*relabelled(labels, rows, cols, lengths, work))
+        write_sorted(tiling, target, work, "rows")
         if "columns" in named:
-            write_sorted(wanted.transposed(), named["columns"], work, "columns")
+            write_sorted(tiling.transposed(), named["columns"], work, "columns")
         work.done(*named.values())
     return cast(SparseMatrix, file.opened())
 
@@ -204,17 +204,17 @@ def _lengths(shape: Sequence[int] | None) -> tuple[int, int] | None:
 def _key(columns: tuple[Array, ...] | None, source: str | None, options: Options) -> str:
     """What makes a call the same as one before."""
     relabel = options.get("relabel")
-    given = [] if relabel is None or isinstance(relabel, str) else [_column(relabel)]
-    for array in (*(columns or ()), *given):
+    labels = [] if relabel is None or isinstance(relabel, str) else [_column(relabel)]
+    for array in (*(columns or ()), *labels):
         if not _is_known_elsewhere(array._expr):
             raise ArgumentError("sparse: resume=True, and entries or labels are in memory: open them from files")
     if columns is None and source is None:
         raise ArgumentError("sparse: resume=True, and entries come from an iterator, which cannot be gone on with")
-    parts = [source or "", *(array._expr.digest for array in (*(columns or ()), *given))]
-    told = {name: value for name, value in options.items() if name not in ("overwrite", "resume")}
-    if given:
-        told["relabel"] = "given"
-    return "\n".join([*parts, *(f"{name}={told[name]}" for name in sorted(told))])
+    parts = [source or "", *(array._expr.digest for array in (*(columns or ()), *labels))]
+    named_options = {name: value for name, value in options.items() if name not in ("overwrite", "resume")}
+    if labels:
+        named_options["relabel"] = "given"
+    return "\n".join([*parts, *(f"{name}={named_options[name]}" for name in sorted(named_options))])
 
 
 def _is_known_elsewhere(expr: _core.Expr) -> bool:

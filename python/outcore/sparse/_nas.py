@@ -72,12 +72,12 @@ def _vectors(n: int, nonzer: int) -> Iterator[tuple[list[int], list[float]]]:
     """The sparse vectors: `nonzer` places each, drawn until they differ, and 0.5 at its own place (`vecset`)."""
     drawn = _drawn(n)
     for own in range(n):
-        found: dict[int, float] = {}
-        while len(found) < nonzer:
+        entries: dict[int, float] = {}
+        while len(entries) < nonzer:
             value, place = next(drawn)
-            found.setdefault(place, value)
-        found[own] = 0.5
-        yield list(found), list(found.values())
+            entries.setdefault(place, value)
+        entries[own] = 0.5
+        yield list(entries), list(entries.values())
 
 
 def _outer_products(kind: NasClass) -> Iterator[Chunk]:
@@ -113,8 +113,8 @@ def nas_cg(
     if name not in NAS_CLASSES:
         raise ArgumentError(f"nas_cg: class {name!r} is none of {', '.join(NAS_CLASSES)}")
     kind = NAS_CLASSES[name]
-    told = Options(shape=(kind.n, kind.n), side=side, overwrite=overwrite)
-    return stored(_outer_products(kind), path, f"nas-cg {name}", told)
+    options = Options(shape=(kind.n, kind.n), side=side, overwrite=overwrite)
+    return stored(_outer_products(kind), path, f"nas-cg {name}", options)
 
 
 __all__ = ["NAS_CLASSES", "nas_cg"]

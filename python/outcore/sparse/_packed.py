@@ -62,14 +62,14 @@ class _Packed(io.RawIOBase):
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        wanted = memoryview(buffer).cast("B")
+        target = memoryview(buffer).cast("B")
         while not self._rest:
             part = next(self._parts, None)
             if part is None:
                 return 0
             self._rest = part
-        length = min(len(wanted), len(self._rest))
-        wanted[:length] = self._rest[:length]
+        length = min(len(target), len(self._rest))
+        target[:length] = self._rest[:length]
         self._rest = self._rest[length:]
         return length
 
@@ -90,11 +90,11 @@ def _frames(path: PathLike, file: IO[bytes]) -> Iterator[bytes]:
         rest = rest or file.read(_BLOCK)
         if not rest and packed.is_between:
             return
-        read, found = packed.unpack(rest)
-        if not rest and not found:
+        read, unpacked = packed.unpack(rest)
+        if not rest and not unpacked:
             raise _cut(path)
         rest = rest[read:]
-        yield found
+        yield unpacked
 
 
 def _members(path: PathLike, file: IO[bytes], mark: bytes, member: Callable[[], Any]) -> Iterator[bytes]:

@@ -63,16 +63,16 @@ def places_of(rows: Indices, columns: Indices, shape: tuple[int, int], side: int
     if is_wide(shape, side):
         raise ArgumentError(f"sparse: places in {shape} need {bits + blocks + 2 * within} bits, of 64")
     tile_rows = rows.astype(np.uint64) >> np.uint64(within)
-    found: Indices = _within(rows, columns, shape, side) | (tile_rows << np.uint64(blocks + 2 * within))
-    return found
+    places: Indices = _within(rows, columns, shape, side) | (tile_rows << np.uint64(blocks + 2 * within))
+    return places
 
 
 def _within(rows: Indices, columns: Indices, shape: tuple[int, int], side: int) -> Indices:
     """Places within a tile row."""
     _, _, within = bits_of(shape, side)
     r, c, mask, s = rows.astype(np.uint64), columns.astype(np.uint64), np.uint64(side - 1), np.uint64(within)
-    found: Indices = ((c >> s) << np.uint64(2 * within)) | ((r & mask) << s) | (c & mask)
-    return found
+    places: Indices = ((c >> s) << np.uint64(2 * within)) | ((r & mask) << s) | (c & mask)
+    return places
 
 
 def order_of(keys: tuple[NDArray, ...]) -> npt.NDArray[np.intp]:

@@ -44,11 +44,11 @@ def _largest(name: str, A: SparseMatrix) -> Array:
     NaN. I/O: one read of A."""
     rows = oc.ones(A.shape[1])
     extremes = oc.maximum(A.product(rows, "max_first"), -A.product(rows, "min_first"))
-    found = oc.persist(oc.maximum(extremes, 0.0))
+    largest = oc.persist(oc.maximum(extremes, 0.0))
     # NaN is passed over by extremes, and not by sums.
-    if not np.isfinite(float(oc.max(found).compute())) or bool(oc.any(oc.isnan(A @ (rows * 1e-160))).compute()):
+    if not np.isfinite(float(oc.max(largest).compute())) or bool(oc.any(oc.isnan(A @ (rows * 1e-160))).compute()):
         raise ArgumentError(f"{name}: entries of {A!r} must be finite")
-    return oc.persist(oc.where(found == -np.inf, 0.0, found))
+    return oc.persist(oc.where(largest == -np.inf, 0.0, largest))
 
 
 def _is_usual(sums: Array) -> bool:

@@ -107,8 +107,8 @@ def from_edges(
 
     @contextmanager
     def chunks(done: Done) -> Iterator[Iterator[Chunk]]:
-        with opened(source) as file, _parsed(lines, done, source, file) as found:
-            yield found
+        with opened(source) as file, _parsed(lines, done, source, file) as blocks:
+            yield blocks
 
     _exists(source)
     check_matrix("from_edges", looked_at(source, begin), places != ())
@@ -133,8 +133,8 @@ def text_lines(
 @contextmanager
 def _parsed(lines: _core.TextLines, done: Done, source: PathLike, file: IO[bytes]) -> Iterator[Iterator[Columns]]:
     """The columns behind those that are done; one thread reads, and another parses."""
-    with ahead(_blocks(source, file)) as blocks, ahead(parse_behind(lines, done.chunks, blocks)) as found:
-        yield found
+    with ahead(_blocks(source, file)) as blocks, ahead(parse_behind(lines, done.chunks, blocks)) as parsed:
+        yield parsed
 
 
 def _exists(path: PathLike) -> None:
@@ -172,11 +172,11 @@ def from_binary(
         raise FormatError(f"{source}: {size} bytes are no whole number of records of {record} bytes")
     core, name = current()._core, str(Path(source).absolute())
     pairs = Array(_strided(core, name, 0, size // record, record, kind, 2))
-    found = [pairs[:, 0], pairs[:, 1]]
+    columns = [pairs[:, 0], pairs[:, 1]]
     if value is not None:
         dtype_of(value)
-        found.append(Array(_strided(core, name, 2 * kind.itemsize, size // record, record, value, 1))[:, 0])
-    return stored(tuple(found), path, None, options, square=True)
+        columns.append(Array(_strided(core, name, 2 * kind.itemsize, size // record, record, value, 1))[:, 0])
+    return stored(tuple(columns), path, None, options, square=True)
 
 
 def from_mtx(source: PathLike, path: PathLike | None = None, **options: Unpack[Settings]) -> SparseMatrix:
@@ -251,12 +251,12 @@ def _market_entries(source: PathLike, done: Done) -> Iterator[Iterator[Chunk]]:
         lines.skip(number)
 
         def entries(parsed: Iterator[Columns]) -> Iterator[Chunk]:
-            found = done.entries
+            entries_read = done.entries
             for parts in parsed:
-                found += len(parts[0])
+                entries_read += len(parts[0])
                 yield _valued(parts, field)
-            if found != count:
-                raise FormatError(f"{source}: line {number} tells of {count} entries, and {found} are there")
+            if entries_read != count:
+                raise FormatError(f"{source}: line {number} tells of {count} entries, and {entries_read} are there")
 
         with _parsed(lines, done, source, file) as parsed:
             yield entries(parsed)

@@ -32,12 +32,14 @@ def labels_of(relabel: Any, rows: Array, columns: Array, shape: tuple[int, int],
 
 
 def _given(labels: Operand, length: int) -> Array:
-    found = Array(node(labels))
-    if found.shape != (length,) or found.dtype.kind not in "iu":
-        raise ShapeError(f"sparse: labels of shape {found.shape} and {found.dtype}; the matrix has {length} rows")
-    if length and not bool(compute((sort(found.astype(np.int64)) == arange(length)).all())):
+    numbering = Array(node(labels))
+    if numbering.shape != (length,) or numbering.dtype.kind not in "iu":
+        raise ShapeError(
+            f"sparse: labels of shape {numbering.shape} and {numbering.dtype}; the matrix has {length} rows"
+        )
+    if length and not bool(compute((sort(numbering.astype(np.int64)) == arange(length)).all())):
         raise ArgumentError(f"sparse: labels are no permutation of the numbers below {length}")
-    return found.astype(np.uint64)
+    return numbering.astype(np.uint64)
 
 
 def by_degree(rows: Array, columns: Array, length: int, work: Work, target: Path) -> Array:
@@ -69,7 +71,7 @@ def relabelled(labels: Array, rows: Array, columns: Array, shape: tuple[int, int
         file = f"new-{name}.npy"
         if work.noted(f"new-{name}", file) is not None or not numbers.shape[0]:
             continue
-        low, high = (int(found) for found in compute(numbers.min(), numbers.max()))
+        low, high = (int(bound) for bound in compute(numbers.min(), numbers.max()))
         if low < 0 or high >= length:
             raise ArgumentError(f"sparse: {name} has {low if low < 0 else high}, the matrix {length}")
         new = take(labels, numbers.astype(np.int64))

@@ -57,8 +57,8 @@ def by_row(a: StoredMatrix) -> ByRow:
             for file, data in zip(files, (columns, new[:-1], new[1:], values), strict=False):
                 file.append(data)
         stack.close()
-        found = [file.held() for file in files]
-    columns_of, first, last, *values_of = found
+        arrays = [file.held() for file in files]
+    columns_of, first, last, *values_of = arrays
     counts = masks.counts_of(last)[1]
     return ByRow(Array(columns_of), Array(values_of[0]) if values_of else None, Array(first), (last, counts))
 

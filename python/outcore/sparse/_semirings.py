@@ -59,25 +59,25 @@ def nothing(add: str, dtype: DType) -> Any:
     return dtype.type(MONOIDS[add].nothing(dtype))
 
 
-def masked(found: Array, add: str, mask: Operand | StoredMatrix | None, complement: bool) -> Array:
+def masked(product: Array, add: str, mask: Operand | StoredMatrix | None, complement: bool) -> Array:
     """A product where a mask is true, or where it is false, and the sum of nothing elsewhere."""
     if mask is None:
         if complement:
             raise ArgumentError("sparse product: complement=True, and there is no mask")
-        return found
+        return product
     shape = mask.shape if isinstance(mask, StoredMatrix) else tuple(node(mask).shape)
-    if shape != found.shape:
-        raise ShapeError(f"sparse product: a mask of shape {shape} for a result of shape {found.shape}")
+    if shape != product.shape:
+        raise ShapeError(f"sparse product: a mask of shape {shape} for a result of shape {product.shape}")
     # A row of the mask times the identity is that row; what counts is that an entry is there.
-    wanted = (
+    kept = (
         mask.product(eye(shape[1], dtype=np.int8), "plus_second") > 0
         if isinstance(mask, StoredMatrix)
         else Array(node(mask))
     )
-    if wanted.dtype != np.bool_:
-        raise DTypeError(f"sparse product: a mask is bool, not {wanted.dtype}")
-    left_out = Array(node(nothing(add, found.dtype)))
-    return where(wanted, left_out, found) if complement else where(wanted, found, left_out)
+    if kept.dtype != np.bool_:
+        raise DTypeError(f"sparse product: a mask is bool, not {kept.dtype}")
+    left_out = Array(node(nothing(add, product.dtype)))
+    return where(kept, left_out, product) if complement else where(kept, product, left_out)
 
 
 def by_functions(a: StoredMatrix, rows: Callable[[], ByRow], x: Array, add: str, multiply: Multiply) -> Array:

@@ -71,13 +71,13 @@ def spgemm(
 
     def multiply(target: Path, replace: bool, tiles: tuple[int, int]) -> _core.Sparse:
         core = current()._core
-        given = (first._core, second._core, masked, complement, semiring, working.name, stored)
-        return _core.spgemm(core, *given, target, replace, tiles)
+        arguments = (first._core, second._core, masked, complement, semiring, working.name, stored)
+        return _core.spgemm(core, *arguments, target, replace, tiles)
 
     if resume:
         operands = [matrix for matrix in (a, b, mask) if matrix is not None]
-        told = f"{semiring} {complement} {mask is None}"
-        _in_parts(multiply, _key(operands, told, path), first._core.tiles, file.path, overwrite)
+        description = f"{semiring} {complement} {mask is None}"
+        _in_parts(multiply, _key(operands, description, path), first._core.tiles, file.path, overwrite)
         made: Matrix = file.opened()
     else:
         made = file.opened(multiply(file.path, overwrite, (0, first._core.tiles)))
@@ -154,12 +154,12 @@ def _check(a: StoredMatrix, b: StoredMatrix, mask: StoredMatrix | None, compleme
         raise ArgumentError("spgemm: complement=True, and there is no mask")
 
 
-def _key(operands: Sequence[StoredMatrix], told: str, path: PathLike | None) -> str:
+def _key(operands: Sequence[StoredMatrix], description: str, path: PathLike | None) -> str:
     """What makes a call the same as one before."""
     if path is None or any(matrix._transposed or matrix._held is not None for matrix in operands):
         raise ArgumentError("spgemm: resume=True needs a path, and matrices that are stored as they are multiplied")
     files = "\n".join(matrix._core.identity for matrix in operands)
-    return f"spgemm {told}\n{Path(path).absolute()}\n{files}"
+    return f"spgemm {description}\n{Path(path).absolute()}\n{files}"
 
 
 def _in_parts(

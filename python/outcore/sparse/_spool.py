@@ -39,16 +39,16 @@ _DONE = "done"
 def _identity(path: Path) -> list[int] | None:
     """What a file is that was given its name; None where there is none."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return [found.st_ino, found.st_size, found.st_mtime_ns]
+    return [status.st_ino, status.st_size, status.st_mtime_ns]
 
 
 def stamp_of(path: str | os.PathLike[str]) -> str:
     """What a file is, as far as can be told without reading it: by it a killed ingest is known."""
-    found = os.stat(path)
-    return f"{os.path.abspath(path)}:{found.st_size}:{found.st_mtime_ns}"
+    status = os.stat(path)
+    return f"{os.path.abspath(path)}:{status.st_size}:{status.st_mtime_ns}"
 
 
 def npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], DType]:
@@ -145,10 +145,10 @@ class Work:
             said, content = (self._notes / f"{step}.json").read_bytes().split(b" ", 1)
             if int(said, 16) != zlib.crc32(content):
                 return None
-            found = json.loads(content)
+            note = json.loads(content)
         except (OSError, ValueError):
             return None
-        return found if step in self._own or all(map(self._agrees, arrays)) else None
+        return note if step in self._own or all(map(self._agrees, arrays)) else None
 
     def _agrees(self, name: str) -> bool:
         """Whether an array is what was written; one that is not is removed."""
@@ -255,23 +255,23 @@ def _are_columns(work: Work, note: JSONObject, step: str) -> bool:
     if not work.resumes or work.is_own(step):
         return True
     lengths = [note["count"] * np.dtype(kind).itemsize for kind in note["kinds"]] if note["count"] else []
-    found = [_checksum(work.path(f"spool-{place}"), length) for place, length in enumerate(lengths)]
-    return bool(found == note["sums"][: len(lengths)])
+    checksums = [_checksum(work.path(f"spool-{place}"), length) for place, length in enumerate(lengths)]
+    return bool(checksums == note["sums"][: len(lengths)])
 
 
 def _checksum(path: Path, length: int) -> int | None:
     """The checksum of so many bytes that a file begins with; None where there are fewer."""
-    block, found = np.empty(min(_BLOCK, max(length, 1)), np.uint8), 0
+    block, checksum = np.empty(min(_BLOCK, max(length, 1)), np.uint8), 0
     try:
         with path.open("rb", buffering=0) as file:
             while length:
                 read = file.readinto(block[: min(length, len(block))].data)
                 if not read:
                     return None
-                found, length = _core.checksum(block[:read], found), length - read
+                checksum, length = _core.checksum(block[:read], checksum), length - read
     except OSError:
         return None
-    return found
+    return checksum
 
 
 def _opened(work: Work, place: int, kind: DType, done: Done) -> IO[bytes]:
@@ -301,8 +301,8 @@ def checked(chunks: Iterable[Chunk], ids: DType) -> Iterator[Chunk]:
 def _check(columns: list[NDArray], kinds: list[DType] | None, ids: DType) -> None:
     """Raises where a chunk is none, or not like the first."""
     if len(columns) not in (2, 3) or (kinds is not None and len(columns) != len(kinds)):
-        wanted = "2 or 3" if kinds is None else str(len(kinds))
-        raise ShapeError(f"sparse: a chunk of {len(columns)} arrays; (rows, columns[, values]) are {wanted}")
+        expected = "2 or 3" if kinds is None else str(len(kinds))
+        raise ShapeError(f"sparse: a chunk of {len(columns)} arrays; (rows, columns[, values]) are {expected}")
     if any(column.ndim != 1 or column.shape != columns[0].shape for column in columns):
         raise ShapeError(f"sparse: arrays of a chunk have shapes {', '.join(str(part.shape) for part in columns)}")
     for name, column in zip(("rows", "columns"), columns, strict=False):

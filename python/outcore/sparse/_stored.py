@@ -93,10 +93,10 @@ class StoredMatrix(Refused, ABC):
     def _product(self, x: Array, semiring: str) -> Array:
         working, dtype = self._types(x.dtype, semiring)
         wide = x.astype(working) if x.ndim == 2 else expand_dims(x.astype(working), axis=1)
-        found = Array(self._core.product(wide._expr, self._transposed, semiring)).astype(dtype)
+        product = Array(self._core.product(wide._expr, self._transposed, semiring)).astype(dtype)
         if self._held is not None:  # nodes made of the product hold the file
-            found = where(self._held, found, Array(node(dtype.type(0))))
-        return found if x.ndim == 2 else squeeze(found, axis=1)
+            product = where(self._held, product, Array(node(dtype.type(0))))
+        return product if x.ndim == 2 else squeeze(product, axis=1)
 
     def _types(self, of: DType, semiring: str) -> tuple[DType, DType]:
         """The type in which a product is formed, and that of the result."""

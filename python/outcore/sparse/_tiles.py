@@ -100,64 +100,64 @@ class Given(NamedTuple):
     counted: Callable[[Sequence[int]], int]
 
 
-def write_sorted(wanted: Wanted, target: Path, work: Work, name: str) -> None:
+def write_sorted(tiling: Wanted, target: Path, work: Work, name: str) -> None:
     """Writes the matrix of entries. `name` tells the files of this one in `work`."""
     if work.noted(f"{name}-written") is not None and is_matrix(target):
         return
-    keys = 1 + is_wide(wanted.shape, wanted.side, int(wanted.drop_loops or wanted.mirror))
-    dtype = None if wanted.values is None else wanted.values.dtype
-    keyed = Keyed(wanted.shape, dtype, wanted.side, wanted.duplicates, wanted.overwrite, keys)
-    count = write_keyed(keyed, lambda: _given(wanted, keys), wanted.rows.shape[0], target, work, name)
+    keys = 1 + is_wide(tiling.shape, tiling.side, int(tiling.drop_loops or tiling.mirror))
+    dtype = None if tiling.values is None else tiling.values.dtype
+    keyed = Keyed(tiling.shape, dtype, tiling.side, tiling.duplicates, tiling.overwrite, keys)
+    count = write_keyed(keyed, lambda: _given(tiling, keys), tiling.rows.shape[0], target, work, name)
     if work.resumes:
         work.note(f"{name}-written", count)
     work.clear(name, f"{name}-began", f"{name}-written")
 
 
-def write_keyed(keyed: Keyed, given: Callable[[], Given], length: int, target: Path, work: Work, name: str) -> int:
+def write_keyed(keyed: Keyed, entries: Callable[[], Given], length: int, target: Path, work: Work, name: str) -> int:
     """Writes the matrix of so many entries by their keys, and gives how many these are. `given` is asked only where
     they are not stored already."""
     if not length:
         _write(keyed, None, target, work, name)
         return 0
     if keyed.keys == 1 and _noted_sorted(work, f"{name}-sorted") is None:
-        parts = _parted(keyed, given, work, name)
+        parts = _parted(keyed, entries, work, name)
         if _write(keyed, parts, target, work, name):
             return int(parts["count"])
-    ordered = _sorted(0, keyed, given, work, name)
+    ordered = _sorted(0, keyed, entries, work, name)
     _write(keyed, ordered, target, work, name)
     return int(ordered["count"])
 
 
-def _given(wanted: Wanted, keys: int) -> Given:
+def _given(tiling: Wanted, keys: int) -> Given:
     """The keys of entries, and of their mirror images behind all of them; their numbers are checked on the way."""
-    rows, columns, of = wanted.rows, wanted.columns, (wanted.shape, wanted.side, keys > 1)
-    found = keys_of(rows, columns, *of)
+    rows, columns, of = tiling.rows, tiling.columns, (tiling.shape, tiling.side, keys > 1)
+    key_parts = keys_of(rows, columns, *of)
     loops = rows.astype(np.uint64) == columns.astype(np.uint64)
-    if wanted.drop_loops:
-        found = (where(loops, _LEFT_OUT, found[0]), *found[1:])
-    pieces = [found[0]]
-    if wanted.mirror:
+    if tiling.drop_loops:
+        key_parts = (where(loops, _LEFT_OUT, key_parts[0]), *key_parts[1:])
+    pieces = [key_parts[0]]
+    if tiling.mirror:
         first, *others = keys_of(columns, rows, *of)
         images = (where(loops, _LEFT_OUT, first), *others)
         pieces.append(images[0])
-        found = tuple(concat([key, image]) for key, image in zip(found, images, strict=True))
+        key_parts = tuple(concat([key, image]) for key, image in zip(key_parts, images, strict=True))
 
     def counted(facts: Sequence[int]) -> int:
         low_row, high_row, low_column, high_column, on_diagonal = facts
         for axis, low, high, length in (
-            ("rows", low_row, high_row, wanted.shape[0]),
-            ("columns", low_column, high_column, wanted.shape[1]),
+            ("rows", low_row, high_row, tiling.shape[0]),
+            ("columns", low_column, high_column, tiling.shape[1]),
         ):
             if low < 0 or high >= length:
                 raise ArgumentError(f"sparse: {axis} has {low if low < 0 else high}, the matrix {length}")
-        left_out = on_diagonal * (wanted.drop_loops + wanted.mirror)
-        return int(rows.shape[0]) * (1 + wanted.mirror) - left_out
+        left_out = on_diagonal * (tiling.drop_loops + tiling.mirror)
+        return int(rows.shape[0]) * (1 + tiling.mirror) - left_out
 
     facts = [rows.min(), rows.max(), columns.min(), columns.max(), loops.sum()]
-    return Given([*found, *([] if wanted.values is None else [wanted.values])], pieces, facts, counted)
+    return Given([*key_parts, *([] if tiling.values is None else [tiling.values])], pieces, facts, counted)
 
 
-def _parted(keyed: Keyed, given: Callable[[], Given], work: Work, name: str) -> JSONObject:
+def _parted(keyed: Keyed, entries: Callable[[], Given], work: Work, name: str) -> JSONObject:
     """Stores the entries in runs whose keys are cut into buckets, where memory does not hold all of them.
 
     Says how many count, in which files they are, the elements of a run and the splitters of the buckets.
@@ -168,25 +168,25 @@ def _parted(keyed: Keyed, given: Callable[[], Given], work: Work, name: str) -> 
         counts = [f"{name}-counts.npy"] if note["splitters"] else []
         note = work.noted(step, *note["files"], *counts)
     if note is None:
-        note = _part(keyed, given(), work, name)
+        note = _part(keyed, entries(), work, name)
         work.note(step, note)
     return note
 
 
-def _part(keyed: Keyed, given: Given, work: Work, name: str) -> JSONObject:
-    columns, found = list(given.columns), None
+def _part(keyed: Keyed, entries: Given, work: Work, name: str) -> JSONObject:
+    columns, keys = list(entries.columns), None
     cuts = work.noted(f"{name}-cuts")
     if cuts is None:
         cuts = {"run": columns[0].shape[0], "splitters": []}
         nodes = [column._expr for column in columns]
         parting = _core.parting(current()._core, nodes[0], nodes[1:]) if keyed.keys == 1 else None
         if parting is not None and parting[1]:
-            if not all(_core.is_made_of_stored(piece._expr) for piece in given.pieces):
+            if not all(_core.is_made_of_stored(piece._expr) for piece in entries.pieces):
                 # To look at some of them would be to compute all.
-                found, columns = _stored(columns[:1], given.facts, [f"{name}-keys.npy"], work), columns[1:]
+                keys, columns = _stored(columns[:1], entries.facts, [f"{name}-keys.npy"], work), columns[1:]
                 columns.insert(0, open(work.path(f"{name}-keys.npy")))
-                given = given._replace(pieces=columns[:1], facts=[])
-            cuts = {"run": parting[0], "splitters": _splitters(given.pieces, parting[1])}
+                entries = entries._replace(pieces=columns[:1], facts=[])
+            cuts = {"run": parting[0], "splitters": _splitters(entries.pieces, parting[1])}
         if work.resumes:
             work.note(f"{name}-cuts", cuts)
     files = [f"{name}-part-{place}.npy" for place in range(len(columns))]
@@ -194,11 +194,11 @@ def _part(keyed: Keyed, given: Given, work: Work, name: str) -> JSONObject:
         splitters = np.asarray(cuts["splitters"], np.uint64)
         nodes = [column._expr for column in columns]
         parts = map(Array, _core.part(nodes[0], nodes[1:], splitters.view(np.uint8), cuts["run"]))
-        facts = _stored(list(parts), given.facts, [*files, f"{name}-counts.npy"], work)
+        facts = _stored(list(parts), entries.facts, [*files, f"{name}-counts.npy"], work)
     else:
-        facts = _stored(columns, given.facts, files, work)
+        facts = _stored(columns, entries.facts, files, work)
     try:
-        count = given.counted(facts if found is None else found)
+        count = entries.counted(facts if keys is None else keys)
     except ArgumentError:
         work.drop(*files)
         raise
@@ -212,38 +212,38 @@ def _stored(columns: Sequence[Array], facts: Sequence[Array], files: Sequence[st
         {"path": str(work.path(file)), "overwrite": True, "chunks": None, "resume": work.resumes} for file in files
     ]
     nodes = [part._expr for part in (*columns, *facts)]
-    found, _ = plan_and_run(nodes, [*targets, *[None] * len(facts)])
-    return [int(fact) for fact in found[len(files) :]]  # type: ignore[arg-type]  # numbers
+    results, _ = plan_and_run(nodes, [*targets, *[None] * len(facts)])
+    return [int(fact) for fact in results[len(files) :]]  # type: ignore[arg-type]  # numbers
 
 
-def _splitters(pieces: Sequence[Array], wanted: int) -> list[int]:
+def _splitters(pieces: Sequence[Array], count: int) -> list[int]:
     """Keys that cut all of them about evenly, by looking at some."""
     sampled = [_core.sample_keys(piece._expr) for piece in pieces]
     # Fewer than a page are looked at whole.
     pages = [piece if few is None else Array(few) for piece, few in zip(pieces, sampled, strict=True)]
     sample = np.sort(np.concatenate([compute(page).ravel() for page in pages]))
-    cuts = np.arange(1, wanted + 1) * len(sample) // (wanted + 1)
+    cuts = np.arange(1, count + 1) * len(sample) // (count + 1)
     return [int(key) for key in np.unique(sample[cuts])]
 
 
-def _sorted(key: int, keyed: Keyed, given: Callable[[], Given], work: Work, name: str) -> JSONObject:
+def _sorted(key: int, keyed: Keyed, entries: Callable[[], Given], work: Work, name: str) -> JSONObject:
     """Stored columns sorted by their keys from one of a number on. The sort is stable: the least significant is the
     first to be sorted by. What was sorted before is asked for only where it is needed: its files are gone else."""
     if key == keyed.keys:
-        return _parted(keyed, given, work, name)
+        return _parted(keyed, entries, work, name)
     step = f"{name}-sorted" if not key else f"{name}-sorted-by-{key}"
     note = _noted_sorted(work, step)
     if note is None:
-        before = _sorted(key + 1, keyed, given, work, name)
-        found = [open(work.path(file)) for file in before["files"]]
-        by, rest = found[key], found[:key] + found[key + 1 :]
+        before = _sorted(key + 1, keyed, entries, work, name)
+        columns = [open(work.path(file)) for file in before["files"]]
+        by, rest = columns[key], columns[:key] + columns[key + 1 :]
         ordered, *others = sort_by(by, *rest) if rest else (sort(by),)
         others.insert(key, ordered)
         made = [f"{step}-{place}.npy" for place in range(len(others))]
         store(dict(zip(map(str, map(work.path, made)), others, strict=True)), overwrite=True, resume=work.resumes)
         note = {"count": before["count"], "files": made}
         work.note(step, note)
-        del found, by, rest, ordered, others
+        del columns, by, rest, ordered, others
         work.drop(*before["files"])
     return note
 
@@ -251,8 +251,8 @@ def _sorted(key: int, keyed: Keyed, given: Callable[[], Given], work: Work, name
 def _noted_sorted(work: Work, step: str) -> JSONObject | None:
     """What is noted of sorted columns that are what was written."""
     note = work.noted(step)
-    found: JSONObject | None = None if note is None else work.noted(step, *note["files"])
-    return found
+    sorted_note: JSONObject | None = None if note is None else work.noted(step, *note["files"])
+    return sorted_note
 
 
 def _write(keyed: Keyed, parts: JSONObject | None, target: Path, work: Work, name: str) -> bool:

@@ -56,8 +56,8 @@ class Copies:
     def resumed(cls, kept: list[Any], width: int, hermitian: bool) -> Copies:
         """The search after a restart that `kept` was stored at."""
         start, points, growth = kept
-        found = [np.asarray(part, dtype=np.float64).view(np.complex128) for part in (points, growth)]
-        return cls(found[0], found[1].reshape(-1, width, width), start, hermitian)
+        parts = [np.asarray(part, dtype=np.float64).view(np.complex128) for part in (points, growth)]
+        return cls(parts[0], parts[1].reshape(-1, width, width), start, hermitian)
 
     def _grown(self, space: Krylov) -> NDArray:
         """The growth at each point, of all that the space has."""
@@ -67,10 +67,10 @@ class Copies:
             if self._hermitian:
                 values, turns = np.linalg.eigh((t + t.conj().T) / 2)
                 left, right = b @ turns, turns.conj().T @ first
-                found = [(left / (point - values)) @ right for point in self.points]
+                growths = [(left / (point - values)) @ right for point in self.points]
             else:
-                found = [_against(b, point * np.eye(len(t)) - t) @ first for point in self.points]
-            return np.asarray(found) @ self._growth
+                growths = [_against(b, point * np.eye(len(t)) - t) @ first for point in self.points]
+            return np.asarray(growths) @ self._growth
 
     def excluded(self, space: Krylov, order: int) -> bool:
         """Whether there is no copy at any point."""

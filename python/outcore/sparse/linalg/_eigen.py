@@ -63,15 +63,15 @@ class Problem:
 def inverse(name: str, A: MatrixLike, a: Operator, sigma: complex) -> Operator:
     """(A − σI)⁻¹: complete LU factors of a matrix that fits into memory."""
     if isinstance(A, SparseMatrix):
-        found = A.to_scipy()
+        matrix = A.to_scipy()
     elif hasattr(A, "tocsc"):
-        found = A
+        matrix = A
     else:
         raise ArgumentError(f"{name}: sigma={sigma} of {type(A).__name__} needs OPinv, which solves (A - sigma I)x = b")
     import scipy.sparse
 
     dtype = Shifted(a, sigma).dtype
-    shifted = found.astype(dtype) - sigma * scipy.sparse.eye_array(a.shape[0], dtype=dtype)
+    shifted = matrix.astype(dtype) - sigma * scipy.sparse.eye_array(a.shape[0], dtype=dtype)
     factors = factored(shifted.tocsc(), lambda: _singular(name, sigma))
     # Pivots that are 0 but for rounding leave no digit of a solution.
     x = np.random.default_rng(0).standard_normal((a.shape[0], 1)).astype(dtype)
@@ -134,23 +134,23 @@ def _sought(problem: Problem, space: Krylov, restarts: Restarts) -> tuple[NDArra
     if problem.hermitian and space.skew > max(float(np.finfo(problem.dtype).eps) ** _SKEW, 10 * problem.tol):
         said = f"{problem.name}: the matrix is not Hermitian: x·Ay and Ax·y differ by {space.skew:.1%} of their size"
         raise LinAlgError(f"{said}; use eigs")
-    found, weights = _pairs(problem, space.t)
-    wanted = problem.order_of(found)[: problem.k]
-    limit = _limit(problem, found[wanted], found) * restarts.stricter
-    done = np.linalg.norm(space.b @ weights[:, wanted], axis=0) <= limit
+    ritz, weights = _pairs(problem, space.t)
+    chosen = problem.order_of(ritz)[: problem.k]
+    limit = _limit(problem, ritz[chosen], ritz) * restarts.stricter
+    done = np.linalg.norm(space.b @ weights[:, chosen], axis=0) <= limit
     if done.all():
-        values, vectors, good = _judged(problem, found[wanted], space.vectors(weights[:, wanted]))
+        values, vectors, good = _judged(problem, ritz[chosen], space.vectors(weights[:, chosen]))
         if good.all():
-            margin = margin_of(found[wanted], found, problem.tol, problem.dtype)
-            copies = Copies.begin(space, found[wanted], problem.gain, margin, problem.hermitian)
+            margin = margin_of(ritz[chosen], ritz, problem.tol, problem.dtype)
+            copies = Copies.begin(space, ritz[chosen], problem.gain, margin, problem.hermitian)
             if copies is None:
                 return values, vectors
-            _lock(problem, space, found[wanted], vectors)
+            _lock(problem, space, ritz[chosen], vectors)
             restarts.change(copies)
             restarts.count()
             return None
         restarts.stricter /= 4
-    _restart(problem, space, found, weights, int(done.sum()))
+    _restart(problem, space, ritz, weights, int(done.sum()))
     restarts.count()
     return None
 
@@ -161,10 +161,10 @@ def _copied(problem: Problem, space: Krylov, restarts: Restarts) -> tuple[NDArra
     assert copies is not None
     known = _of_locked(problem, space)[0]
     while True:
-        found, weights = _pairs(problem, space.t[locked:, locked:])
-        margin = margin_of(known, np.append(known, found), problem.tol, problem.dtype)
+        ritz, weights = _pairs(problem, space.t[locked:, locked:])
+        margin = margin_of(known, np.append(known, ritz), problem.tol, problem.dtype)
         left = np.linalg.norm(space.b[:, locked:] @ weights, axis=0)
-        better = problem.gain(known, found) > np.maximum(margin, 0.0 if _ends(problem) else left)
+        better = problem.gain(known, ritz) > np.maximum(margin, 0.0 if _ends(problem) else left)
         if better.any():
             space.unlock(problem.hermitian)
             restarts.change(None)
@@ -174,17 +174,17 @@ def _copied(problem: Problem, space: Krylov, restarts: Restarts) -> tuple[NDArra
         if _is_full(problem, space):
             break
         space.expand()
-    _restart_beside(problem, space, copies, found, weights)
+    _restart_beside(problem, space, copies, ritz, weights)
     restarts.count()
     return None
 
 
-def _lock(problem: Problem, space: Krylov, found: NDArray, vectors: Array) -> None:
+def _lock(problem: Problem, space: Krylov, ritz: NDArray, vectors: Array) -> None:
     """Keeps what converged, and goes on beside it."""
     if problem.hermitian:
-        space.lock(vectors, np.diag(found))
+        space.lock(vectors, np.diag(ritz))
         return
-    t, turns, count = _schur(space.t, found)
+    t, turns, count = _schur(space.t, ritz)
     space.lock(space.vectors(turns[:, :count]), t[:count, :count])
 
 
@@ -194,8 +194,8 @@ def _of_locked(problem: Problem, space: Krylov) -> tuple[NDArray, NDArray]:
     if problem.hermitian:
         return np.diag(t).real, np.eye(len(t), dtype=problem.dtype)
     values, weights = np.linalg.eig(t)
-    wanted = problem.order_of(values)[: problem.k]
-    return values[wanted], weights[:, wanted]
+    chosen = problem.order_of(values)[: problem.k]
+    return values[chosen], weights[:, chosen]
 
 
 def _result(problem: Problem, space: Krylov) -> tuple[NDArray, Array]:
@@ -203,18 +203,18 @@ def _result(problem: Problem, space: Krylov) -> tuple[NDArray, Array]:
     return problem.back(values), space.of_locked(weights)
 
 
-def _restart_beside(problem: Problem, space: Krylov, copies: Copies, found: NDArray, weights: NDArray) -> None:
+def _restart_beside(problem: Problem, space: Krylov, copies: Copies, ritz: NDArray, weights: NDArray) -> None:
     """As `_restart`, of the vectors that are not locked."""
-    locked, size = space.locked, len(found)
+    locked, size = space.locked, len(ritz)
     count = max(min(size // 3, size - problem.width), 0)
-    kept = problem.order_of(found)[:count]
+    kept = problem.order_of(ritz)[:count]
     beside = space.t[locked:, locked:]
     if not count:
         own, turns = beside[:0, :0], beside[:, :0]
     elif problem.hermitian:
-        own, turns = np.diag(found[kept]), weights[:, kept]
+        own, turns = np.diag(ritz[kept]), weights[:, kept]
     else:
-        t, whole, count = _schur(beside, found[kept])
+        t, whole, count = _schur(beside, ritz[kept])
         own, turns = t[:count, :count], whole[:, :count]
     copies.restarted(space, count)
     across = space.t[:locked, locked:] @ turns
@@ -224,17 +224,17 @@ def _restart_beside(problem: Problem, space: Krylov, copies: Copies, found: NDAr
 
 def _beside(locked: int, turns: NDArray) -> NDArray:
     """Weights that leave the first vectors as they are."""
-    found = np.zeros((locked + turns.shape[0], locked + turns.shape[1]), dtype=turns.dtype)
-    found[:locked, :locked], found[locked:, locked:] = np.eye(locked), turns
-    return found
+    padded = np.zeros((locked + turns.shape[0], locked + turns.shape[1]), dtype=turns.dtype)
+    padded[:locked, :locked], padded[locked:, locked:] = np.eye(locked), turns
+    return padded
 
 
 def _schur(t: NDArray, first: NDArray) -> tuple[NDArray, NDArray, int]:
     """The Schur form with some eigenvalues first, its vectors, and how many these are."""
     from scipy.linalg import schur
 
-    found: tuple[NDArray, NDArray, int] = schur(t, output="complex", sort=_Chosen(first))
-    return found
+    form: tuple[NDArray, NDArray, int] = schur(t, output="complex", sort=_Chosen(first))
+    return form
 
 
 def _ends(problem: Problem) -> bool:
@@ -265,9 +265,9 @@ def _not_converged(problem: Problem, space: Krylov, restarts: Restarts) -> NotCo
     if space.locked:
         said = f"{problem.k} eigenvalues converged, {problem.most} restarts more did not tell how often they are there"
         return NotConvergedError(f"{problem.name}: {said}; use a larger ncv", *_result(problem, space))
-    found, weights = _pairs(problem, space.t)
-    wanted = problem.order_of(found)[: problem.k]
-    values, vectors, good = _judged(problem, found[wanted], space.vectors(weights[:, wanted]))
+    ritz, weights = _pairs(problem, space.t)
+    chosen = problem.order_of(ritz)[: problem.k]
+    values, vectors, good = _judged(problem, ritz[chosen], space.vectors(weights[:, chosen]))
     kept = [vectors[:, place] for place in np.flatnonzero(good)]
     said = f"{problem.name}: {len(kept)} of {problem.k} eigenvalues converged in {restarts.done} restarts"
     if restarts.stricter < _STRICTEST:
@@ -287,8 +287,8 @@ def _whole(problem: Problem) -> tuple[NDArray, Array]:
     check_range(problem.name, problem.dtype, [matrix], is_first=False)
     values, vectors = np.linalg.eigh(matrix) if problem.hermitian else np.linalg.eig(matrix)
     with np.errstate(divide="ignore"):
-        wanted = problem.order_of(problem.forward(values))[: problem.k]
-    return values[wanted], oc.asarray(np.ascontiguousarray(vectors[:, wanted]))
+        chosen = problem.order_of(problem.forward(values))[: problem.k]
+    return values[chosen], oc.asarray(np.ascontiguousarray(vectors[:, chosen]))
 
 
 def _pairs(problem: Problem, t: NDArray) -> tuple[NDArray, NDArray]:
@@ -301,19 +301,19 @@ def _pairs(problem: Problem, t: NDArray) -> tuple[NDArray, NDArray]:
 def _limit(problem: Problem, values: NDArray, whole: NDArray) -> NDArray:
     """Residuals of tol · |θ|, or of some roundings of the largest |θ| that is known, below which none can be told."""
     eps = float(np.finfo(problem.dtype).eps)
-    found: NDArray = np.maximum(problem.tol * np.abs(values), _ROUNDINGS * eps * np.abs(whole).max())
-    return found
+    limits: NDArray = np.maximum(problem.tol * np.abs(values), _ROUNDINGS * eps * np.abs(whole).max())
+    return limits
 
 
-def _restart(problem: Problem, space: Krylov, found: NDArray, weights: NDArray, done: int) -> None:
+def _restart(problem: Problem, space: Krylov, ritz: NDArray, weights: NDArray, done: int) -> None:
     """Keeps what is wanted, and some of what is near it, so that it does not have to be found again."""
-    size = len(found)
+    size = len(ritz)
     count = min(problem.k + max(done, (size - problem.k) // 3), size - problem.width)
-    kept = problem.order_of(found)[:count]
+    kept = problem.order_of(ritz)[:count]
     if problem.hermitian:
-        space.restart(weights[:, kept], np.diag(found[kept]))
+        space.restart(weights[:, kept], np.diag(ritz[kept]))
         return
-    t, vectors, count = _schur(space.t, found[kept])
+    t, vectors, count = _schur(space.t, ritz[kept])
     space.restart(vectors[:, :count], t[:count, :count])
 
 
@@ -328,16 +328,16 @@ class _Chosen:
         return bool((np.abs(self._values - value) <= self._near).any())
 
 
-def _judged(problem: Problem, found: NDArray, vectors: Array) -> tuple[NDArray, Array, NDArray]:
+def _judged(problem: Problem, ritz: NDArray, vectors: Array) -> tuple[NDArray, Array, NDArray]:
     """Eigenvalues of the matrix itself, and whether true residuals |Ax − λx| are small. I/O: one read of A."""
-    values = problem.back(found)
+    values = problem.back(ritz)
     order, count = vectors.shape
     # What A makes of any vector tells how large it is: of eigenvalues inside its spectrum none does.
     probe = oc.random.normal((order, 1), seed=1).astype(problem.dtype) * (1 / np.sqrt(order))
     images = problem.a @ oc.concat([vectors, probe], axis=1)
     scale = oc.asarray(values.astype(problem.dtype))
-    wanted = (images[:, :count] - vectors * scale, vectors, images[:, count:])
-    residuals, lengths, whole = oc.compute(*(oc.linalg.vector_norm(part, axis=0) for part in wanted))
+    parts = (images[:, :count] - vectors * scale, vectors, images[:, count:])
+    residuals, lengths, whole = oc.compute(*(oc.linalg.vector_norm(part, axis=0) for part in parts))
     least = _SLACK * np.finfo(problem.dtype).eps * max(float(whole[0]), float(np.abs(values).max()))
     limit = np.maximum(problem.tol * np.abs(values), least)
     # Eigenvectors of a projected matrix that is not Hermitian have lengths near 1 only.

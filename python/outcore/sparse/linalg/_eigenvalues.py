@@ -25,15 +25,15 @@ Order = npt.NDArray[np.int64]
 def _both_ends(values: NDArray) -> Order:
     """Places from the ends inwards, the largest first."""
     up = np.argsort(values)
-    found = np.empty_like(up)
+    order = np.empty_like(up)
     half = (len(up) + 1) // 2
-    found[0::2], found[1::2] = up[::-1][:half], up[: len(up) - half]
-    return found
+    order[0::2], order[1::2] = up[::-1][:half], up[: len(up) - half]
+    return order
 
 
-def _beyond_ends(found: NDArray, values: NDArray) -> NDArray:
+def _beyond_ends(ends: NDArray, values: NDArray) -> NDArray:
     """How far values lie outside of those that were found at both ends."""
-    up = np.sort(found)
+    up = np.sort(ends)
     low = len(up) // 2
     above = values - up[low]
     beyond: NDArray = np.maximum(above, up[low - 1] - values) if low else above
@@ -68,8 +68,8 @@ def _wanted(name: str, which: str) -> tuple[Callable[[NDArray], Order], Gain]:
         raise ArgumentError(f"{name}: which={which!r} is none of {', '.join(known)}")
     measure = measures[which]
 
-    def gain(found: NDArray, values: NDArray) -> NDArray:
-        better: NDArray = measure(values) - measure(found).min()
+    def gain(known: NDArray, values: NDArray) -> NDArray:
+        better: NDArray = measure(values) - measure(known).min()
         return better
 
     return lambda values: np.argsort(-measure(values)), gain
@@ -105,14 +105,14 @@ def some_eigenvalues(name: str, A: MatrixLike, search: Search) -> tuple[NDArray,
     every = None if search.checkpoint is None else interval(name, search.checkpoint)
     capacity, most = problem_checked(name, a, k, ncv, width, maxiter)
     dtype = floating_dtype(a.dtype, *([np.complex64] if name == "eigs" else []))
-    inner, forward, back, given = a, _same, _same, None
+    inner, forward, back, solver = a, _same, _same, None
     if not np.isfinite(tol):
         raise ArgumentError(f"{name}: tol={tol} must be finite")
     if sigma is not None:
         if not np.isfinite(sigma):
             raise ArgumentError(f"{name}: sigma={sigma} must be finite")
-        given = None if OPinv is None else operator(OPinv, name)
-        inner = inverse(name, A, a, sigma) if given is None else given
+        solver = None if OPinv is None else operator(OPinv, name)
+        inner = inverse(name, A, a, sigma) if solver is None else solver
         dtype = np.result_type(dtype, inner.dtype)
         forward = lambda values: 1 / (values - sigma)  # noqa: E731
         back = lambda values: sigma + 1 / values  # noqa: E731
@@ -133,7 +133,7 @@ def some_eigenvalues(name: str, A: MatrixLike, search: Search) -> tuple[NDArray,
         hermitian=name != "eigs",
         which=which,
         sigma=sigma,
-        given=given,
+        given=solver,
     )
     values, vectors = solved(problem, None if v0 is None else vector(name, v0, a.shape[0], "v0"), seed, every)
     return values.astype(dtype) if name == "eigs" else values, vectors
@@ -144,8 +144,8 @@ def columns_of(vectors: Array, order: Order) -> Array:
     return vectors[:, order.tolist()] if (np.diff(order) < 0).any() else vectors
 
 
-def _refuse(name: str, **given: object) -> None:
-    for argument, value in given.items():
+def _refuse(name: str, **arguments: object) -> None:
+    for argument, value in arguments.items():
         if value is not None:
             raise ArgumentError(f"{name}: {argument} (a generalized problem, or another mode) is not supported")
 

@@ -49,63 +49,63 @@ def gmres(
     >>> x.compute().round(6), info
     (array([1., 1.]), 0)
     """
-    given = system("gmres", A, b, x0, M, Ends(rtol, atol, maxiter))
+    problem = system("gmres", A, b, x0, M, Ends(rtol, atol, maxiter))
     if callback_type not in (None, "x", "pr_norm", "legacy"):
         raise ArgumentError(f"gmres: callback_type={callback_type!r} is none of x, pr_norm, legacy")
-    order = given.a.shape[0]
+    order = problem.a.shape[0]
     if restart is not None and restart < 1:
         raise ArgumentError(f"gmres: restart={restart}; at least one step has to run")
     length = min(_RESTART if restart is None else restart, order)
-    x = oc.zeros(order, dtype=given.dtype) if given.first is None else given.first
-    if given.size == 0:
-        return given.result(oc.zeros(order, dtype=given.dtype)), 0
-    holder = Holder(order * given.dtype.itemsize, length + 4)
+    x = oc.zeros(order, dtype=problem.dtype) if problem.first is None else problem.first
+    if problem.size == 0:
+        return problem.result(oc.zeros(order, dtype=problem.dtype)), 0
+    holder = Holder(order * problem.dtype.itemsize, length + 4)
     tell = callback if callback is not None and callback_type != "x" else None
-    shown = given.told(callback) if tell is None else None
+    shown = problem.told(callback) if tell is None else None
     taken, before, old = 0, np.inf, x
-    for _ in range(given.most + 1):
-        r = given.b - given.a @ x if taken or given.first is not None else given.b
+    for _ in range(problem.most + 1):
+        r = problem.b - problem.a @ x if taken or problem.first is not None else problem.b
         (x, r), (size,) = holder.held([x, r], [norm(r)])
         if not np.isfinite(size):
-            given.check_products()
+            problem.check_products()
             x = old
             break
         if taken and shown is not None:
             shown(x)
-        if size <= given.limit or not size < before or taken >= given.most * length:
+        if size <= problem.limit or not size < before or taken >= problem.most * length:
             break
         before = size
-        basis, h = _arnoldi(given, r, float(size), length, holder, tell)
+        basis, h = _arnoldi(problem, r, float(size), length, holder, tell)
         y = _least(h, float(size))
         taken += len(y)
-        old, x = x, x + given.m @ basis.product(y[:, None], given.dtype)[:, 0]
-    return given.result(x), 0 if size <= given.limit else max(taken, 1)
+        old, x = x, x + problem.m @ basis.product(y[:, None], problem.dtype)[:, 0]
+    return problem.result(x), 0 if size <= problem.limit else max(taken, 1)
 
 
 def _arnoldi(
-    given: System, r: Array, size: float, length: int, holder: Holder, tell: Callable[[float], object] | None
+    problem: System, r: Array, size: float, length: int, holder: Holder, tell: Callable[[float], object] | None
 ) -> tuple[Basis, NDArray]:
     """An orthonormal basis of the Krylov space of AM and r, and H (k + 1, k)."""
-    h = np.zeros((length + 1, length), dtype=np.result_type(given.dtype, np.float64))
+    h = np.zeros((length + 1, length), dtype=np.result_type(problem.dtype, np.float64))
     basis = Basis(holder)
     (last,), _ = holder.held([r[:, None] * (1 / size)])
     for step in range(length):
         basis.append(last)
-        rest, weights = basis.orthogonalized(given.a @ (given.m @ last))
+        rest, weights = basis.orthogonalized(problem.a @ (problem.m @ last))
         long = norm(rest)
-        (last,), found = holder.held([rest * ratio(oc.ones_like(long), long)], [long, *weights])
-        h[: step + 1, step], h[step + 1, step] = np.vstack(found[1:])[:, 0], found[0]
+        (last,), sizes = holder.held([rest * ratio(oc.ones_like(long), long)], [long, *weights])
+        h[: step + 1, step], h[step + 1, step] = np.vstack(sizes[1:])[:, 0], sizes[0]
         if not np.isfinite(h[: step + 2, step]).all():
-            given.check_products()
-            raise LinAlgError(f"gmres: products with A are beyond the range of {given.dtype}; scale A")
+            problem.check_products()
+            raise LinAlgError(f"gmres: products with A are beyond the range of {problem.dtype}; scale A")
         part = h[: step + 2, : step + 1]
         y = _least(part, size)
         left = np.linalg.norm(np.append(size, np.zeros(step + 1)) - part @ y)
         if tell is not None:
-            tell(float(left / given.size))
+            tell(float(left / problem.size))
         # Nothing is left of a vector that lay in the space already.
-        spent = abs(h[step + 1, step]) <= np.finfo(given.dtype).eps * np.linalg.norm(h[: step + 2, step])
-        if left <= given.limit or spent:
+        spent = abs(h[step + 1, step]) <= np.finfo(problem.dtype).eps * np.linalg.norm(h[: step + 2, step])
+        if left <= problem.limit or spent:
             return basis, part
     return basis, h
 
@@ -114,8 +114,8 @@ def _least(h: NDArray, size: float) -> NDArray:
     """The y that makes |size·e₁ − Hy| least."""
     right = np.zeros(len(h), dtype=h.dtype)
     right[0] = size
-    found: NDArray = np.linalg.lstsq(h, right, rcond=None)[0]
-    return found
+    coefficients: NDArray = np.linalg.lstsq(h, right, rcond=None)[0]
+    return coefficients
 
 
 __all__ = ["gmres"]

@@ -23,14 +23,14 @@ class Incomplete:
 
     def solve(self, x: NDArray, way: str) -> NDArray:
         """The approximate inverse times x, or with "H" its conjugate transpose."""
-        found = x.astype(np.result_type(x.dtype, self.dtype), order="C", copy=True)
-        if found.size:
+        solution = x.astype(np.result_type(x.dtype, self.dtype), order="C", copy=True)
+        if solution.size:
             # Real and imaginary parts are columns of their own to real factors.
-            parts = found.real.dtype if self.dtype.kind == "f" else found.dtype
-            lanes = found.reshape(-1).view(parts)
+            parts = solution.real.dtype if self.dtype.kind == "f" else solution.dtype
+            lanes = solution.reshape(-1).view(parts)
             is_wide = parts != self.dtype
             self._factors.solve(lanes.view(np.uint8), lanes.size // len(x), is_wide, way == "H")
-        return found
+        return solution
 
 
 def factors_of(name: str, A: SparseMatrix, *, hermitian: bool, shift: float = 0.0) -> Incomplete:
@@ -72,9 +72,9 @@ def _lower(rows: NDArray, columns: NDArray, values: NDArray) -> tuple[NDArray, N
 def _broken(name: str, dtype: DType, hermitian: bool, row: int, pivot: tuple[float, float] | None) -> LinAlgError:
     if pivot is None:
         return LinAlgError(f"{name}: row {row} has no entry on the diagonal")
-    told = complex(*pivot) if dtype.kind == "c" and not hermitian else pivot[0]
-    wanted = "positive; a shift may help" if hermitian else "another number than 0"
-    return LinAlgError(f"{name}: the pivot of row {row} is {told}; it must be {wanted}")
+    value = complex(*pivot) if dtype.kind == "c" and not hermitian else pivot[0]
+    right = "positive; a shift may help" if hermitian else "another number than 0"
+    return LinAlgError(f"{name}: the pivot of row {row} is {value}; it must be {right}")
 
 
 __all__ = ["Incomplete", "factors_of"]

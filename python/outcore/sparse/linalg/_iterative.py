@@ -42,8 +42,8 @@ def cg(
     >>> x.compute().round(6), info
     (array([1.  , 0.5 , 0.25]), 0)
     """
-    given = system("cg", A, b, x0, M, Ends(rtol, atol, maxiter))
-    a, m = given.a, given.m
+    problem = system("cg", A, b, x0, M, Ends(rtol, atol, maxiter))
+    a, m = problem.a, problem.m
 
     def begin(r: Array) -> tuple[Array, ...]:
         z = m @ r
@@ -58,7 +58,7 @@ def cg(
         new = real_dot(r, z)
         return x, r, z + ratio(new, rz) * p, new, where_broken(along == 0, norm(r))
 
-    return solve(given, begin, step, callback, checkpoint)
+    return solve(problem, begin, step, callback, checkpoint)
 
 
 def bicgstab(
@@ -87,8 +87,8 @@ def bicgstab(
     >>> x.compute().round(6), info
     (array([1., 1.]), 0)
     """
-    given = system("bicgstab", A, b, x0, M, Ends(rtol, atol, maxiter))
-    a, m = given.a, given.m
+    problem = system("bicgstab", A, b, x0, M, Ends(rtol, atol, maxiter))
+    a, m = problem.a, problem.m
 
     def begin(r: Array) -> tuple[Array, ...]:
         return r, r, r, dot(r, r), norm(r)
@@ -108,7 +108,7 @@ def bicgstab(
         broken = (across == 0) | (rho == 0)
         return x, r, shadow, r + beta * (p - omega * v), new, where_broken(broken, norm(r))
 
-    return solve(given, begin, step, callback, checkpoint)
+    return solve(problem, begin, step, callback, checkpoint)
 
 
 def minres(
@@ -136,9 +136,9 @@ def minres(
     >>> x.compute().round(6), info
     (array([ 1.  , -0.5 ,  0.25]), 0)
     """
-    given = system("minres", Shifted(square(A, "minres"), shift) if shift else A, b, x0, M, Ends(rtol, 0.0, maxiter))
-    a, m = given.a, given.m
-    numbers = np.zeros(0, dtype=given.dtype).real.dtype
+    problem = system("minres", Shifted(square(A, "minres"), shift) if shift else A, b, x0, M, Ends(rtol, 0.0, maxiter))
+    a, m = problem.a, problem.m
+    numbers = np.zeros(0, dtype=problem.dtype).real.dtype
     zero, minus = scalar(0, numbers), scalar(-1, numbers)
     tiny = float(np.finfo(numbers).tiny)
 
@@ -165,7 +165,7 @@ def minres(
         # Without M this is |r|; with it, |r| if both had shrunk alike: the true one decides.
         return x + phi * across, r2, r, y, w, across, numbers, size * ratio(rest, phibar)
 
-    return solve(given, begin, step, callback, checkpoint)
+    return solve(problem, begin, step, callback, checkpoint)
 
 
 __all__ = ["bicgstab", "cg", "minres"]

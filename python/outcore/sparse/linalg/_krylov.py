@@ -54,12 +54,12 @@ class Krylov:
         self.next = [self._holder.held([vector])[0][0] for vector in block]
         self.t, self.b, self._seed, self.locked = t.compute(), b.compute(), seed, locked
 
-    def _fresh(self, others: list[Array], given: Array | None = None) -> Array:
+    def _fresh(self, others: list[Array], start: Array | None = None) -> Array:
         """A vector of length 1 that is orthogonal to the basis and the others: a given one's part, or a random one."""
-        if given is None:
+        if start is None:
             self._seed += 1
-            given = oc.random.normal((self._a.shape[0], 1), seed=self._seed)
-        rest = given.astype(self.dtype)
+            start = oc.random.normal((self._a.shape[0], 1), seed=self._seed)
+        rest = start.astype(self.dtype)
         for _ in range(2):
             rest = self.basis.orthogonalized(rest)[0]
             rest, _found = _against(rest, others)
@@ -82,19 +82,19 @@ class Krylov:
             unit, size = _unit(vector)
             units.append(unit)
             beside.append(oc.stack([*within, size, before]))
-        self.next, found = self._holder.held(units, [*beside, *along])
-        right = np.vstack(found[len(units) :]).astype(self.dtype)
-        self._grow(right, [np.asarray(part) for part in found[: len(units)]])
+        self.next, numbers = self._holder.held(units, [*beside, *along])
+        right = np.vstack(numbers[len(units) :]).astype(self.dtype)
+        self._grow(right, [np.asarray(part) for part in numbers[: len(units)]])
 
-    def _grow(self, right: NDArray, found: list[NDArray]) -> None:
+    def _grow(self, right: NDArray, inner: list[NDArray]) -> None:
         """T and B of the basis with the block that joined it, from their inner products."""
-        width, old, size = len(found), len(self.t), len(self.basis)
-        check_range(self._name, self.dtype, [right, *found], is_first=old == 0)
+        width, old, size = len(inner), len(self.t), len(self.basis)
+        check_range(self._name, self.dtype, [right, *inner], is_first=old == 0)
         largest = max(np.abs(part).max(initial=0.0) for part in (self.t, right))
         if largest > 0:
             self.skew = max(self.skew, float(np.abs(right[:old] - self.b.conj().T).max(initial=0.0) / largest))
         r = np.zeros((width, width), dtype=self.dtype)
-        for place, numbers in enumerate(found):
+        for place, numbers in enumerate(inner):
             r[: place + 1, place] = numbers[:-1]
             left, before = abs(numbers[-2]), abs(numbers[-1])
             whole = np.hypot(np.linalg.norm(right[:, place]), before)
@@ -156,10 +156,10 @@ def check_range(name: str, dtype: DType, products: list[NDArray], *, is_first: b
 
 def _against(vector: Array, others: list[Array]) -> tuple[Array, list[Array]]:
     """The vector less its part along each of some orthonormal ones, and what that is."""
-    found = [dot(other, vector) for other in others]
-    for other, weight in zip(others, found, strict=True):
+    weights = [dot(other, vector) for other in others]
+    for other, weight in zip(others, weights, strict=True):
         vector = vector - other * weight
-    return vector, found
+    return vector, weights
 
 
 def _unit(vector: Array) -> tuple[Array, Array]:

@@ -84,10 +84,10 @@ def _extended(
     """The basis S and AS, held, with SᴴS and SᴴAS: the part of S whose image is not known has one product."""
     place = len(basis) - 1 if not known else 1
     images = [*known[:1], a @ basis[place], *known[1:]]
-    wanted = [oc.conj(left.T) @ right for left in basis for right in [*basis, *images]]
-    held, found = holder.held([*basis, *images], wanted)
+    grams = [oc.conj(left.T) @ right for left in basis for right in [*basis, *images]]
+    held, products = holder.held([*basis, *images], grams)
     count = len(basis)
-    rows = [found[2 * count * row : 2 * count * (row + 1)] for row in range(count)]
+    rows = [products[2 * count * row : 2 * count * (row + 1)] for row in range(count)]
     gram = np.vstack([np.hstack(row[:count]) for row in rows])
     projected = np.vstack([np.hstack(row[count:]) for row in rows])
     return held[:count], held[count:], (gram, projected)
@@ -99,9 +99,9 @@ def _best(gram: NDArray, projected: NDArray, count: int, largest: bool) -> tuple
     sizes, turns = np.linalg.eigh(scale[:, None] * gram * scale)
     kept = sizes > len(gram) * np.finfo(gram.dtype).eps * 100 * sizes[-1]
     to = scale[:, None] * turns[:, kept] / np.sqrt(sizes[kept])
-    found, vectors = np.linalg.eigh(to.conj().T @ ((projected + projected.conj().T) / 2) @ to)
-    order = np.argsort(-found if largest else found)[:count]
-    return found[order], np.ascontiguousarray(to @ vectors[:, order])
+    ritz, vectors = np.linalg.eigh(to.conj().T @ ((projected + projected.conj().T) / 2) @ to)
+    order = np.argsort(-ritz if largest else ritz)[:count]
+    return ritz[order], np.ascontiguousarray(to @ vectors[:, order])
 
 
 def _product(parts: list[Array], weights: NDArray) -> Array:

@@ -89,8 +89,8 @@ def lsmr(
         x = x + ratio(new["zeta"], new["rho"] * new["rhobar"]) * hbar
         h = v - ratio(theta, new["rho"]) * h
         numbers = oc.stack([new[name] for name in _KEPT])
-        told = {name: new[name] for name in ("normr", "normar", "norma", "conda")}
-        return x, h, hbar, u, v, numbers, told
+        shown = {name: new[name] for name in ("normr", "normar", "norma", "conda")}
+        return x, h, hbar, u, v, numbers, shown
 
     loop = oc.iterate(
         step,
@@ -152,8 +152,8 @@ def _begun(a: Operator, r: Array) -> tuple[Array, Array, float, float]:
     holder = Holder(max(a.shape) * 16, 8)
     u, beta = _unit(r)
     v, alpha = _unit(a.adjoint(u))
-    held, found = holder.held([u, v], [alpha, beta])
-    return held[0], held[1], float(found[0]), float(found[1])
+    held, norms = holder.held([u, v], [alpha, beta])
+    return held[0], held[1], float(norms[0]), float(norms[1])
 
 
 def _turn(a: Array, b: Array) -> tuple[Array, Array, Array]:
@@ -220,8 +220,8 @@ def _judged(
     r = b - a @ x
     gradient = a.adjoint(r) - tests.damp**2 * x
     long = oc.sqrt(norm(r) ** 2 + (tests.damp * norm(x)) ** 2)
-    held, found = Holder(x.nbytes, 4).held([x], [long, norm(gradient), norm(x)])
-    normr, normar, normx = (float(value) for value in found)
+    held, norms = Holder(x.nbytes, 4).held([x], [long, norm(gradient), norm(x)])
+    normr, normar, normx = (float(value) for value in norms)
     if not np.isfinite([normr, normar, normx, facts[0]]).all():
         raise LinAlgError(_NOT_FINITE)
     why = 0 if steps == 0 and normar == 0 else tests.reason(normr, normar, facts[0], facts[1], normx)

@@ -174,26 +174,26 @@ MatrixLike: TypeAlias = "Operator | SparseMatrix | Operand | SupportsProducts"  
 
 def operator(a: object, name: str) -> Operator:
     """What `a` multiplies like. Raises DTypeError for what is no matrix, ShapeError for one without two axes."""
-    found = getattr(a, "outcore_operator", a)
-    if isinstance(found, Operator):
-        return found
-    if isinstance(found, np.ndarray):
-        found = oc.asarray(found)
-    if isinstance(found, (SparseMatrix, Array)):
-        if found.ndim != 2:
-            raise ShapeError(f"{name}: an array of shape {found.shape} is no matrix")
-        return _Lazy(found)
-    if hasattr(found, "shape") and hasattr(found, "dtype") and hasattr(found, "__matmul__"):
-        return _Called(found if hasattr(found, "H") else _scipy_operator(found))
+    matrix = getattr(a, "outcore_operator", a)
+    if isinstance(matrix, Operator):
+        return matrix
+    if isinstance(matrix, np.ndarray):
+        matrix = oc.asarray(matrix)
+    if isinstance(matrix, (SparseMatrix, Array)):
+        if matrix.ndim != 2:
+            raise ShapeError(f"{name}: an array of shape {matrix.shape} is no matrix")
+        return _Lazy(matrix)
+    if hasattr(matrix, "shape") and hasattr(matrix, "dtype") and hasattr(matrix, "__matmul__"):
+        return _Called(matrix if hasattr(matrix, "H") else _scipy_operator(matrix))
     raise DTypeError(f"{name}: {type(a).__name__} is no sparse or dense matrix and no LinearOperator")
 
 
 def square(a: object, name: str) -> Operator:
     """As `operator`, of what has as many rows as columns."""
-    found = operator(a, name)
-    if found.shape[0] != found.shape[1]:
-        raise ShapeError(f"{name}: a matrix of shape {found.shape} is not square")
-    return found
+    matrix = operator(a, name)
+    if matrix.shape[0] != matrix.shape[1]:
+        raise ShapeError(f"{name}: a matrix of shape {matrix.shape} is not square")
+    return matrix
 
 
 def _scipy_operator(matrix: object) -> Any:

@@ -46,9 +46,9 @@ class _Blocks(Preconditioner):
         short = count * side - wide.shape[0]
         if short:
             wide = oc.concat([wide, oc.zeros((short, wide.shape[1]), dtype=wide.dtype)], axis=0)
-        found = (inverses @ wide.reshape((count, side, wide.shape[1]))).reshape((count * side, wide.shape[1]))
-        found = found[: x.shape[0]]
-        return found if x.ndim == 2 else found[:, 0]
+        product = (inverses @ wide.reshape((count, side, wide.shape[1]))).reshape((count * side, wide.shape[1]))
+        product = product[: x.shape[0]]
+        return product if x.ndim == 2 else product[:, 0]
 
     def _applied(self, x: Array) -> Array:
         if self._inverses.shape[1] == 1:
@@ -71,14 +71,14 @@ class _Factors(Preconditioner):
         self._factors = factors
 
     def _solved(self, x: Array, way: str) -> Array:
-        wanted, factors = np.result_type(x.dtype, self.dtype), self._factors
+        dtype, factors = np.result_type(x.dtype, self.dtype), self._factors
 
         def solve(tile: NDArray) -> NDArray:
-            found = factors.solve(np.ascontiguousarray(tile.astype(wanted)), way)
-            return np.asarray(found, dtype=wanted)
+            solution = factors.solve(np.ascontiguousarray(tile.astype(dtype)), way)
+            return np.asarray(solution, dtype=dtype)
 
-        room = 5 * x.size * wanted.itemsize
-        return oc.map_blocks(solve, x, dtype=wanted, workspace=room, whole=tuple(range(x.ndim)))
+        room = 5 * x.size * dtype.itemsize
+        return oc.map_blocks(solve, x, dtype=dtype, workspace=room, whole=tuple(range(x.ndim)))
 
     def _applied(self, x: Array) -> Array:
         return self._solved(x, "N")
@@ -188,12 +188,12 @@ def incomplete_lu(A: Any, drop_tol: float | None = None, fill_factor: float | No
     """
     from scipy.sparse.linalg import spilu
 
-    found = (A.to_scipy() if isinstance(A, SparseMatrix) else A).tocsc()
+    matrix = (A.to_scipy() if isinstance(A, SparseMatrix) else A).tocsc()
     try:
-        factors = spilu(found.astype(floating_dtype(found.dtype)), drop_tol=drop_tol, fill_factor=fill_factor)
+        factors = spilu(matrix.astype(floating_dtype(matrix.dtype)), drop_tol=drop_tol, fill_factor=fill_factor)
     except RuntimeError as error:
-        raise LinAlgError(f"incomplete_lu: {error} ({found.shape[0]} rows)") from None
-    return _Factors(factors, floating_dtype(found.dtype))
+        raise LinAlgError(f"incomplete_lu: {error} ({matrix.shape[0]} rows)") from None
+    return _Factors(factors, floating_dtype(matrix.dtype))
 
 
 def factored(matrix: object, singular: Callable[[], LinAlgError]) -> Any:

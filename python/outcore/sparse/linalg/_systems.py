@@ -72,18 +72,18 @@ def scale_for(largest: float, dtype: DType) -> float:
 
 def unscaled(name: str, x: Array, scale: float) -> Array:
     """x / scale, held. Raises LinAlgError where its type does not hold it."""
-    (found,), (largest,) = Holder(x.nbytes, 2).held([x * (1 / scale)], [oc.max(oc.abs(x))])
+    (solution,), (largest,) = Holder(x.nbytes, 2).held([x * (1 / scale)], [oc.max(oc.abs(x))])
     if not float(largest) <= float(np.finfo(x.dtype).max) * scale:
         raise LinAlgError(f"{name}: the solution has numbers beyond the range of {x.dtype}; scale A or b")
-    return found
+    return solution
 
 
 def largest_of(name: str, **vectors: Array | None) -> float:
     """The largest size of an element of the first vector. Raises ArgumentError for NaN and infinity. I/O: one read."""
-    given = {what: part for what, part in vectors.items() if part is not None and part.size}
-    found = oc.compute(*(oc.max(oc.abs(part)) for part in given.values())) if given else ()
-    sizes = [float(size) for size in (found if isinstance(found, tuple) else (found,))]
-    for what, size in zip(given, sizes, strict=True):
+    present = {what: part for what, part in vectors.items() if part is not None and part.size}
+    extremes = oc.compute(*(oc.max(oc.abs(part)) for part in present.values())) if present else ()
+    sizes = [float(size) for size in (extremes if isinstance(extremes, tuple) else (extremes,))]
+    for what, size in zip(present, sizes, strict=True):
         if not np.isfinite(size):
             raise ArgumentError(f"{name}: {what} has NaN or infinity; replace them, as by nan_to_num")
     return sizes[0] if sizes else 0.0
@@ -91,10 +91,10 @@ def largest_of(name: str, **vectors: Array | None) -> float:
 
 def vector(name: str, x: Operand, length: int, what: str) -> Array:
     """A vector (n,) of an argument of that shape or (n, 1)."""
-    found = Array(node(x))
-    if found.shape not in ((length,), (length, 1)):
-        raise ShapeError(f"{name}: {what} has shape {found.shape}, the matrix asks for ({length},)")
-    return found if found.ndim == 1 else found[:, 0]
+    array = Array(node(x))
+    if array.shape not in ((length,), (length, 1)):
+        raise ShapeError(f"{name}: {what} has shape {array.shape}, the matrix asks for ({length},)")
+    return array if array.ndim == 1 else array[:, 0]
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def system(name: str, A: MatrixLike, b: Operand, x0: Operand | None, M: MatrixLi
 
 
 def solve(
-    given: System, begin: Begin, step: Step, callback: Callback | None, checkpoint: int | None
+    problem: System, begin: Begin, step: Step, callback: Callback | None, checkpoint: int | None
 ) -> tuple[Array, int]:
     """Iterates until the true residual |b − Ax| is small, and gives x and SciPy's `info`.
 
@@ -139,40 +139,40 @@ def solve(
     kept is the method's own idea of |r|: NaN says that it broke down. Where that is small the true one is formed, at
     the cost of one product, and the method begins anew from it where it is not.
     """
-    order = given.a.shape[0]
-    x = oc.zeros(order, dtype=given.dtype) if given.first is None else given.first
-    if given.size == 0:
-        return given.result(oc.zeros(order, dtype=given.dtype)), 0
-    holder = Holder(order * given.dtype.itemsize, 8)
-    r, size = given.b, given.size
-    if given.first is not None:
-        (x, r), size = _residual(given, holder, x)
+    order = problem.a.shape[0]
+    x = oc.zeros(order, dtype=problem.dtype) if problem.first is None else problem.first
+    if problem.size == 0:
+        return problem.result(oc.zeros(order, dtype=problem.dtype)), 0
+    holder = Holder(order * problem.dtype.itemsize, 8)
+    r, size = problem.b, problem.size
+    if problem.first is not None:
+        (x, r), size = _residual(problem, holder, x)
     taken = 0
-    while size > given.limit and taken < given.most:
-        watched = _Watched(step, given.told(callback), skip=int(checkpoint is not None))
+    while size > problem.limit and taken < problem.most:
+        watched = _Watched(step, problem.told(callback), skip=int(checkpoint is not None))
         loop = oc.iterate(
             watched,
             (x, *begin(r)),
-            until=lambda _, new, __: ~(new[-1] > given.limit),
-            max_iter=given.most - taken,
+            until=lambda _, new, __: ~(new[-1] > problem.limit),
+            max_iter=problem.most - taken,
             checkpoint=checkpoint,
         )
         taken += loop.iterations
         before, old = size, x
-        (x, r), size = _residual(given, holder, loop.state[0])
+        (x, r), size = _residual(problem, holder, loop.state[0])
         watched.last(x)
         if not size < before:
             if not np.isfinite(size):
-                given.check_products()
+                problem.check_products()
                 x = old
             break
         if size > _WORTH * before:
             break
-    return given.result(x), 0 if size <= given.limit else max(taken, 1)
+    return problem.result(x), 0 if size <= problem.limit else max(taken, 1)
 
 
-def _residual(given: System, holder: Holder, x: Array) -> tuple[list[Array], float]:
-    r = given.b - given.a @ x
+def _residual(problem: System, holder: Holder, x: Array) -> tuple[list[Array], float]:
+    r = problem.b - problem.a @ x
     held, values = holder.held([x, r], [norm(r)])
     return held, float(values[0])
 

@@ -29,8 +29,8 @@ def dot(a: Array, b: Array) -> Array:
 
 def real_dot(a: Array, b: Array) -> Array:
     """The real part of aᴴ·b: for what is real but for rounding."""
-    found = dot(a, b)
-    return oc.real(found) if found.dtype.kind == "c" else found
+    product = dot(a, b)
+    return oc.real(product) if product.dtype.kind == "c" else product
 
 
 def norm(a: Array) -> Array:
@@ -81,12 +81,12 @@ class Holder:
             None if path is None else {"path": path, "overwrite": False, "chunks": None} for path in paths
         ]
         exprs = [vector._expr for vector in vectors] + [value._expr for value in beside]
-        found, _ = plan_and_run(exprs, targets + [None] * len(beside), progress=False)
+        values, _ = plan_and_run(exprs, targets + [None] * len(beside), progress=False)
         held = [
             Array(core.hold(path) if path is not None else _core.from_numpy(value))  # type: ignore[arg-type]
-            for path, value in zip(paths, found, strict=False)
+            for path, value in zip(paths, values, strict=False)
         ]
-        return held, list(found[len(vectors) :])
+        return held, list(values[len(vectors) :])
 
 
 class Basis:
@@ -129,10 +129,10 @@ class Basis:
         """
         weights: list[Array] = []
         for _ in range(2 if self._parts else 0):
-            found = [(oc.conj(part.T) if part.dtype.kind == "c" else part.T) @ block for part in self._parts]
-            for part, weight in zip(self._parts, found, strict=True):
+            projections = [(oc.conj(part.T) if part.dtype.kind == "c" else part.T) @ block for part in self._parts]
+            for part, weight in zip(self._parts, projections, strict=True):
                 block = block - part @ weight
-            weights = [old + new for old, new in zip(weights, found, strict=True)] if weights else found
+            weights = [old + new for old, new in zip(weights, projections, strict=True)] if weights else projections
         return block, weights
 
     def whole(self) -> Array:
