@@ -50,10 +50,10 @@ def _fitted(array: Array, axis: int, length: int) -> Array:
     """Cropped, or with zeros at the end of the axis."""
     if length < 1:
         raise ShapeError(f"fft: a transform of length {length}; it needs at least one element")
-    own = array.shape[axis]
-    if own >= length:
+    before = array.shape[axis]
+    if before >= length:
         return part_along(array, axis, 0, length)
-    shape = (*array.shape[:axis], length - own, *array.shape[axis + 1 :])
+    shape = (*array.shape[:axis], length - before, *array.shape[axis + 1 :])
     return concat([array, zeros(shape, dtype=array.dtype)], axis=axis)
 
 
@@ -75,8 +75,8 @@ def _is_long(array: Array, axis: int) -> bool:
 def _lanes(name: str, array: Array, axis: int, length: int, scale: float, cut: int | None = None) -> Array:
     """The transform of lanes that are each whole in memory. Where tiles cut them, they are cut into small ones first,
     so that a line of tiles, not all that crosses it, is needed at once."""
-    own = array.shape[axis]
-    if cut is None and array.tile[axis] < own:
+    before = array.shape[axis]
+    if cut is None and array.tile[axis] < before:
         tile = _narrow(array, axis)
         array, cut = Array(_core.copy_tiled(array._expr, tile)), tile[axis]
     return Array(_core.fourier(name, array._expr, axis, length, scale, cut))
@@ -214,8 +214,8 @@ def irfft(x: Operand, /, *, n: int | None = None, axis: int = -1, norm: Norm = "
     >>> oc.fft.irfft(np.asarray([4.0, 0.0, 0.0])).compute()
     array([1., 1., 1., 1.])
     """
-    array, place, own = _along(x, axis, None, "irfft")
-    length = 2 * (own - 1) if n is None else integers(n)[0]
+    array, place, count = _along(x, axis, None, "irfft")
+    length = 2 * (count - 1) if n is None else integers(n)[0]
     half = _fitted(_complex(array), place, length // 2 + 1) if length > 0 else _fitted(array, place, length)
     scale = _scale(norm, length, True)
     if not _is_long(half, place):

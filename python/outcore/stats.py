@@ -111,10 +111,10 @@ def _facts(x: Array, axis: int) -> _Facts:
 
 def _of_columns(x: Array, shape: tuple[int, ...]) -> _Facts:
     rows = Array(_core.describe(x._expr))
-    count, nonzeros, least, greatest, l1, squares, base, rest, *sums = (
+    count, nonzeros, least, greatest, l1, squares, base, shifted, *sums = (
         reshape(rows[row], shape) for row in range(_FACTS)
     )
-    known = where(count > 0, base + rest, np.nan)
+    known = where(count > 0, base + shifted, np.nan)
     return _Facts(count, nonzeros, least, greatest, l1, squares, known, (sums[0], sums[1], sums[2]))
 
 
@@ -217,7 +217,7 @@ def summary(x: Operand, /, *, axis: int = 0, ddof: float = 1.0) -> Summary:
     if array.shape[place] == 0:
         raise ShapeError(f"summary: axis {place} of shape {array.shape} must have at least 1 element")
     facts = _facts(array, place)
-    count, left = facts.number, facts.number - ddof
+    count, divisor = facts.number, facts.number - ddof
     of = _central(facts, count)
     return Summary(
         min=where(count > 0, facts.least, np.nan),
@@ -225,7 +225,7 @@ def summary(x: Operand, /, *, axis: int = 0, ddof: float = 1.0) -> Summary:
         mean=of.mean,
         l1=facts.l1,
         l2=sqrt(facts.squares),
-        variance=where(left > 0, of.second * count / where(left > 0, left, 1.0), np.nan),
+        variance=where(divisor > 0, of.second * count / where(divisor > 0, divisor, 1.0), np.nan),
         nonzeros=facts.nonzeros.astype(np.int64),
         skewness=_skewness(of, count, bias=True),
         kurtosis=_kurtosis(of, count, fisher=True, bias=True),

@@ -81,8 +81,8 @@ class Text(Typed):
         """The array with another shape, in C order; one length may be -1."""
         lengths = list(integers(shape[0] if len(shape) == 1 else shape))
         if -1 in lengths:
-            rest = -int(np.prod(lengths, dtype=object))
-            lengths[lengths.index(-1)] = self.size // rest if rest else 0
+            known = -int(np.prod(lengths, dtype=object))
+            lengths[lengths.index(-1)] = self.size // known if known else 0
         return self._like(oc.reshape(self._carrier, (*lengths, self._carrier.shape[-1])))
 
     # -- words ----------------------------------------------------------------------------------------------------
@@ -171,8 +171,8 @@ class Text(Typed):
         words = self._beside(other)
         if words is None:
             return NotImplemented
-        first, *rest = (ours == theirs for ours, theirs in words)
-        for equal in rest:
+        first, *others = (ours == theirs for ours, theirs in words)
+        for equal in others:
             first = first & equal
         return first
 

@@ -42,17 +42,17 @@ def sparse() -> None:
     """Sparse matrices on disk."""
 
 
-def _kind(path: str, suffix: str | None) -> str:
+def _kind(path: str, kind: str | None) -> str:
     name = Path(path).name
     for packed in (".gz", ".zst"):
         name = name.removesuffix(packed)
-    return suffix or _ENDINGS.get(Path(name).suffix, "edges")
+    return kind or _ENDINGS.get(Path(name).suffix, "edges")
 
 
 @sparse.command()
 @click.argument("source", type=click.Path())
 @click.argument("target", type=click.Path())
-@click.option("--format", "told", type=click.Choice(_KINDS), help="What SOURCE holds, unless its name tells.")
+@click.option("--format", "kind", type=click.Choice(_KINDS), help="What SOURCE holds, unless its name tells.")
 @click.option("--shape", help="Rows and columns, such as 1000,2000.")
 @click.option("--dtype", help='Type of the values; "pattern" for none.')
 @click.option("--duplicates", type=click.Choice(["sum", "last", "any", "refuse"]), default="sum", show_default=True)
@@ -79,7 +79,7 @@ def convert(source: str, target: str, memory_limit: int | None, as_json: bool, *
         if _kind(target, None) == "ocs":
             matrix = _read(source, target, asked)
         else:
-            if _kind(source, asked["told"]) != "ocs":
+            if _kind(source, asked["kind"]) != "ocs":
                 raise ArgumentError(f"convert: from {source} to {target}, and neither is a .ocs file")
             matrix = open(source)
             _write(matrix, target, asked)
@@ -113,7 +113,7 @@ def _options(asked: Keywords) -> Options:
 
 
 def _read(source: str, target: str, asked: Keywords) -> SparseMatrix:
-    kind, options = _kind(source, asked["told"]), _options(asked)
+    kind, options = _kind(source, asked["kind"]), _options(asked)
     if "shape" in options and kind in ("mtx", "npz", "anndata", "ocs"):
         raise ArgumentError(f"convert: --shape is given, and {source} tells it")
     if kind == "binary":

@@ -126,8 +126,8 @@ def rebalance(home: str, find: tuple[str, ...], weights: tuple[str, ...], as_jso
             raise click.BadParameter("a change is DISK=WEIGHT", param_hint="--weight")
         _core.volume_set_weights(home, changes)
     done = _core.volume_rebalance(home)
-    left = f", {done['left']} left as they are" if done["left"] else ""
-    show(done, as_json, f"{home}: {done['files']} files, {format_size(done['bytes'])} moved{left}")
+    unmoved = f", {done['left']} left as they are" if done["left"] else ""
+    show(done, as_json, f"{home}: {done['files']} files, {format_size(done['bytes'])} moved{unmoved}")
 
 
 @volume.command()

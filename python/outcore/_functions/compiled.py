@@ -159,11 +159,11 @@ class Jitted:
 
 def _dtypes(operands: tuple[Operand, ...]) -> tuple[DType, ...]:
     """The types operands are taken in: a Python scalar has that of the arrays beside it, where there are any."""
-    own = [None if is_weak(operand) else expr_dtype(node(operand)) for operand in operands]
-    strong = [dtype for dtype in own if dtype is not None]
+    kinds = [None if is_weak(operand) else expr_dtype(node(operand)) for operand in operands]
+    strong = [dtype for dtype in kinds if dtype is not None]
     return tuple(
         dtype or (np.result_type(*strong, operand) if strong else default_dtype(operand))  # type: ignore[arg-type]
-        for dtype, operand in zip(own, operands, strict=True)
+        for dtype, operand in zip(kinds, operands, strict=True)
     )
 
 

@@ -237,8 +237,8 @@ class GroupBy(GroupOrder):
         >>> oc.groupby(np.asarray([3, 1, 3])).sum(np.asarray([1.0, 2.0, 4.0])).compute()
         array([2., 5.])
         """
-        values, own = self._values("sum", x)
-        return self._turned(self._folded("sum", _without_nan(values, 0, skipna)).astype(sum_dtype(own)))
+        values, dtype = self._values("sum", x)
+        return self._turned(self._folded("sum", _without_nan(values, 0, skipna)).astype(sum_dtype(dtype)))
 
     @when_needed
     def prod(self, x: Operand, *, skipna: bool = False) -> Array:
@@ -248,8 +248,8 @@ class GroupBy(GroupOrder):
         >>> oc.groupby(np.asarray([3, 1, 3])).prod(np.asarray([3, 2, 4])).compute()
         array([ 2, 12])
         """
-        values, own = self._values("prod", x)
-        return self._turned(self._folded("prod", _without_nan(values, 1, skipna)).astype(sum_dtype(own)))
+        values, dtype = self._values("prod", x)
+        return self._turned(self._folded("prod", _without_nan(values, 1, skipna)).astype(sum_dtype(dtype)))
 
     @when_needed
     def min(self, x: Operand, *, skipna: bool = False) -> Array:
@@ -276,14 +276,14 @@ class GroupBy(GroupOrder):
         return self._extreme("max", x, skipna)
 
     def _extreme(self, fold: Fold, x: Operand, skipna: bool) -> Array:
-        values, own = self._values(fold, x)
+        values, dtype = self._values(fold, x)
         extreme = self._folded(fold, _without_nan(values, np.inf if fold == "min" else -np.inf, skipna))
-        if skipna and own.kind == "f":
+        if skipna and dtype.kind == "f":
             extreme = where(self._known(values) > 0, extreme, np.nan)
         if self._is_numbered:
             is_label = upright(self._table("count", None) > 0, extreme.ndim)
-            extreme = where(is_label, extreme, Array(node(extreme.dtype.type(_nothing(fold, own)))))
-        return self._turned(extreme.astype(own))
+            extreme = where(is_label, extreme, Array(node(extreme.dtype.type(_nothing(fold, dtype)))))
+        return self._turned(extreme.astype(dtype))
 
     def _known(self, values: Array) -> Array:
         """How many values of each group are not NaN, in each column."""
@@ -297,13 +297,13 @@ class GroupBy(GroupOrder):
         >>> oc.groupby(np.asarray([3, 1, 3])).mean(np.asarray([1.0, 2.0, 4.0])).compute()
         array([2. , 2.5])
         """
-        values, own = self._values("mean", x)
+        values, dtype = self._values("mean", x)
         # Sums of integers of 64 bits may be beyond them.
-        kind = "float64" if own.itemsize == 8 else None
+        kind = "float64" if dtype.itemsize == 8 else None
         sums = self._folded("sum", _without_nan(values, 0, skipna), kind).astype(np.float64)
-        skips = skipna and own.kind == "f"
+        skips = skipna and dtype.kind == "f"
         means = sums / (self._known(values) if skips else upright(self.count(), sums.ndim))
-        return self._turned(means.astype(own if own.kind == "f" else np.float64))
+        return self._turned(means.astype(dtype if dtype.kind == "f" else np.float64))
 
     @when_needed
     def var(self, x: Operand, *, ddof: float = 0.0, skipna: bool = False) -> Array:
@@ -315,8 +315,8 @@ class GroupBy(GroupOrder):
         >>> oc.groupby(np.asarray([3, 1, 3])).var(np.asarray([1.0, 2.0, 4.0])).compute()
         array([0.  , 2.25])
         """
-        values, own = self._values("var", x)
-        skips = skipna and own.kind == "f"
+        values, dtype = self._values("var", x)
+        skips = skipna and dtype.kind == "f"
         counts = self._known(values) if skips else upright(self.count(), values.ndim)
         if self._fits(values):
             sums = self._table("sum", _without_nan(values, 0, skips), "float64")
@@ -324,9 +324,9 @@ class GroupBy(GroupOrder):
             squares = self._of_present(self._table("sum", values, "float64", sums / known))
         else:
             squares = self._placed(self._by_sorting(values, "float64").squares(skips), "sum")
-        left = counts - ddof
-        variances = where(left > 0, squares / where(left > 0, left, 1), np.nan)
-        return self._turned(variances.astype(own if own.kind == "f" else np.float64))
+        divisor = counts - ddof
+        variances = where(divisor > 0, squares / where(divisor > 0, divisor, 1), np.nan)
+        return self._turned(variances.astype(dtype if dtype.kind == "f" else np.float64))
 
     def _places(self, fold: Fold, values: Array) -> Array:
         """For each group the row of its extreme in each column; beyond all rows where it has none."""

@@ -298,7 +298,7 @@ class Array:
         raise missing_name("outcore.Array", name)
 
     def __getitem__(self, key: Index) -> Array:
-        mask, rest = split_mask(key)
+        mask, indices = split_mask(key)
         if mask is None and self.ndim == 0 and is_flag(key):
             one: Array = above.choose(_core.expand_dims(self._expr, [0]), _core.expand_dims(node(key), [0]))
             return one
@@ -307,9 +307,9 @@ class Array:
             if places:
                 gathered: Array = above.taken(self, expanded(key, self.ndim), places)
                 return gathered
-            return Array(index(self._expr, rest))
+            return Array(index(self._expr, indices))
         chosen: Array = above.choose(self._expr, node(mask))
-        return Array(index(chosen._expr, (slice(None), *rest))) if rest else chosen
+        return Array(index(chosen._expr, (slice(None), *indices))) if indices else chosen
 
     def __setitem__(self, key: Assignable, value: Operand) -> None:
         """A functional update: this name stands for a new value, and what was made of the old one keeps it.

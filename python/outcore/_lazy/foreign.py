@@ -107,8 +107,8 @@ def _file_range(low: int, high: int) -> tuple[str, int] | None:
             begin, end = span.split("-")
             if int(end, 16) < high or int(begin, 16) > low:
                 continue
-            rights, offset, _, inode, *rest = line[len(span) :].rstrip("\n").split(maxsplit=4)
-            path = rest[0].replace("\\012", "\n") if rest else ""
+            rights, offset, _, inode, *names = line[len(span) :].rstrip("\n").split(maxsplit=4)
+            path = names[0].replace("\\012", "\n") if names else ""
             if not path.startswith("/") or path.startswith(_MEMORY_FILES):
                 return None
             try:
@@ -134,9 +134,9 @@ def _slices_of(array: NDArray, root: NDArray, path: str, start: int, dtype: DTyp
         made = _slices_of(array.T, root.T, path, start, dtype)
         return None if made is None else _core.permute_dims(made, list(reversed(range(array.ndim))))
     item = array.itemsize
-    pieces, rest = divmod(root.itemsize, item)  # a field of records, or a view as a narrower type
+    pieces, remainder = divmod(root.itemsize, item)  # a field of records, or a view as a narrower type
     position, odd = divmod(_address(array) - _address(root), item)
-    if rest or odd or not pieces:
+    if remainder or odd or not pieces:
         return None
     shape = (*root.shape, pieces) if pieces > 1 else root.shape
     strides = [item] * len(shape)

@@ -324,9 +324,9 @@ def _fmod(x1: Operand, x2: Operand) -> Array:
     a, b = oc.asarray(x1), oc.asarray(x2)
     if a.dtype.kind == "c" or b.dtype.kind == "c":
         raise DTypeError("numpy.fmod: complex numbers have no remainder")
-    rest = oc.remainder(a, b)
+    remainder = oc.remainder(a, b)
     # The remainder has the sign of the divisor; fmod's that of the dividend.
-    return oc.where((rest != 0) & ((a < 0) != (b < 0)), rest - b, rest)
+    return oc.where((remainder != 0) & ((a < 0) != (b < 0)), remainder - b, remainder)
 
 
 def _heaviside(x1: Operand, x2: Operand) -> Array:

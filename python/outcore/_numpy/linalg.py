@@ -53,10 +53,10 @@ def _matrix_rank(
 
 def _multi_dot(arrays: Sequence[Operand]) -> Array:
     """One chain of products, whose order the planner chooses by cost."""
-    first, *rest = [oc.asarray(array) for array in arrays]
-    if not rest:
+    first, *others = [oc.asarray(array) for array in arrays]
+    if not others:
         raise ShapeError("numpy.linalg.multi_dot: takes at least two arrays")
-    for array in rest:
+    for array in others:
         first = first @ array
     return first
 

@@ -118,8 +118,8 @@ def trapezoid(y: Operand, /, x: Operand | None = None, *, dx: float = 1.0, axis:
             points = reshape(points, (-1,) + (1,) * (array.ndim - place - 1))
             step = part_along(points, 0, 1, None) - part_along(points, 0, None, -1)
         else:
-            own = axis_of("trapezoid", axis, points.ndim)
-            step = part_along(points, own, 1, None) - part_along(points, own, None, -1)
+            axis_of_points = axis_of("trapezoid", axis, points.ndim)
+            step = part_along(points, axis_of_points, 1, None) - part_along(points, axis_of_points, None, -1)
     pairs = part_along(array, place, 1, None) + part_along(array, place, None, -1)
     return sum(pairs * step / 2.0, axis=place).astype(dtype)
 

@@ -137,8 +137,8 @@ def corrcoef(x: Operand, y: Operand | None = None, /, *, rowvar: bool = True) ->
     if not covariances.ndim:
         return covariances / covariances
     variables = covariances.shape[0]
-    own = sum(where(eye(variables, dtype=np.bool_), covariances, 0), axis=0)
-    deviations = sqrt(real(own) if covariances.dtype.kind == "c" else own)
+    variances = sum(where(eye(variables, dtype=np.bool_), covariances, 0), axis=0)
+    deviations = sqrt(real(variances) if covariances.dtype.kind == "c" else variances)
     scaled = covariances / reshape(deviations, (variables, 1)) / expand_dims(deviations, axis=0)
     return clip(scaled, -1, 1) if covariances.dtype.kind == "f" else scaled
 

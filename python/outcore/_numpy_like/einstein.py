@@ -122,12 +122,12 @@ def _distinct(array: Array, labels: str) -> tuple[Array, str]:
             return array, labels
         first = labels.index(repeated)
         second = labels.index(repeated, first + 1)
-        rest = [axis for axis in range(len(labels)) if axis not in (first, second)]
-        moved = permute_dims(array, (*rest, first, second))
+        others = [axis for axis in range(len(labels)) if axis not in (first, second)]
+        moved = permute_dims(array, (*others, first, second))
         length = array.shape[first]
         flat = reshape(moved, (*moved.shape[:-2], length * length))
         array = flat[..., :: length + 1] if length else flat
-        labels = "".join(labels[axis] for axis in rest) + repeated
+        labels = "".join(labels[axis] for axis in others) + repeated
 
 
 def _summed(array: Array, labels: str, kept: set[str]) -> tuple[Array, str]:

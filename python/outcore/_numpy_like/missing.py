@@ -64,16 +64,16 @@ def var_where(
     I/O: two reads of `x` and of the mask, the first for the mean.
     """
     array, chosen = _with_mask("var", x, mask)
-    own = mean_dtype(array.dtype)
+    dtype = mean_dtype(array.dtype)
     array = array.astype(wide_dtype(array.dtype))
     distance = array - mean_where(array, chosen, axis=axis, keepdims=True)
     squares = distance * distance
     if array.dtype.kind == "c":
         squares = distance.real * distance.real + distance.imag * distance.imag
-    left = sum(chosen, axis=axis, keepdims=keepdims).astype(np.float64) - correction
+    divisor = sum(chosen, axis=axis, keepdims=keepdims).astype(np.float64) - correction
     total = sum(where(chosen, squares, 0), axis=axis, keepdims=keepdims)
-    variances = where(left > 0, total / where(left > 0, left, 1).astype(squares.dtype), np.nan)
-    return variances.astype(own) if own == np.float16 else variances
+    variances = where(divisor > 0, total / where(divisor > 0, divisor, 1).astype(squares.dtype), np.nan)
+    return variances.astype(dtype) if dtype == np.float16 else variances
 
 
 def std_where(

@@ -34,22 +34,22 @@ def _columns(name: str, x: Operand, axis: Axis) -> tuple[Array, list[int], tuple
         raise DTypeError(f"{name}: {array.dtype} has no order")
     axes = axes_of(name, axis, array.ndim)
     others = [place for place in range(array.ndim) if place not in axes]
-    rest = tuple(array.shape[place] for place in others)
+    kept = tuple(array.shape[place] for place in others)
     order = (*axes, *others)
     moved = array if order == tuple(range(array.ndim)) else permute_dims(array, order)
     rows = math.prod(array.shape[place] for place in axes)
-    return moved if len(axes) == 1 else reshape(moved, (rows, *rest)), axes, rest
+    return moved if len(axes) == 1 else reshape(moved, (rows, *kept)), axes, kept
 
 
 def _statistics(array: Array, fractions: list[float]) -> list[Array]:
     """The elements on both sides of each place, how far between them it is, and how many elements are not NaN."""
-    rows, *rest = array.shape
-    columns = math.prod(rest)
-    is_short = len(rest) > 1 and rows * array.dtype.itemsize <= _COLUMN_BYTES_MAX
+    rows, *widths = array.shape
+    columns = math.prod(widths)
+    is_short = len(widths) > 1 and rows * array.dtype.itemsize <= _COLUMN_BYTES_MAX
     if columns > _COLUMNS_MAX or is_short:
         return [Array(expr) for expr in _core.column_statistics(array._expr, fractions)]
     statistics = _core.order_statistics(reshape(array, (rows, columns))._expr, fractions)
-    shapes = [(len(fractions), *rest)] * 3 + [tuple(rest)]
+    shapes = [(len(fractions), *widths)] * 3 + [tuple(widths)]
     return [reshape(Array(expr), shape) for expr, shape in zip(statistics, shapes, strict=True)]
 
 
@@ -94,18 +94,18 @@ def _quantiles(
     outside = [fraction for fraction in fractions if not 0 <= fraction <= 1]
     if outside:
         raise ArgumentError(f"{name}: q={outside[0]} is not between 0 and 1")
-    columns, axes, rest = _columns(name, x, axis)
+    columns, axes, kept = _columns(name, x, axis)
     picks = method in _PICKING
     is_bool = columns.dtype.kind == "b"
     if is_bool and not picks:
         raise DTypeError(f"{name}: differences of bool are not defined; cast the array first")
     columns = columns.astype(np.uint8) if is_bool else columns
-    shape = tuple(1 if place in axes else length for place, length in enumerate(node(x).shape)) if keepdims else rest
+    shape = tuple(1 if place in axes else length for place, length in enumerate(node(x).shape)) if keepdims else kept
     shape = (*levels.shape, *shape)
     floats = columns.dtype if columns.dtype.kind == "f" else np.dtype(np.float64)
-    if not fractions or 0 in rest:
-        own = np.dtype(np.bool_) if is_bool else columns.dtype
-        return full(shape, 0, dtype=own if picks else floats)
+    if not fractions or 0 in kept:
+        dtype = np.dtype(np.bool_) if is_bool else columns.dtype
+        return full(shape, 0, dtype=dtype if picks else floats)
     if columns.shape[0] == 0:
         if name == "quantile":
             raise ShapeError(f"{name}: shape {tuple(node(x).shape)} has no elements along axes {tuple(axes)}")

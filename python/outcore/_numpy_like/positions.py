@@ -82,12 +82,12 @@ def unravel_index(indices: Operand, shape: Sequence[int], /, *, order: str = "C"
     [[0, 1], [2, 0]]
     """
     lengths = integers(shape)
-    rest = _inside("unravel_index", _whole("unravel_index", indices), math.prod(lengths), "raise")
+    remainder = _inside("unravel_index", _whole("unravel_index", indices), math.prod(lengths), "raise")
     by_place: dict[int, Array] = {}
     places = _from_the_outermost(list(range(len(lengths))), order)
     for place in reversed(places):
         length = max(lengths[place], 1)
-        by_place[place], rest = rest % length, rest // length
+        by_place[place], remainder = remainder % length, remainder // length
     return tuple(by_place[place] for place in range(len(lengths)))
 
 

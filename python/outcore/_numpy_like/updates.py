@@ -25,9 +25,9 @@ def updated(x: Array, key: Index, value: Operand) -> Array:
     Raises RangeError, ArgumentError or DTypeError for numbers that the type does not hold (see `put_as`).
     """
     put = Array(put_as(value, x.dtype))
-    mask, rest = split_mask(key)
+    mask, indices = split_mask(key)
     if mask is not None:
-        if rest:
+        if indices:
             raise IndexingError("assignment: a mask stands alone in the index; put the others into it with &")
         return _chosen(x, Array(node(mask)), put)
     if find_positions(key, x.ndim):

@@ -84,7 +84,7 @@ class _Call:
         # NaN spoils every window it lies in by itself; it is counted only where it may be passed over.
         self.counts = least < self.window
 
-    def there(self, values: Array) -> Array:
+    def present(self, values: Array) -> Array:
         """Where the values are numbers."""
         return ~isnan(values)
 
@@ -109,7 +109,7 @@ def _sums(call: _Call) -> tuple[Array, Array | None]:
     def sweep(values: Array, axis: int) -> Parts:
         if not call.counts:
             return [cumulative_sum(values, axis=axis)]
-        present = call.there(values)
+        present = call.present(values)
         filled = where(present, values, 0)
         return [cumulative_sum(filled, axis=axis), cumulative_sum(present.astype(np.float64), axis=axis)]
 
@@ -165,7 +165,7 @@ def _extreme(name: str, x: Operand, window: int, axis: int, min_periods: int | N
     def sweep(values: Array, axis: int) -> Parts:
         if not call.counts:
             return [scan(values, axis=axis)]
-        present = call.there(values)
+        present = call.present(values)
         count = cumulative_sum(present.astype(np.float64), axis=axis)
         return [scan(where(present, values, farthest), axis=axis), count]
 
@@ -247,9 +247,9 @@ def rolling_var(
             f"rolling_var: elements must be real, not {call.x.dtype}; add the variances of real and imag parts"
         )
     count, _, _, squares = call.run(_spreads, [0, 0, 0, 0], _merged)
-    left = count - correction
-    enough = (count >= max(call.least, 1)) & (left > 0)
-    return where(enough, squares / where(left > 0, left, 1), np.nan).astype(call.dtype)
+    divisor = count - correction
+    enough = (count >= max(call.least, 1)) & (divisor > 0)
+    return where(enough, squares / where(divisor > 0, divisor, 1), np.nan).astype(call.dtype)
 
 
 def rolling_std(

@@ -232,11 +232,11 @@ class _Places:
         self._is_restored = is_restored  # it lies in a checkpoint, which the next one removes
         room = current().counters()["budget_bytes"] // _STATE_SHARE
         self._on_disk = [False] * len(state)
-        left = sum(array.nbytes for array in state)
+        remaining = sum(array.nbytes for array in state)
         for place in sorted(range(len(state)), key=lambda place: -state[place].nbytes):
-            if left > room:
+            if remaining > room:
                 self._put_on_disk(place, state)
-            left -= state[place].nbytes
+            remaining -= state[place].nbytes
 
     def _put_on_disk(self, place: int, state: tuple[Array, ...]) -> None:
         self._on_disk[place] = state[place].nbytes > _SMALL_BYTES

@@ -25,11 +25,11 @@ _lock = Lock()
 class Chosen(Array):
     """An array whose node is made when something needs it, because its shape depends on data."""
 
-    __slots__ = ("_called", "_found", "_make")
+    __slots__ = ("_called", "_make", "_node")
 
     def __init__(self, make: Callable[[], _core.Expr], name: str | None = None) -> None:
         self._make: Any = cache(make)  # copies share what is found
-        self._found: _core.Expr | None = None
+        self._node: _core.Expr | None = None
         self._called = name or called(sys._getframe(1))
 
     def __copy__(self) -> Array:
@@ -42,8 +42,8 @@ class Chosen(Array):
 
     @property
     def _expr(self) -> _core.Expr:  # a slot of the base class
-        if self._found is not None:
-            return self._found
+        if self._node is not None:
+            return self._node
         assert self._make is not None
         make = self._make
         token = calling.set(self._called)
@@ -55,12 +55,12 @@ class Chosen(Array):
             raise refused.of(self._called) from None
         finally:
             calling.reset(token)
-        self._found, self._make = self._named(expr), None
-        return self._found
+        self._node, self._make = self._named(expr), None
+        return self._node
 
     @_expr.setter
     def _expr(self, expr: _core.Expr) -> None:
-        self._found = expr
+        self._node = expr
 
 
 def _plan_stored(array: _core.Expr) -> None:

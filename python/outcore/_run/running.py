@@ -30,14 +30,14 @@ def plan_and_run(
         raise UnforeseenError
     session = current()
     with session.watched(progress, bar) as shown:
-        for left in reversed(range(_PLANS_MAX)):
+        for retries in reversed(range(_PLANS_MAX)):
             program = session.plan(exprs, targets, shown)
             for note in program.notes():
                 warnings.warn(note, ResumeWarning, stacklevel=3)
             try:
                 return session.run(program, shown)
             except StaleProgramError:
-                if left == 0:
+                if retries == 0:
                     raise
             finally:
                 # It holds the outputs that may be gone on with, and the traceback of an error would hold it.

@@ -43,8 +43,8 @@ class Outcome:
     @classmethod
     def of(cls, counters: JSONObject) -> Outcome:
         named = {part.name for part in fields(cls)} - {"other"}
-        rest = {key: value for key, value in counters.items() if key not in named and key != "results"}
-        return cls(**{key: counters[key] for key in named if key in counters}, other=rest)
+        other = {key: value for key, value in counters.items() if key not in named and key != "results"}
+        return cls(**{key: counters[key] for key in named if key in counters}, other=other)
 
 
 class Iterations(NamedTuple):

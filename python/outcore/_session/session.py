@@ -87,8 +87,8 @@ class Session:
             _entered.set(tuple(reversed(outwards)))
         with _lock:
             self._entries -= 1
-            left = self._entries == 0
-        if left:
+            is_idle = self._entries == 0
+        if is_idle:
             self.close()
 
     def plan(
@@ -212,15 +212,15 @@ def check_room(operator: str, bytes: int) -> None:
     counted = session.counters()
     if session.options["pool_limit"] is not None:
         return  # a bound for arrays alone
-    left = counted["budget_bytes"] - (counted["reserved_bytes"] - counted["kept_bytes"])
-    if bytes <= left:
+    available = counted["budget_bytes"] - (counted["reserved_bytes"] - counted["kept_bytes"])
+    if bytes <= available:
         return
     limit = session.options["memory_limit"]
     smallest = -(-session._core.limit_that_leaves(bytes) // _MEBIBYTE) * _MEBIBYTE
     raise MemoryLimitError(
         f"{operator} needs {format_size(bytes)} of memory at once, and the limit of {format_size(limit)} leaves "
-        f"{format_size(max(left, 0))}; the smallest limit that works is {smallest // _MEBIBYTE} MiB",
-        {"operator": operator, "need": bytes, "limit": max(left, 0), "smallest": smallest},
+        f"{format_size(max(available, 0))}; the smallest limit that works is {smallest // _MEBIBYTE} MiB",
+        {"operator": operator, "need": bytes, "limit": max(available, 0), "smallest": smallest},
     )
 
 

@@ -50,7 +50,7 @@ def activity(name: str, rows: Sequence[Iterations]) -> Markup:
     parts += _axis(columns)
     foot = _top(len(_PANELS))
     parts += [
-        element("rect", element("title", _told(column)), **_across(column), y=0, height=foot, class_="over")
+        element("rect", element("title", _hint(column)), **_across(column), y=0, height=foot, class_="over")
         for column in columns
     ]
     size = f"0 0 {_LEFT + _WIDTH + _RIGHT} {foot + _FOOT}"
@@ -121,7 +121,7 @@ def _across(column: _Column) -> dict[str, float]:
     return {"x": column.left, "width": column.right - column.left}
 
 
-def _told(column: _Column) -> str:
+def _hint(column: _Column) -> str:
     """What is said of a column where it is pointed at."""
     last = column.first + column.number - 1
     several = last > column.first

@@ -173,7 +173,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]], *, text: Sequence
 
     def row(kind: str, cells: Sequence[str]) -> Markup:
         aligned = zip(cells, lefts, strict=True)
-        of = (element(kind, cell, class_="text") if left else element(kind, cell) for cell, left in aligned)
+        of = (element(kind, cell, class_="text") if is_text else element(kind, cell) for cell, is_text in aligned)
         return element("tr", *of)
 
     body = joined(row("td", cells) for cells in rows)

@@ -38,8 +38,8 @@ class Elements:
 
     def differ(self, before: list[Array], after: list[Array]) -> Array:
         """Which elements are not those before them, key by key; NaN and NaT are not equal to themselves."""
-        first, *rest = (b != a for b, a in zip(self.keys(before), self.keys(after), strict=True))
-        for apart in rest:
+        first, *others = (b != a for b, a in zip(self.keys(before), self.keys(after), strict=True))
+        for apart in others:
             first = first | apart
         return first
 

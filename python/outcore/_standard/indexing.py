@@ -166,8 +166,8 @@ def taken(array: Array, parts: list[Any], places: list[int]) -> Array:
         return take(sliced, parts[places[0]], axis=places[0])
     lengths = tuple(sliced.shape[place] for place in places)
     flat = flat_positions("index", [parts[place] for place in places], lengths)
-    rest = tuple(length for place, length in enumerate(sliced.shape) if place not in places)
-    rows = reshape(moveaxis(sliced, tuple(places), tuple(range(len(places)))), (math.prod(lengths), *rest))
+    kept = tuple(length for place, length in enumerate(sliced.shape) if place not in places)
+    rows = reshape(moveaxis(sliced, tuple(places), tuple(range(len(places)))), (math.prod(lengths), *kept))
     elements = _gathered(rows, flat, 0)
     if places[-1] - places[0] + 1 > len(places) or places[0] == 0:
         return elements

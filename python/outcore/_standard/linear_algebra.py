@@ -81,11 +81,11 @@ def tensordot(x1: Operand, x2: Operand, /, *, axes: int | tuple[Sequence[int], S
     lengths = [left.shape[axis] for axis in ours], [right.shape[axis] for axis in theirs]
     if lengths[0] != lengths[1]:
         raise ShapeError(f"tensordot: axes {tuple(ours)} of {left.shape} and {tuple(theirs)} of {right.shape} differ")
-    rest = [a for a in range(left.ndim) if a not in ours], [a for a in range(right.ndim) if a not in theirs]
+    free = [a for a in range(left.ndim) if a not in ours], [a for a in range(right.ndim) if a not in theirs]
     inner = fold(operator.mul, lengths[0], 1)
-    outer = [left.shape[axis] for axis in rest[0]], [right.shape[axis] for axis in rest[1]]
-    rows = reshape(permute_dims(left, (*rest[0], *ours)), (fold(operator.mul, outer[0], 1), inner))
-    columns = reshape(permute_dims(right, (*theirs, *rest[1])), (inner, fold(operator.mul, outer[1], 1)))
+    outer = [left.shape[axis] for axis in free[0]], [right.shape[axis] for axis in free[1]]
+    rows = reshape(permute_dims(left, (*free[0], *ours)), (fold(operator.mul, outer[0], 1), inner))
+    columns = reshape(permute_dims(right, (*theirs, *free[1])), (inner, fold(operator.mul, outer[1], 1)))
     return reshape(matmul(rows, columns), (*outer[0], *outer[1]))
 
 

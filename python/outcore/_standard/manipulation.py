@@ -84,8 +84,8 @@ def concat(arrays: Sequence[Operand], /, *, axis: int | None = 0) -> Array:
         parts, axis = [part.ravel() for part in parts], 0
     place = axis_of("concat", axis, parts[0].ndim)
     for part in parts[1:]:
-        rest = [(s[:place] + s[place + 1 :], len(s)) for s in (parts[0].shape, part.shape)]
-        if rest[0] != rest[1]:
+        outlines = [(s[:place] + s[place + 1 :], len(s)) for s in (parts[0].shape, part.shape)]
+        if outlines[0] != outlines[1]:
             raise ShapeError(f"concat: shapes {parts[0].shape} and {part.shape} differ beside axis {place}")
     dtype = np.result_type(*(part.dtype for part in parts))
     if len(parts) == 1:

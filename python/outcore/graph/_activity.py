@@ -15,18 +15,18 @@ from outcore._session.record import Outcome
 from outcore._session.session import current
 
 #: The runs that only tell what they would begin with, where that is what is asked for.
-_told: ContextVar[list[_core.GraphRun] | None] = ContextVar("told", default=None)
+_forecasts: ContextVar[list[_core.GraphRun] | None] = ContextVar("outcore_forecasts", default=None)
 
 
 @contextmanager
 def forecasting() -> Iterator[list[_core.GraphRun]]:
     """Runs within it end before they begin; gives them."""
     runs: list[_core.GraphRun] = []
-    token = _told.set(runs)
+    token = _forecasts.set(runs)
     try:
         yield runs
     finally:
-        _told.reset(token)
+        _forecasts.reset(token)
 
 
 @contextmanager
@@ -37,7 +37,7 @@ def running(name: str) -> Iterator[_core.GraphRun]:
     raises, the profile has what it did until then, and the name of what it raised.
     """
     session = current()
-    if (activity := _told.get()) is not None:
+    if (activity := _forecasts.get()) is not None:
         activity.append(_core.GraphRun(session._core, None, True))
         yield activity[-1]
         return

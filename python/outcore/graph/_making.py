@@ -112,8 +112,8 @@ def _halves(A: SparseMatrix, first: int) -> Iterator[Chunk]:
     tiles = A._core.tiles
     for number in range(first, 2 * tiles):
         rows, columns, values = A._block(number % tiles)
-        own = (rows <= columns) == (number >= tiles)
-        yield np.minimum(rows, columns)[own], np.maximum(rows, columns)[own], values[own]
+        chosen = (rows <= columns) == (number >= tiles)
+        yield np.minimum(rows, columns)[chosen], np.maximum(rows, columns)[chosen], values[chosen]
 
 
 def _build(

@@ -39,10 +39,10 @@ def _dispatched(function: Callable[..., object]) -> Callable[..., object]:
         except ArgumentError as error:
             if not nx.config.fallback_to_nx:
                 raise _RefusedError(error.message) from error
-        graph, *rest = args if args else (kwargs.pop("G"),)
+        graph, *others = args if args else (kwargs.pop("G"),)
         name = function.__name__
         theirs = getattr(nx, name, None) or getattr(nx.community, name)
-        return theirs(convert_to_nx(graph), *rest, **kwargs, backend="networkx")
+        return theirs(convert_to_nx(graph), *others, **kwargs, backend="networkx")
 
     return call
 

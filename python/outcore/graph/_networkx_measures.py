@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from outcore.graph import _centrality, _components, _counts, _searching
 from outcore.graph._graph import Graph
-from outcore.graph._networkx_names import Node, Nodes, by_node, chosen, found, names_of, of_nodes
+from outcore.graph._networkx_names import Node, Nodes, by_node, chosen, names_of, number_or_none, of_nodes
 
 
 def pagerank(
@@ -56,7 +56,7 @@ def _parts(G: Graph, weights: Mapping[Node, float] | None) -> npt.NDArray[np.flo
         return None
     parts = np.zeros(G.number_of_vertices)
     for node, part in weights.items():
-        number = found(G, node)
+        number = number_or_none(G, node)
         if number is not None:
             parts[number] = part
     return parts

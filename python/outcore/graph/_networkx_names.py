@@ -38,7 +38,7 @@ class Converted(Graph):
         raise ArgumentError("graph: what was stored in scratch for networkx goes with this process; use from_networkx")
 
 
-def found(G: Graph, node: Any) -> int | None:
+def number_or_none(G: Graph, node: Any) -> int | None:
     """The number of a node; None for what is none."""
     if isinstance(G, Converted):
         try:
@@ -52,7 +52,7 @@ def number_of(G: Graph, node: Node, missing: str = "Node {} not found in graph")
     """The number of a node. Raises networkx's NodeNotFound with the text of the function, in which {} is the node."""
     import networkx as nx
 
-    number = found(G, node)
+    number = number_or_none(G, node)
     if number is None:
         raise nx.NodeNotFound(missing.format(node))
     return number
@@ -80,7 +80,7 @@ def chosen(G: Graph, nodes: object) -> tuple[list[tuple[Node, int]], bool]:
     if nodes is None:
         numbers = range(G.number_of_vertices)
         return list(zip(G.names if isinstance(G, Converted) else numbers, numbers, strict=True)), False
-    number = found(G, nodes)
+    number = number_or_none(G, nodes)
     if number is not None:
         return [(nodes, number)], True
     if not isinstance(nodes, Iterable):
@@ -91,7 +91,7 @@ def chosen(G: Graph, nodes: object) -> tuple[list[tuple[Node, int]], bool]:
             hash(node)
         except TypeError as error:
             raise nx.NetworkXError(f"Node {node} in sequence nbunch is not a valid node.") from error
-        pairs.append((node, found(G, node)))
+        pairs.append((node, number_or_none(G, node)))
     return [(node, number) for node, number in pairs if number is not None], False
 
 
@@ -176,12 +176,12 @@ __all__ = [
     "Nodes",
     "by_node",
     "chosen",
-    "found",
     "groups",
     "name_of",
     "names_of",
     "nearest_first",
     "number_of",
+    "number_or_none",
     "of_nodes",
     "parts_of",
     "parts_of_equal",

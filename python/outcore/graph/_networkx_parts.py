@@ -14,9 +14,9 @@ from outcore.graph._graph import Graph
 from outcore.graph._networkx_measures import degrees_of
 from outcore.graph._networkx_names import (
     Node,
-    found,
     groups,
     names_of,
+    number_or_none,
     parts_of,
     parts_of_equal,
     reserved,
@@ -76,11 +76,11 @@ def _attracting(G: Graph) -> npt.NDArray[np.uint32]:
     """The lowest vertices of the components that no edge leaves."""
     labels = _labels(G, strong=True)
     with reserved(G.number_of_vertices):
-        left = labels != np.arange(len(labels), dtype=np.uint32)
+        outside = labels != np.arange(len(labels), dtype=np.uint32)
         for ids, begins, neighbours, _ in G._parts("out"):
             rows = np.repeat(ids, np.diff(begins))
-            left[labels[rows[labels[rows] != labels[neighbours]]]] = True
-        return np.where(left[labels], np.uint32(_NONE), labels)
+            outside[labels[rows[labels[rows] != labels[neighbours]]]] = True
+        return np.where(outside[labels], np.uint32(_NONE), labels)
 
 
 def attracting_components(G: Graph) -> Iterator[set[Node]]:
@@ -133,7 +133,7 @@ def is_eulerian(G: Graph) -> bool:
 
 def node_connected_component(G: Graph, n: Node) -> set[Node]:
     hash(n)  # TypeError where it has none, as networkx
-    number = found(G, n)
+    number = number_or_none(G, n)
     if number is None:
         raise KeyError(n)  # networkx looks up the neighbours of whatever it is given
     return set(names_of(G, np.flatnonzero(_searching.bfs(G, number) >= 0)))
@@ -220,7 +220,7 @@ def _partition(G: Graph, communities: list[Collection[Node]]) -> npt.NDArray[np.
     """The number of the community of each vertex; None where not each is in one."""
     labels = np.full(G.number_of_vertices, _NONE, np.uint32)
     for label, community in enumerate(communities):
-        numbers = (found(G, node) for node in community)
+        numbers = (number_or_none(G, node) for node in community)
         labels[[number for number in numbers if number is not None]] = label
     is_one = sum(map(len, communities)) == len(labels) and not (labels == _NONE).any()
     return labels if is_one else None
@@ -256,8 +256,8 @@ def modularity(
         edges = total if G.directed else total / 2
         inner = inside if G.directed else inside / 2
         # The square of the total may be no number.
-        found_modularity: float = (inner / edges - resolution * (begins / total) * (ends / total)).sum().item()
-        return found_modularity
+        quality: float = (inner / edges - resolution * (begins / total) * (ends / total)).sum().item()
+        return quality
 
 
 def maximal_independent_set(G: Graph, nodes: Iterable[Node] | None = None, seed: Any = None) -> list[Node]:
@@ -272,7 +272,7 @@ def _independent(G: Graph, nodes: Iterable[Node]) -> npt.NDArray[np.uint32]:
     """Their numbers. Raises networkx's NetworkXUnfeasible where an edge leads from one of the nodes to one."""
     import networkx as nx
 
-    numbers = [found(G, node) for node in set(nodes)]
+    numbers = [number_or_none(G, node) for node in set(nodes)]
     chosen_vertices = np.array(sorted(number for number in numbers if number is not None), np.uint32)
     if len(chosen_vertices) < len(numbers):
         raise nx.NetworkXUnfeasible(f"{set(nodes)} is not a subset of the nodes of G")

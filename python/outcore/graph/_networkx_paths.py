@@ -18,11 +18,11 @@ from outcore.graph._graph import Graph
 from outcore.graph._networkx_names import (
     Node,
     chosen,
-    found,
     name_of,
     names_of,
     nearest_first,
     number_of,
+    number_or_none,
     parts_of,
     reached,
     reserved,
@@ -173,7 +173,7 @@ def _no_path(source: object, target: Node) -> Exception:
 def _length(distances: NDArray, G: Graph, source: object, target: Node) -> float:
     """The length of a path, of those from a source."""
     hash(target)  # as networkx, which looks it up: TypeError where it has none
-    number = found(G, target)
+    number = number_or_none(G, target)
     length: float = -1 if number is None else distances[number].item()
     if length < 0:
         raise _no_path(source, target)

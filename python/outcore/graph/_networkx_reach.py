@@ -10,7 +10,16 @@ import numpy as np
 from outcore._base.types import NDArray
 from outcore.graph import _searching
 from outcore.graph._graph import Graph
-from outcore.graph._networkx_names import Node, Nodes, chosen, found, names_of, nearest_first, number_of, reserved
+from outcore.graph._networkx_names import (
+    Node,
+    Nodes,
+    chosen,
+    names_of,
+    nearest_first,
+    number_of,
+    number_or_none,
+    reserved,
+)
 from outcore.graph._networkx_paths import distances_from
 
 _LISTED = 512  # vertices whose lists a search in order reads together
@@ -23,14 +32,14 @@ def _number_of(G: Graph, node: Node) -> int:
     """The number of a node. Raises networkx's NetworkXError, as its searches do."""
     import networkx as nx
 
-    number = found(G, node)
+    number = number_or_none(G, node)
     if number is None:
         raise nx.NetworkXError(f"The node {node} is not in the graph.")
     return number
 
 
 def _sources(G: Graph, sources: Any) -> list[int]:
-    number = found(G, sources)
+    number = number_or_none(G, sources)
     if number is None:
         sources = list(sources)
         set(sources)  # TypeError for a node without a hash, as networkx
@@ -72,7 +81,7 @@ def bfs_edges(
     G: Graph, source: Node, reverse: bool = False, depth_limit: int | None = None, sort_neighbors: object = None
 ) -> Iterator[tuple[Node, Node]]:
     """As networkx goes: neighbours in the order of their list, which is ascending in a stored graph."""
-    front = np.array(_sources(G, source if found(G, source) is not None else [source]))
+    front = np.array(_sources(G, source if number_or_none(G, source) is not None else [source]))
     direction = "in" if reverse and G.directed else "out"
     with reserved(G.number_of_vertices):
         seen = np.zeros(G.number_of_vertices, bool)
@@ -217,15 +226,15 @@ def harmonic_centrality(
     G: Graph, nbunch: Nodes = None, distance: str | None = None, sources: Nodes = None
 ) -> dict[Node, float]:
     targets, begins = (list(dict(chosen(G, nodes)[0]).items()) for nodes in (nbunch, sources))
-    weighted, from_wanted = distance is not None, len(targets) < len(begins)
+    weighted, from_targets = distance is not None, len(targets) < len(begins)
     with reserved(8 * G.number_of_vertices):
         sums = np.zeros(G.number_of_vertices)
-        ends = np.array([number for _, number in (begins if from_wanted else targets)], np.int64)
-        for _, number in targets if from_wanted else begins:
-            distances = distances_from(G, [number], weighted, "in" if from_wanted else "out")[ends]
+        ends = np.array([number for _, number in (begins if from_targets else targets)], np.int64)
+        for _, number in targets if from_targets else begins:
+            distances = distances_from(G, [number], weighted, "in" if from_targets else "out")[ends]
             is_near = distances > 0
             near = 1 / distances[is_near]
-            if from_wanted:
+            if from_targets:
                 sums[number] = near.sum()
             else:
                 sums[ends[is_near]] += near

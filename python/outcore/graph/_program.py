@@ -253,8 +253,10 @@ class VertexProgram:
         self._sent: list[tuple[npt.NDArray[np.uint32], NDArray]] = []
         self._combining = None
         # Whether weights are read with the lists.
-        own = (member for kind in type(self).__mro__ for member in vars(kind).values() if kind is not VertexProgram)
-        codes = (getattr(member, "__code__", None) for member in own)
+        attributes = (
+            member for kind in type(self).__mro__ for member in vars(kind).values() if kind is not VertexProgram
+        )
+        codes = (getattr(member, "__code__", None) for member in attributes)
         self._weighted = graph.dtype is not None and any(_names(code, "weights") for code in codes if code)
         # Bytes of vertices that are listed, of what was sent, and what is held for both.
         self._listed = self._sent_bytes = self._kept = 0

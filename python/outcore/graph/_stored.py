@@ -22,7 +22,7 @@ class StoredLists:
     def __init__(self, core: _core.Graph, held: object = None) -> None:
         self._core = core
         self._held = held  # with which a file in scratch goes
-        self._found_loops: npt.NDArray[np.uint32] | None = None
+        self._loop_ids: npt.NDArray[np.uint32] | None = None
 
     @property
     def number_of_vertices(self) -> int:
@@ -41,9 +41,9 @@ class StoredLists:
 
     def _loops(self) -> npt.NDArray[np.uint32]:
         """The vertices of the loops, ascending; looked for once."""
-        if self._found_loops is None:
-            self._found_loops = self._core.loops(unseen())
-        return self._found_loops
+        if self._loop_ids is None:
+            self._loop_ids = self._core.loops(unseen())
+        return self._loop_ids
 
     @property
     def directed(self) -> bool:

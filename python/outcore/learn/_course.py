@@ -32,7 +32,7 @@ class Beside:
     """Results that a fit needs beside those of its first sweep, from the same read where one comes before they are."""
 
     def __init__(self, results: Sequence[Operand], settle: Callable[[list[NDArray]], Any]) -> None:
-        self.wanted, self._settle = list(results), settle
+        self.terms, self._settle = list(results), settle
         self._value: Any = None
         self.is_due = True
 
@@ -47,7 +47,7 @@ class Beside:
     def value(self) -> Any:
         """What is needed; a sweep of its own where there was none."""
         if self.is_due:
-            self.take(values(self.wanted))
+            self.take(values(self.terms))
         return self._value
 
 
@@ -69,9 +69,9 @@ def _refusal(error: MemoryLimitError) -> MemoryLimitError:
     if error.smallest is None or error.need is None or error.limit is None:
         return error
     smallest = _whole(error.smallest)
-    need, left = format_size(error.need), format_size(error.limit)
+    need, limit = format_size(error.need), format_size(error.limit)
     return MemoryLimitError(
-        f"a sweep needs {need} of memory at once, and the limit leaves {left}; "
+        f"a sweep needs {need} of memory at once, and the limit leaves {limit}; "
         f"the smallest limit that works is {smallest // _MEBIBYTE} MiB",
         error.details | {"smallest": smallest},
     )
@@ -137,11 +137,11 @@ class Course:
         """As `values`, with those results that are to come along."""
         beside = [part for part in self._beside if part.is_due]
         self._beside = []
-        results = self.values([*arrays, *(array for part in beside for array in part.wanted)])
-        rest = results[len(arrays) :]
+        results = self.values([*arrays, *(array for part in beside for array in part.terms)])
+        remaining = results[len(arrays) :]
         for part in beside:
-            part.take(rest[: len(part.wanted)])
-            rest = rest[len(part.wanted) :]
+            part.take(remaining[: len(part.terms)])
+            remaining = remaining[len(part.terms) :]
         return results[: len(arrays)]
 
     def _once(self, find: Callable[[], list[NDArray]]) -> list[NDArray]:
@@ -203,8 +203,8 @@ def course(estimator: Any, *data: object, shown: bool = True, durable: bool = Tr
 
 def generator_state(random: np.random.RandomState) -> list[Any]:
     """The state of a generator as numbers: its words, and where it is in them."""
-    _, words, *rest = random.get_state()
-    return [words, rest]
+    _, words, *position = random.get_state()
+    return [words, position]
 
 
 def restored(state: Sequence[NDArray]) -> np.random.RandomState:

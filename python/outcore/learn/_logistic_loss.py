@@ -65,8 +65,8 @@ class Objective:
         norm = oc.sum(parts, axis=1, keepdims=True)
         return parts / norm, top + oc.log(norm) - oc.sum(self.goal * z, axis=1, keepdims=True)
 
-    def _joined(self, along: Array, rest: Array) -> list[Array]:
-        return [along, rest] if self.bias else [along]
+    def _joined(self, along: Array, intercepts: Array) -> list[Array]:
+        return [along, intercepts] if self.bias else [along]
 
     def _read(self, terms: Sequence[Operand]) -> list[NDArray]:
         """Sums over the rows, from one read; the first refuses data that is not finite."""

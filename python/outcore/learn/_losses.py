@@ -13,8 +13,8 @@ Loss = Callable[[NDArray, NDArray], tuple[NDArray, NDArray]]
 
 
 def _hinge(p: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
-    rest = 1 - y * p
-    return np.maximum(rest, 0), np.where(rest > 0, -y, 0.0)
+    margin = 1 - y * p
+    return np.maximum(margin, 0), np.where(margin > 0, -y, 0.0)
 
 
 def _perceptron(p: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
@@ -22,14 +22,14 @@ def _perceptron(p: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
 
 
 def _squared_hinge(p: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
-    rest = np.maximum(1 - y * p, 0)
-    return rest**2, -2 * y * rest
+    margin = np.maximum(1 - y * p, 0)
+    return margin**2, -2 * y * margin
 
 
 def _modified_huber(p: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
-    rest = np.maximum(1 - y * p, 0)
+    margin = np.maximum(1 - y * p, 0)
     far = y * p < -1
-    return np.where(far, -4 * y * p, rest**2), np.where(far, -4 * y, -2 * y * rest)
+    return np.where(far, -4 * y * p, margin**2), np.where(far, -4 * y, -2 * y * margin)
 
 
 def _log_loss(p: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
@@ -58,8 +58,8 @@ def regression_losses(epsilon: float) -> dict[str, Loss]:
         return value, np.clip(p - y, -epsilon, epsilon)
 
     def insensitive(p: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
-        rest = np.abs(p - y) - epsilon
-        return np.maximum(rest, 0), np.where(rest > 0, np.sign(p - y), 0.0)
+        excess = np.abs(p - y) - epsilon
+        return np.maximum(excess, 0), np.where(excess > 0, np.sign(p - y), 0.0)
 
     return {"squared_error": _squared_error, "huber": huber, "epsilon_insensitive": insensitive}
 

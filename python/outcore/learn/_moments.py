@@ -97,7 +97,7 @@ def products(x: Array, y: Array, weights: Array | None = None) -> Moments:
 class ColumnMoments:
     """Weight, mean and Σ w (x−m)² of each column from one sweep; NaN is passed over, or refused.
 
-    `wanted` is what the sweep is to find, `settle` makes the moments of it. Where all rows weigh alike the engine's own
+    `terms` is what the sweep is to find, `settle` makes the moments of it. Where all rows weigh alike the engine's own
     variance needs no shift; else distances are from `center`, or from the mean of the first rows.
     """
 
@@ -107,7 +107,7 @@ class ColumnMoments:
         self._x, self._weights, self._pass_nan = x, weights, pass_nan
         self._center = center
         self._is_plain = weights is None and not pass_nan
-        self.wanted: list[Operand] = self._plain() if self._is_plain else self._sums()
+        self.terms: list[Operand] = self._plain() if self._is_plain else self._sums()
 
     def _plain(self) -> list[Operand]:
         x = self._x.astype(np.float64)
@@ -146,7 +146,7 @@ def column_moments(
 ) -> tuple[NDArray, NDArray, NDArray]:
     """`ColumnMoments` from a sweep of their own, of distances from `center` if it is given. I/O: as `moments`."""
     of = ColumnMoments(x, weights, pass_nan=pass_nan, center=center)
-    return of.settle(values(of.wanted))
+    return of.settle(values(of.terms))
 
 
 __all__ = ["ColumnMoments", "Moments", "column_moments", "moments", "products"]

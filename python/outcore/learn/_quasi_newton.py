@@ -92,10 +92,10 @@ def minimize(
     value += float(heavy @ np.abs(point))
     pairs: list[tuple[NDArray, NDArray]] = []
     for iteration in range(1, max_iter + 1):
-        left = float(np.max(np.abs(steepest(point, gradient, heavy))))
-        if left <= tol:
+        steepness = float(np.max(np.abs(steepest(point, gradient, heavy))))
+        if steepness <= tol:
             return point, iteration - 1, True
-        step = _Model(pairs, gradient).least(point, gradient, heavy, _NEARER * left) - point
+        step = _Model(pairs, gradient).least(point, gradient, heavy, _NEARER * steepness) - point
         promised = float(gradient @ step + heavy @ (np.abs(point + step) - np.abs(point)))
         length = 1.0
         for _ in range(_HALVINGS):

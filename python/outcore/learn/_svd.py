@@ -39,8 +39,8 @@ def of_gram(gram: Numbers, rows: int, mean: Numbers, variances: Numbers) -> Sing
     clear_room(GRAM_ROOM * gram.size)
     squares, vectors = np.linalg.eigh(gram)
     count = min(rows, len(gram))
-    found_values = np.sqrt(np.maximum(squares[::-1][:count], 0))
-    return Singular(found_values, signed(vectors.T[::-1][:count]), mean, variances)
+    singular_values = np.sqrt(np.maximum(squares[::-1][:count], 0))
+    return Singular(singular_values, signed(vectors.T[::-1][:count]), mean, variances)
 
 
 def of_moments(moments: Moments, rows: int) -> Singular:

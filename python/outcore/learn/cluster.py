@@ -32,7 +32,7 @@ class Step:
         self.labels = oc.argmin(nearness(x, centers), axis=1)
         member = (self.labels[:, None] == oc.arange(len(centers))).astype(np.float64)
         heavy = weighted(member, weights)
-        self.wanted = (heavy.T @ x, oc.sum(heavy, axis=0))
+        self.terms = (heavy.T @ x, oc.sum(heavy, axis=0))
 
 
 @dataclass(eq=False, repr=False)
@@ -175,7 +175,7 @@ class KMeans(_Clusters):
         center = None if weights is None else values([shift(x, weights)])[0][0]
         of = ColumnMoments(x, weights, center=center)
         foresee(*self._foreseen(x, weights, of))
-        origin = going.along(of.wanted, lambda results: self._origin(*of.settle(results)))
+        origin = going.along(of.terms, lambda results: self._origin(*of.settle(results)))
         if known is not None:
             origin.settled(self._origin(*known))
         starts = self._begin(x, weights, going.random(self.random_state))
@@ -199,8 +199,8 @@ class KMeans(_Clusters):
         starts = self._starts()
         begins = _starts.foreseen(self.init, x, weights, self.n_clusters, starts) if isinstance(self.init, str) else []
         some = [np.full((self.n_clusters, x.shape[1]), float(start)) for start in range(starts)]
-        step = [part for centers in some for part in Step(x, weights, centers).wanted]
-        return [[*program, *of.wanted] for program in (*begins, step)]
+        step = [part for centers in some for part in Step(x, weights, centers).terms]
+        return [[*program, *of.terms] for program in (*begins, step)]
 
     def _lloyd(
         self, x: Array, weights: Array | None, starts: list[NDArray], about: Beside, going: Course
@@ -253,7 +253,7 @@ def _advanced(
 ) -> list[tuple[NDArray, float, int]]:
     """The centers that follow each of some starts, the inertia of those given, and the number of distinct rows where
     those are fewer than the centers, else 0. One read for all."""
-    terms = [part for centers in starts for part in Step(x, weights, centers).wanted]
+    terms = [part for centers in starts for part in Step(x, weights, centers).terms]
     results = sweep(terms) if terms else []
     result = []
     for place, old in enumerate(starts):
@@ -285,13 +285,13 @@ def _refilled(
         place = int(values([oc.argmax(far)])[0])
         row = x[place]
         weight = oc.ones(()) if weights is None else weights[place]
-        numbers, heavy, own = values([row, weight, oc.argmin(apart[place], axis=0)])
-        if np.all(np.abs(numbers - centers[own]) <= _ROUNDING * np.abs(numbers)) and not taken:
+        numbers, heavy, nearest = values([row, weight, oc.argmin(apart[place], axis=0)])
+        if np.all(np.abs(numbers - centers[nearest]) <= _ROUNDING * np.abs(numbers)) and not taken:
             return sums, counts, int(np.count_nonzero(counts))
-        if counts[own] <= heavy:
+        if counts[nearest] <= heavy:
             break  # a cluster of one row would be empty in its turn
-        sums[own] -= heavy * numbers
-        counts[own] -= heavy
+        sums[nearest] -= heavy * numbers
+        counts[nearest] -= heavy
         sums[empty], counts[empty] = heavy * numbers, heavy
         taken.append(place)
     return sums, counts, 0

@@ -59,14 +59,14 @@ class _Principal(_Components):
         if isinstance(count, float):
             count = int(np.searchsorted(np.cumsum(ratios), count, side="right")) + 1
             count = min(count, len(ratios))
-        rest = min(rows, len(singular.mean)) - count
+        dropped = min(rows, len(singular.mean)) - count
         self.n_components_ = count
         self.components_ = singular.vectors[:count].astype(dtype)
         self.explained_variance_ = variances[:count].astype(dtype)
         self.explained_variance_ratio_ = ratios[:count].astype(dtype)
         self.singular_values_ = singular.values[:count].astype(dtype)
         self.mean_ = singular.mean.astype(dtype)
-        self.noise_variance_ = max(whole - float(np.sum(variances[:count])), 0.0) / rest if rest > 0 else 0.0
+        self.noise_variance_ = max(whole - float(np.sum(variances[:count])), 0.0) / dropped if dropped > 0 else 0.0
 
     def _count(self, components: object, rows: int, columns: int) -> Any:
         """How many components: an int, or a float for a part of the variance."""

@@ -29,7 +29,7 @@ class _Facts:
 
     def __init__(self, x: Array) -> None:
         self._x, wide = x, x.astype(np.float64)
-        self.wanted: list[Operand] = [oc.min(x), oc.mean(wide), oc.sum(wide * wide), first_flaw(x)]
+        self.terms: list[Operand] = [oc.min(x), oc.mean(wide), oc.sum(wide * wide), first_flaw(x)]
 
     def settle(self, results: list[NDArray]) -> tuple[float, float]:
         *sums, row = results
@@ -111,7 +111,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type
         # `iterate` shows how far the loop is, and stores its large factors; the course does so for what comes before.
         with course(self, data.x, first, second, shown=False) as going:
             facts = _Facts(data.x)
-            known = going.along(facts.wanted, facts.settle)
+            known = going.along(facts.terms, facts.settle)
             left, right = self._begin(x, count, known, first, second, going)
             loop = self._loop(x, left, right, known.value()[1])
             going.history = {name: list(errors) for name, errors in loop.history.items()}
@@ -147,10 +147,10 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type
 
         def step(w: Array, h: Array, error: Array) -> tuple[tuple[Array, ...], dict[str, Array]]:
             w = w * _ratio(x @ h.T, w @ (h @ h.T))
-            across, own = w.T @ x, w.T @ w
-            h = h * _ratio(across, own @ h)
-            rest = squares - 2.0 * oc.sum(across * h) + oc.sum(own * (h @ h.T))
-            error = oc.sqrt(oc.clip(rest, 0.0, None))
+            across, gram = w.T @ x, w.T @ w
+            h = h * _ratio(across, gram @ h)
+            squared_error = squares - 2.0 * oc.sum(across * h) + oc.sum(gram * (h @ h.T))
+            error = oc.sqrt(oc.clip(squared_error, 0.0, None))
             return (w, h, error), {"error": error}
 
         start = oc.asarray(np.asarray(np.sqrt(squares)))
@@ -174,7 +174,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type
         small = self.components_.astype(np.float64)
         along, square = oc.asarray(small), small @ small.T
         facts = _Facts(data.x)
-        facts.settle(values(facts.wanted))
+        facts.settle(values(facts.terms))
         scale = float(np.mean(self.components_)) or 1.0
 
         def step(w: Array, target: Array) -> tuple[Array, ...]:

@@ -98,8 +98,8 @@ def _least_squares(scatter: NDArray, cross: NDArray) -> tuple[NDArray, NDArray]:
     scale = np.sqrt(np.diag(scatter))
     if np.all(scale > 0):
         scaled = scatter / np.outer(scale, scale)
-        own = np.linalg.eigvalsh(scaled)
-        if own[0] > _cutoff(own):
+        eigenvalues = np.linalg.eigvalsh(scaled)
+        if eigenvalues[0] > _cutoff(eigenvalues):
             return np.linalg.solve(scaled, cross / scale[:, None]) / scale[:, None], values[::-1]
     kept = values > _cutoff(values)
     inverse = np.where(kept, 1 / np.where(kept, values, 1), 0)

@@ -148,7 +148,7 @@ class LogisticRegression(Classifier):
             return self._newton(objective, start, going)
         steps = 0
 
-        def told(value: float) -> None:
+        def report(value: float) -> None:
             nonlocal steps
             steps += 1
             going.tell(steps, self.max_iter, loss=value)
@@ -156,11 +156,11 @@ class LogisticRegression(Classifier):
         if self.l1_ratio > 0:
             heavy = np.zeros(objective.size)
             heavy[: objective.features * objective.columns] = self.l1_ratio / self.C / objective.scale
-            ends: Keywords = {"tol": self.tol, "max_iter": self.max_iter, "tell": told}
+            ends: Keywords = {"tol": self.tol, "max_iter": self.max_iter, "tell": report}
             return _quasi_newton.minimize(objective.gradient, start, heavy, **ends)
 
         def callback(intermediate_result: optimize.OptimizeResult) -> None:
-            told(float(intermediate_result.fun))
+            report(float(intermediate_result.fun))
 
         scipy_options: Keywords = {"jac": True, "callback": callback}
         if self.solver == "lbfgs":

@@ -155,12 +155,12 @@ def r2_score(
         apart = true - center
         return [center, *(_mean("r2_score", part, sample_weight) for part in (apart, apart * apart))]
 
-    left, start, mean, squares = oc.compute(_mean("r2_score", error * error, sample_weight), *spread(center))
+    residual, start, mean, squares = oc.compute(_mean("r2_score", error * error, sample_weight), *spread(center))
     if far(np.asarray(1.0), mean, squares - mean * mean, start + mean):
         start, mean, squares = oc.compute(*spread(oc.asarray(np.asarray(start + mean))))
     spread_of = squares - mean * mean
     with np.errstate(divide="ignore", invalid="ignore"):
-        score = np.where(spread_of > 0, 1 - left / spread_of, np.where(left > 0, 0.0, 1.0))
+        score = np.where(spread_of > 0, 1 - residual / spread_of, np.where(residual > 0, 0.0, 1.0))
     return float(np.mean(score)) if multioutput == "uniform_average" else score
 
 

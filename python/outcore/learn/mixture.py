@@ -128,7 +128,7 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
         count, form = self.n_components, self.covariance_type
         initial = (self.weights_init, self.means_init, self.precisions_init)
         if all(part is not None for part in initial):
-            return np.asarray(initial[0], dtype=np.float64), np.asarray(initial[1]) - center, self._given_factors()
+            return np.asarray(initial[0], dtype=np.float64), np.asarray(initial[1]) - center, self._initial_factors()
         if self.init_params == "kmeans":
             weight, mean, scatter = moments
             known = weight, mean - center, scatter
@@ -148,9 +148,9 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
             weights = np.asarray(self.weights_init, dtype=np.float64)
         if self.means_init is not None:
             means = np.asarray(self.means_init) - center
-        return weights, means, factors if self.precisions_init is None else self._given_factors()
+        return weights, means, factors if self.precisions_init is None else self._initial_factors()
 
-    def _given_factors(self) -> NDArray:
+    def _initial_factors(self) -> NDArray:
         precisions = np.asarray(self.precisions_init, dtype=np.float64)
         if self.covariance_type in ("diag", "spherical"):
             return np.sqrt(precisions)

@@ -71,11 +71,11 @@ def _wide(name: str, x: Operand) -> tuple[Array, DType, DType]:
     array = Array(node(x))
     if array.dtype == np.float16:
         raise DTypeError(f"{name}: float16 has too few digits to factorize; cast to float32")
-    own = mean_dtype(array.dtype)
+    kind = mean_dtype(array.dtype)
     if array.ndim < 2:
         raise ShapeError(f"{name}: an array of shape {array.shape} has no rows and columns")
-    wide = np.dtype(np.complex128 if own.kind == "c" else np.float64)
-    return array.astype(wide), own, np.dtype(f"f{own.itemsize // (2 if own.kind == 'c' else 1)}")
+    wide = np.dtype(np.complex128 if kind.kind == "c" else np.float64)
+    return array.astype(wide), kind, np.dtype(f"f{kind.itemsize // (2 if kind.kind == 'c' else 1)}")
 
 
 def _square(name: str, array: Array) -> None:
@@ -114,11 +114,11 @@ def cholesky(x: Operand, /, *, upper: bool = False) -> Array:
     array([[2., 0.],
            [1., 2.]])
     """
-    array, own, _ = _wide("cholesky", x)
+    array, kind, _ = _wide("cholesky", x)
     _square("cholesky", array)
     if _is_empty(array):
-        return empty(array.shape, dtype=own)
-    lower = _factors("cholesky", adjoint(array) if upper else array)[0].astype(own)
+        return empty(array.shape, dtype=kind)
+    lower = _factors("cholesky", adjoint(array) if upper else array)[0].astype(kind)
     return adjoint(lower) if upper else lower
 
 
@@ -137,19 +137,19 @@ def qr(x: Operand, /, *, mode: Literal["reduced", "complete", "r"] = "reduced") 
     >>> np.abs(r.compute())
     array([[5.]])
     """
-    array, own, _ = _wide("qr", x)
+    array, kind, _ = _wide("qr", x)
     if mode not in ("reduced", "complete", "r"):
         raise ArgumentError(f"qr: mode {mode!r} is not 'reduced', 'complete' or 'r'")
     (*batch, m, n), k = array.shape, min(array.shape[-2:])
     if _is_empty(array):
         side = m if mode == "complete" else k
-        basis = _identities(tuple(batch), m, own)[..., :side]
-        triangle = zeros((*batch, side, n), dtype=own)
+        basis = _identities(tuple(batch), m, kind)[..., :side]
+        triangle = zeros((*batch, side, n), dtype=kind)
         return triangle if mode == "r" else QRResult(basis, triangle)
     if mode == "r":
-        return _factors("triangle", array)[0].astype(own)
+        return _factors("triangle", array)[0].astype(kind)
     basis, triangle = _factors("qr" if mode == "reduced" else "qr_complete", array)[:2]
-    return QRResult(basis.astype(own), triangle.astype(own))
+    return QRResult(basis.astype(kind), triangle.astype(kind))
 
 
 @overload
@@ -170,12 +170,12 @@ def svd(x: Operand, /, *, full_matrices: bool = True, compute_uv: bool = True) -
     >>> oc.linalg.svd(np.asarray([[3.0, 0.0], [0.0, 4.0]])).S.compute()
     array([4., 3.])
     """
-    array, own, real_dtype = _wide("svd", x)
+    array, kind, real_dtype = _wide("svd", x)
     if not compute_uv:
         return svdvals(x)
     (*batch, m, n), k = array.shape, min(array.shape[-2:])
     if _is_empty(array):
-        left, right = _identities(tuple(batch), m, own), _identities(tuple(batch), n, own)
+        left, right = _identities(tuple(batch), m, kind), _identities(tuple(batch), n, kind)
         if not full_matrices:
             left, right = left[..., :k], right[..., :k, :]
         return SVDResult(left, empty((*batch, k), dtype=real_dtype), right)
@@ -191,7 +191,7 @@ def svd(x: Operand, /, *, full_matrices: bool = True, compute_uv: bool = True) -
         left = matmul(basis, left)
     else:
         left, values, right = _factors("svd", array)
-    return SVDResult(left.astype(own), values.astype(real_dtype), right.astype(own))
+    return SVDResult(left.astype(kind), values.astype(real_dtype), right.astype(kind))
 
 
 def svdvals(x: Operand, /) -> Array:
@@ -221,11 +221,11 @@ def eigh(x: Operand, /, *, UPLO: Literal["L", "U"] = "L") -> EigResult:  # noqa:
     >>> oc.linalg.eigh(np.asarray([[2.0, 1.0], [1.0, 2.0]])).eigenvalues.compute()
     array([1., 3.])
     """
-    array, own, real_dtype = _hermitian("eigh", x, UPLO)
+    array, kind, real_dtype = _hermitian("eigh", x, UPLO)
     if _is_empty(array):
-        return EigResult(empty(array.shape[:-1], dtype=real_dtype), empty(array.shape, dtype=own))
+        return EigResult(empty(array.shape[:-1], dtype=real_dtype), empty(array.shape, dtype=kind))
     values, vectors = _factors("eigh", array)
-    return EigResult(values.astype(real_dtype), vectors.astype(own))
+    return EigResult(values.astype(real_dtype), vectors.astype(kind))
 
 
 def eigvalsh(x: Operand, /, *, UPLO: Literal["L", "U"] = "L") -> Array:  # noqa: N803 - NumPy's name
@@ -242,11 +242,11 @@ def eigvalsh(x: Operand, /, *, UPLO: Literal["L", "U"] = "L") -> Array:  # noqa:
 
 
 def _hermitian(name: str, x: Operand, triangle: str) -> tuple[Array, DType, DType]:
-    array, own, real_dtype = _wide(name, x)
+    array, kind, real_dtype = _wide(name, x)
     _square(name, array)
     if triangle not in ("L", "U"):
         raise ArgumentError(f"{name}: UPLO={triangle!r} is neither 'L' nor 'U'")
-    return (adjoint(array) if triangle == "U" else array), own, real_dtype
+    return (adjoint(array) if triangle == "U" else array), kind, real_dtype
 
 
 def eig(x: Operand, /) -> EigResult:
@@ -279,9 +279,9 @@ def eigvals(x: Operand, /) -> Array:
 
 
 def _general(name: str, x: Operand) -> tuple[Array, DType]:
-    array, own, _ = _wide(name, x)
+    array, kind, _ = _wide(name, x)
     _square(name, array)
-    return array, np.result_type(own, np.complex64)
+    return array, np.result_type(kind, np.complex64)
 
 
 def inv(x: Operand, /) -> Array:
@@ -292,9 +292,9 @@ def inv(x: Operand, /) -> Array:
     array([[0.5 , 0.  ],
            [0.  , 0.25]])
     """
-    array, own, _ = _wide("inv", x)
+    array, kind, _ = _wide("inv", x)
     _square("inv", array)
-    return empty(array.shape, dtype=own) if _is_empty(array) else _factors("inv", array)[0].astype(own)
+    return empty(array.shape, dtype=kind) if _is_empty(array) else _factors("inv", array)[0].astype(kind)
 
 
 def solve(x1: Operand, x2: Operand, /) -> Array:
@@ -309,22 +309,22 @@ def solve(x1: Operand, x2: Operand, /) -> Array:
     left = _wide("solve", x1)[0]
     _square("solve", left)
     right = Array(node(x2))
-    own = np.result_type(mean_dtype(Array(node(x1)).dtype), mean_dtype(right.dtype))
+    kind = np.result_type(mean_dtype(Array(node(x1)).dtype), mean_dtype(right.dtype))
     is_vector = right.ndim == 1
     if is_vector:
         right = expand_dims(right, axis=1)
     if right.ndim < 2 or right.shape[-2] != left.shape[-1]:
         raise ShapeError(f"solve: {left.shape} and {Array(node(x2)).shape} do not go together")
-    wide = np.dtype(np.complex128 if own.kind == "c" else np.float64)
+    wide = np.dtype(np.complex128 if kind.kind == "c" else np.float64)
     try:
         batch = broadcast_shapes(left.shape[:-2], right.shape[:-2])
     except ShapeError:
         raise ShapeError(f"solve: {left.shape} and {right.shape}: leading axes do not broadcast") from None
     left, right = (broadcast_to(part.astype(wide), (*batch, *part.shape[-2:])) for part in (left, right))
     if _is_empty(left) or _is_empty(right):
-        solution = empty(right.shape, dtype=own)
+        solution = empty(right.shape, dtype=kind)
     else:
-        solution = _factors("solve", left, right)[0].astype(own)
+        solution = _factors("solve", left, right)[0].astype(kind)
     return solution.squeeze(-1) if is_vector else solution
 
 
@@ -335,9 +335,9 @@ def det(x: Operand, /) -> Array:
     >>> oc.linalg.det(np.asarray([[2.0, 0.0], [0.0, 4.0]])).item()
     8.0
     """
-    array, own, _ = _wide("det", x)
+    array, kind, _ = _wide("det", x)
     _square("det", array)
-    return ones(array.shape[:-2], dtype=own) if _is_empty(array) else _factors("det", array)[2].astype(own)
+    return ones(array.shape[:-2], dtype=kind) if _is_empty(array) else _factors("det", array)[2].astype(kind)
 
 
 def slogdet(x: Operand, /) -> SlogdetResult:
@@ -348,17 +348,17 @@ def slogdet(x: Operand, /) -> SlogdetResult:
     >>> oc.linalg.slogdet(np.asarray([[0.0, 1.0], [1.0, 0.0]])).sign.item()
     -1.0
     """
-    array, own, real_dtype = _wide("slogdet", x)
+    array, kind, real_dtype = _wide("slogdet", x)
     _square("slogdet", array)
     if _is_empty(array):
-        return SlogdetResult(ones(array.shape[:-2], dtype=own), zeros(array.shape[:-2], dtype=real_dtype))
+        return SlogdetResult(ones(array.shape[:-2], dtype=kind), zeros(array.shape[:-2], dtype=real_dtype))
     sign, logarithm, _ = _factors("det", array)
-    return SlogdetResult(sign.astype(own), logarithm.astype(real_dtype))
+    return SlogdetResult(sign.astype(kind), logarithm.astype(real_dtype))
 
 
-def _cutoff(values: Array, rtol: Any, shape: tuple[int, ...], own: DType) -> Array:
+def _cutoff(values: Array, rtol: Any, shape: tuple[int, ...], kind: DType) -> Array:
     """What singular values (…, k) must exceed: `rtol` times the largest, (…, 1)."""
-    share = float(np.finfo(own).eps * max(shape[-2:])) if rtol is None else rtol
+    share = float(np.finfo(kind).eps * max(shape[-2:])) if rtol is None else rtol
     share = share if np.ndim(share) == 0 else expand_dims(Array(node(share)), axis=-1)
     return statistical.max(values, axis=-1, keepdims=True) * share
 
@@ -377,12 +377,12 @@ def pinv(x: Operand, /, *, rtol: Operand | None = None) -> Array:
     array([[0.5, 0. ],
            [0. , 0. ]])
     """
-    array, own, _ = _wide("pinv", x)
+    array, kind, _ = _wide("pinv", x)
     if _is_empty(array):
-        return empty((*array.shape[:-2], array.shape[-1], array.shape[-2]), dtype=own)
+        return empty((*array.shape[:-2], array.shape[-1], array.shape[-2]), dtype=kind)
     left, values, right = svd(array, full_matrices=False)
-    scaled = adjoint(right) * expand_dims(_inverted(values, _cutoff(values, rtol, array.shape, own)), axis=-2)
-    return matmul(scaled, adjoint(left)).astype(own)
+    scaled = adjoint(right) * expand_dims(_inverted(values, _cutoff(values, rtol, array.shape, kind)), axis=-2)
+    return matmul(scaled, adjoint(left)).astype(kind)
 
 
 def matrix_rank(x: Operand, /, *, rtol: Operand | None = None) -> Array:
@@ -394,11 +394,11 @@ def matrix_rank(x: Operand, /, *, rtol: Operand | None = None) -> Array:
     >>> oc.linalg.matrix_rank(np.asarray([[1.0, 2.0], [2.0, 4.0]])).item()
     1
     """
-    array, own, _ = _wide("matrix_rank", x)
+    array, kind, _ = _wide("matrix_rank", x)
     if _is_empty(array):
         return zeros(array.shape[:-2], dtype=np.int64)
     values = svdvals(array)
-    return statistical.sum(values > _cutoff(values, rtol, array.shape, own), axis=-1, dtype=np.int64)
+    return statistical.sum(values > _cutoff(values, rtol, array.shape, kind), axis=-1, dtype=np.int64)
 
 
 def cond(x: Operand, /) -> Array:
@@ -424,32 +424,32 @@ def lstsq(a: Operand, b: Operand, /, *, rcond: float | None = None) -> LstsqResu
     >>> oc.linalg.lstsq(line, np.asarray([1.0, 3.0, 5.0])).x.compute().round(9)
     array([1., 2.])
     """
-    matrix, own, real_dtype = _wide("lstsq", a)
+    matrix, kind, real_dtype = _wide("lstsq", a)
     target = Array(node(b))
     if matrix.ndim != 2 or target.ndim not in (1, 2) or target.shape[0] != matrix.shape[0]:
         raise ShapeError(f"lstsq: {matrix.shape} and {target.shape} do not go together")
-    own = np.result_type(own, mean_dtype(target.dtype))
-    wide = np.dtype(np.complex128 if own.kind == "c" else np.float64)
+    kind = np.result_type(kind, mean_dtype(target.dtype))
+    wide = np.dtype(np.complex128 if kind.kind == "c" else np.float64)
     m, n = matrix.shape
     right = (expand_dims(target, axis=1) if target.ndim == 1 else target).astype(wide)
     if m == 0 or n == 0 or right.shape[1] == 0:
         raise ShapeError(f"lstsq: {matrix.shape} and {target.shape} have no elements")
     if m > n:
         triangle = qr(concat([matrix.astype(wide), right], axis=1), mode="r")
-        rest = abs(triangle[n:, n:])
+        tail = abs(triangle[n:, n:])
         matrix, right = triangle[:n, :n], triangle[:n, n:]
     left, values, adjoint_right = svd(matrix.astype(wide), full_matrices=False)
-    cutoff = _cutoff(values, rcond, (m, n), own)
+    cutoff = _cutoff(values, rcond, (m, n), kind)
     solution = matmul(
         adjoint(adjoint_right), expand_dims(_inverted(values, cutoff), axis=-1) * matmul(adjoint(left), right)
     )
     residuals = empty((0,), dtype=np.float64)
     if m > n:
         missed = abs(right - matmul(matrix, solution))
-        residuals = statistical.sum(rest * rest, axis=0) + statistical.sum(missed * missed, axis=0)
+        residuals = statistical.sum(tail * tail, axis=0) + statistical.sum(missed * missed, axis=0)
     solution = solution.squeeze(1) if target.ndim == 1 else solution
     rank = statistical.sum(values > cutoff, axis=-1, dtype=np.int64)
-    return LstsqResult(solution.astype(own), residuals.astype(real_dtype), rank, values.astype(real_dtype))
+    return LstsqResult(solution.astype(kind), residuals.astype(real_dtype), rank, values.astype(real_dtype))
 
 
 __all__ = [

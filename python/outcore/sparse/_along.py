@@ -215,9 +215,9 @@ def _length(blocks: Iterable[npt.NDArray[np.float64]]) -> float:
         if not np.isfinite(largest):
             beyond += largest
         elif largest > 0:
-            own = int(np.frexp(largest)[1])
-            if own > exponent:
-                total, exponent = float(np.ldexp(total, 2 * (exponent - own))), own
+            power = int(np.frexp(largest)[1])
+            if power > exponent:
+                total, exponent = float(np.ldexp(total, 2 * (exponent - power))), power
             total += float(np.square(np.ldexp(sizes, -exponent)).sum())
     return beyond or float(np.ldexp(np.sqrt(total), exponent))
 

@@ -16,7 +16,7 @@ from outcore._base.system_errors import refusing
 from outcore._base.types import NDArray, PathLike
 from outcore._lazy.array import Array
 from outcore.errors import ArgumentError, FormatError, OutcoreError, ShapeError, UnsupportedFormatError
-from outcore.sparse._foreign import Coordinates, Layout, Member, group_of, of_group, reading_members, told_by_npz
+from outcore.sparse._foreign import Coordinates, Layout, Member, described_by_npz, group_of, of_group, reading_members
 from outcore.sparse._ingest import Options, Settings, stored
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._readers import opened
@@ -170,7 +170,7 @@ def from_npz(source: PathLike, path: PathLike | None = None, **options: Unpack[S
 
 def _members(archive: zipfile.ZipFile, source: PathLike) -> tuple[tuple[int, int], Iterator[Chunk]]:
     try:
-        layout, (rows, columns) = told_by_npz(archive)
+        layout, (rows, columns) = described_by_npz(archive)
         data = Member(archive, "data.npy")
         if layout in ("csr", "csc"):
             lines = rows if layout == "csr" else columns

@@ -67,11 +67,11 @@ def nmf(
 
     def step(w: Array, h: Array, _: Array) -> tuple[Array | dict[str, Array], ...]:
         w = w * ratio(A @ h, w @ (h.T @ h))
-        across, own = A.T @ w, w.T @ w
-        h = h * ratio(across, h @ own)
+        across, gram = A.T @ w, w.T @ w
+        h = h * ratio(across, h @ gram)
         # |A − WH|² less |A|², which no step changes.
-        rest = oc.sum(own * (h.T @ h)) - 2.0 * oc.sum(across * h)
-        return w, h, rest, {"gain": -rest}
+        squared_error = oc.sum(gram * (h.T @ h)) - 2.0 * oc.sum(across * h)
+        return w, h, squared_error, {"gain": -squared_error}
 
     loop: Loop = iterate(
         step,

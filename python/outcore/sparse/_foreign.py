@@ -362,7 +362,7 @@ class Member:
         return Array(_core.open_raw(core, str(Path(self._archive).absolute()), begin, [length], kind.name, swapped))
 
 
-def told_by_npz(archive: zipfile.ZipFile) -> tuple[str, tuple[int, int]]:
+def described_by_npz(archive: zipfile.ZipFile) -> tuple[str, tuple[int, int]]:
     """Layout and shape of a matrix of `scipy.sparse.save_npz`."""
     name = Member(archive, "format.npy").whole().item()
     rows, columns = (int(length) for length in Member(archive, "shape.npy").whole())
@@ -375,7 +375,7 @@ def npz(path: Path) -> Compressed:
     """The matrix of a file of `scipy.sparse.save_npz`, not packed."""
     name = f"{path}: as a file of scipy.sparse.save_npz"
     with reading(path) as file, reading_members(name), zipfile.ZipFile(file) as archive:
-        layout, shape = told_by_npz(archive)
+        layout, shape = described_by_npz(archive)
         if layout not in ("csr", "csc"):
             raise UnsupportedFormatError(f"{path}: layout {layout!r}; csr and csc are opened as they are")
         parts = [Member(archive, f"{name}.npy").lying() for name in _ANNDATA]

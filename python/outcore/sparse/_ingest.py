@@ -26,7 +26,7 @@ from outcore.sparse._places import bits_of
 from outcore.sparse._relabel import labels_of, relabelled
 from outcore.sparse._spool import Chunk, Done, Source, Work, checked, spooled
 from outcore.sparse._stream import File
-from outcore.sparse._tiles import Wanted, check_target, write_sorted
+from outcore.sparse._tiles import Tiling, check_target, write_sorted
 
 Symmetry = Literal[False, True, "skew", "hermitian"]
 Entries: TypeAlias = "tuple[Operand | Sequence[float], ...] | Iterable[Chunk]"
@@ -167,7 +167,7 @@ def stored(
         if lengths is None:
             symmetric = square or bool(options.get("symmetrize")) or options.get("relabel") is not None
             lengths = _found(work, rows, cols, symmetric)
-        tiling = _wanted(rows, cols, values, lengths, options)
+        tiling = _tiling(rows, cols, values, lengths, options)
         if options.get("relabel") is not None:
             labels = labels_of(options["relabel"], rows, cols, lengths, work, target)
             tiling = tiling.numbered(*relabelled(labels, rows, cols, lengths, work))
@@ -259,7 +259,7 @@ def _found(work: Work, rows: Array, columns: Array, square: bool) -> tuple[int, 
     return (max(note), max(note)) if square else (int(note[0]), int(note[1]))
 
 
-def _wanted(rows: Array, columns: Array, values: Array | None, shape: tuple[int, int], options: Options) -> Wanted:
+def _tiling(rows: Array, columns: Array, values: Array | None, shape: tuple[int, int], options: Options) -> Tiling:
     duplicates = options.get("duplicates", "sum")
     if duplicates not in ("sum", "last", "any", "refuse"):
         raise ArgumentError(f"sparse: duplicates={duplicates!r} is none of sum, last, any, refuse")
@@ -279,7 +279,7 @@ def _wanted(rows: Array, columns: Array, values: Array | None, shape: tuple[int,
         mirrored = -values if symmetry == "skew" else conj(values) if values.dtype.kind == "c" else values
     if values is not None and mirrored is not None and symmetry:
         values = concat([values, mirrored])
-    return Wanted(
+    return Tiling(
         rows, columns, values, shape, side, duplicates, bool(symmetry), loops, options.get("overwrite", False)
     )
 

@@ -171,10 +171,10 @@ class SparseMatrix(Elementwise, Along, Arranging, Called):
         if axis not in (None, 0, 1, -1, -2):
             raise ArgumentError(f"sparse sum: axis {axis} of a matrix")
         no_out("sum", out)
-        own = np.dtype(np.int64) if self.is_pattern else sum_dtype(self.dtype)
-        to = own if dtype is None else dtype_of(dtype)
+        kind = np.dtype(np.int64) if self.is_pattern else sum_dtype(self.dtype)
+        to = kind if dtype is None else dtype_of(dtype)
         # One after the other, thousands of small numbers would be lost in single precision.
-        working = np.result_type(own, to, np.float64) if {own.kind, to.kind} & {"f", "c"} else own
+        working = np.result_type(kind, to, np.float64) if {kind.kind, to.kind} & {"f", "c"} else kind
         of = self.T if axis in (0, -2) else self
         sums = of @ ones(of.shape[1], dtype=working)
         return (sums.sum() if axis is None else sums).astype(to)

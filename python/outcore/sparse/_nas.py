@@ -58,11 +58,11 @@ def _randlc() -> Iterator[npt.NDArray[np.uint64]]:
 def _drawn(n: int) -> Iterator[tuple[float, int]]:
     """Values and places of `sprnvc`, but for those beyond the matrix. The first number is the benchmark's own."""
     power = 1 << (n - 1).bit_length()
-    rest = np.zeros(0, np.uint64)
+    drawn = np.zeros(0, np.uint64)
     for place, block in enumerate(_randlc()):
-        numbers = np.concatenate([rest, block[1:] if place == 0 else block]) * 2.0**-46
+        numbers = np.concatenate([drawn, block[1:] if place == 0 else block]) * 2.0**-46
         even = len(numbers) // 2 * 2
-        rest = np.concatenate([rest, block[1:] if place == 0 else block])[even:]
+        drawn = np.concatenate([drawn, block[1:] if place == 0 else block])[even:]
         places = (numbers[1:even:2] * power).astype(np.int64)
         inside = places < n
         yield from zip(numbers[0:even:2][inside].tolist(), places[inside].tolist(), strict=True)
@@ -71,12 +71,12 @@ def _drawn(n: int) -> Iterator[tuple[float, int]]:
 def _vectors(n: int, nonzer: int) -> Iterator[tuple[list[int], list[float]]]:
     """The sparse vectors: `nonzer` places each, drawn until they differ, and 0.5 at its own place (`vecset`)."""
     drawn = _drawn(n)
-    for own in range(n):
+    for number in range(n):
         entries: dict[int, float] = {}
         while len(entries) < nonzer:
             value, place = next(drawn)
             entries.setdefault(place, value)
-        entries[own] = 0.5
+        entries[number] = 0.5
         yield list(entries), list(entries.values())
 
 
@@ -85,14 +85,14 @@ def _outer_products(kind: NasClass) -> Iterator[Chunk]:
     ratio = _RCOND ** (1.0 / kind.n)
     scale = 1.0
     parts: list[Chunk] = []
-    for own, (places, values) in enumerate(_vectors(kind.n, kind.nonzer)):
+    for number, (places, values) in enumerate(_vectors(kind.n, kind.nonzer)):
         at, of = np.asarray(places), np.asarray(values)
         entries = np.outer(scale * of, of)
-        last = places.index(own)
+        last = places.index(number)
         entries[last, last] += _RCOND - kind.shift
         parts.append((np.repeat(at, len(at)), np.tile(at, len(at)), entries.ravel()))
         scale *= ratio
-        if len(parts) == _VECTORS or own == kind.n - 1:
+        if len(parts) == _VECTORS or number == kind.n - 1:
             yield [np.concatenate(columns) for columns in zip(*parts, strict=True)]
             parts = []
 

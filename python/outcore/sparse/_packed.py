@@ -56,21 +56,21 @@ class _Packed(io.RawIOBase):
     """What comes out of a file, some at a time."""
 
     def __init__(self, file: IO[bytes], parts: Iterator[bytes]) -> None:
-        self._file, self._parts, self._rest = file, parts, b""
+        self._file, self._parts, self._unread = file, parts, b""
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
         target = memoryview(buffer).cast("B")
-        while not self._rest:
+        while not self._unread:
             part = next(self._parts, None)
             if part is None:
                 return 0
-            self._rest = part
-        length = min(len(target), len(self._rest))
-        target[:length] = self._rest[:length]
-        self._rest = self._rest[length:]
+            self._unread = part
+        length = min(len(target), len(self._unread))
+        target[:length] = self._unread[:length]
+        self._unread = self._unread[length:]
         return length
 
     def close(self) -> None:
@@ -85,33 +85,33 @@ def _cut(path: PathLike) -> FormatError:
 def _frames(path: PathLike, file: IO[bytes]) -> Iterator[bytes]:
     """What the frames of Zstandard come to."""
     packed = _core.Unzstd(str(path))
-    rest = b""
+    unread = b""
     while True:
-        rest = rest or file.read(_BLOCK)
-        if not rest and packed.is_between:
+        unread = unread or file.read(_BLOCK)
+        if not unread and packed.is_between:
             return
-        read, unpacked = packed.unpack(rest)
-        if not rest and not unpacked:
+        read, unpacked = packed.unpack(unread)
+        if not unread and not unpacked:
             raise _cut(path)
-        rest = rest[read:]
+        unread = unread[read:]
         yield unpacked
 
 
 def _members(path: PathLike, file: IO[bytes], mark: bytes, member: Callable[[], Any]) -> Iterator[bytes]:
     """What the members of a file come to, one behind the other; zeros may stand between and behind those of xz."""
-    rest = file.read(_BLOCK)
+    unread = file.read(_BLOCK)
     while True:
-        while mark == _XZ and rest[:1] == b"\x00":
-            rest = rest.lstrip(b"\x00") or file.read(_BLOCK)
-        if not rest:
+        while mark == _XZ and unread[:1] == b"\x00":
+            unread = unread.lstrip(b"\x00") or file.read(_BLOCK)
+        if not unread:
             return
         packed = member()
         while not packed.eof:
-            yield packed.decompress(rest, _UNPACKED)
-            rest = file.read(_BLOCK) if packed.needs_input else b""
-            if packed.needs_input and not rest:
+            yield packed.decompress(unread, _UNPACKED)
+            unread = file.read(_BLOCK) if packed.needs_input else b""
+            if packed.needs_input and not unread:
                 raise _cut(path)
-        rest = packed.unused_data or file.read(_BLOCK)
+        unread = packed.unused_data or file.read(_BLOCK)
 
 
 @contextmanager

@@ -28,10 +28,10 @@ def labels_of(relabel: Any, rows: Array, columns: Array, shape: tuple[int, int],
         if relabel != "degree":
             raise ArgumentError(f"sparse: relabel={relabel!r} is neither 'degree' nor an array")
         return by_degree(rows, columns, shape[0], work, target)
-    return _given(relabel, shape[0])
+    return _checked_labels(relabel, shape[0])
 
 
-def _given(labels: Operand, length: int) -> Array:
+def _checked_labels(labels: Operand, length: int) -> Array:
     numbering = Array(node(labels))
     if numbering.shape != (length,) or numbering.dtype.kind not in "iu":
         raise ShapeError(
@@ -44,17 +44,17 @@ def _given(labels: Operand, length: int) -> Array:
 
 def by_degree(rows: Array, columns: Array, length: int, work: Work, target: Path) -> Array:
     """Numbers by falling degree, rows and columns counted together, equal ones in their order. They are stored."""
-    path, own = target.with_name(target.name + ".labels.npy"), work.path("labels.npy")
+    path, scratch = target.with_name(target.name + ".labels.npy"), work.path("labels.npy")
     if not work.resumes:
         _find_labels(path, rows, columns, length, work)
         return open(path)
     if work.noted("labels", "labels.npy") is None:
-        _find_labels(own, rows, columns, length, work)
+        _find_labels(scratch, rows, columns, length, work)
         work.note("labels", True)
     # The file beside the target is held against that of scratch, which is under checksums.
-    if not path.exists() or not same_bytes(path, own):
-        store({path: open(own)}, overwrite=True, resume=True)
-    return open(own)
+    if not path.exists() or not same_bytes(path, scratch):
+        store({path: open(scratch)}, overwrite=True, resume=True)
+    return open(scratch)
 
 
 def _find_labels(path: Path, rows: Array, columns: Array, length: int, work: Work) -> None:

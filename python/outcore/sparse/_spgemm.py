@@ -137,8 +137,8 @@ def _stage(
     about = {name: said[name] for name in ("memory_limit", "overhead_bytes", "budget_bytes", "peak_bytes")}
     sums = {"bytes_read": moved[0], "bytes_written": moved[1], "tasks": said["groups"]}
     only = {"index": 0, "label": label, "domain": [], "inputs": names[0], "outputs": names[1], **sums}
-    rest = {"fixed_bytes": 0, "bytes_spilled": 0, "bytes_scratch": 0, "window": 1}
-    program = {**about, **sums, **rest, "policy": "groups of tile rows", "order": "by rows", "passes": [only]}
+    constants = {"fixed_bytes": 0, "bytes_spilled": 0, "bytes_scratch": 0, "window": 1}
+    program = {**about, **sums, **constants, "policy": "groups of tile rows", "order": "by rows", "passes": [only]}
     program |= {"rewrites": [], "advice": []}
     awaits = "the sums" if moved[0] else None
     return {"label": label, "exact": exact, "awaits": awaits, "lookup_bytes": 0, "program": program}

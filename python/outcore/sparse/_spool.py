@@ -81,7 +81,7 @@ class Work:
         self._notes = self.folder / "notes"
         self._notes.mkdir(exist_ok=True)
         # Steps of this process, and arrays of another that were looked at.
-        self._own: set[str] = set()
+        self._steps: set[str] = set()
         self._believed: set[str] = set()
 
     def __enter__(self) -> Work:
@@ -148,7 +148,7 @@ class Work:
             note = json.loads(content)
         except (OSError, ValueError):
             return None
-        return note if step in self._own or all(map(self._agrees, arrays)) else None
+        return note if step in self._steps or all(map(self._agrees, arrays)) else None
 
     def _agrees(self, name: str) -> bool:
         """Whether an array is what was written; one that is not is removed."""
@@ -168,11 +168,11 @@ class Work:
                 file.flush()
                 os.fsync(file.fileno())
             new.replace(self._notes / f"{step}.json")
-        self._own.add(step)
+        self._steps.add(step)
 
-    def is_own(self, step: str) -> bool:
+    def is_done_here(self, step: str) -> bool:
         """Whether this process did a step."""
-        return step in self._own
+        return step in self._steps
 
     def drop(self, *names: str) -> None:
         """Removes files that no later step reads."""
@@ -252,7 +252,7 @@ def _spool(source: Source, work: Work, kinds: Sequence[DType]) -> JSONObject:
 
 def _are_columns(work: Work, note: JSONObject, step: str) -> bool:
     """Whether the columns of an earlier process are what its note says. I/O: one read of them."""
-    if not work.resumes or work.is_own(step):
+    if not work.resumes or work.is_done_here(step):
         return True
     lengths = [note["count"] * np.dtype(kind).itemsize for kind in note["kinds"]] if note["count"] else []
     checksums = [_checksum(work.path(f"spool-{place}"), length) for place, length in enumerate(lengths)]

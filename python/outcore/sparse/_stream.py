@@ -20,7 +20,7 @@ from outcore._session.session import current
 from outcore.sparse._places import is_wide, keys_of, order_of
 from outcore.sparse._spool import Done, Work, spooled
 from outcore.sparse._stored import Matrix, StoredMatrix
-from outcore.sparse._tiles import Given, Keyed, write_keyed
+from outcore.sparse._tiles import Keyed, KeyedEntries, write_keyed
 from outcore.sparse._writer import Writer
 
 Indices = npt.NDArray[np.uint64]
@@ -183,11 +183,11 @@ def resorted(
         kinds = [np.dtype(np.uint64)] * keys + ([] if dtype is None else [dtype])
         keyed = Keyed(shape, dtype, side, "refuse", overwrite, keys)
 
-        def given() -> Given:
+        def keyed_entries() -> KeyedEntries:
             columns = spooled(lambda done: nullcontext(entries(done)), work, kinds)
-            return Given(columns, columns[:1], [], lambda _: a.nnz)
+            return KeyedEntries(columns, columns[:1], [], lambda _: a.nnz)
 
-        write_keyed(keyed, given, a.nnz, file.path, work, "rows")
+        write_keyed(keyed, keyed_entries, a.nnz, file.path, work, "rows")
     made: Matrix = file.opened()
     return made
 

@@ -28,18 +28,18 @@ _END: Any = object()
 
 def blocks_of(path: str | os.PathLike[str], file: IO[bytes]) -> Iterator[bytes]:
     """The file in whole lines, some at a time, ending with newlines. Raises FormatError for a line above 16 MiB."""
-    rest = b""
+    tail = b""
     while block := file.read(_BLOCK):
         cut = block.rfind(b"\n") + 1
         if not cut:
-            rest += block
-            if len(rest) > LINE_MAX:
+            tail += block
+            if len(tail) > LINE_MAX:
                 raise FormatError(f"{path}: a line is longer than {LINE_MAX} bytes")
             continue
-        yield rest + block[:cut]
-        rest = block[cut:]
-    if rest:
-        yield rest + b"\n"
+        yield tail + block[:cut]
+        tail = block[cut:]
+    if tail:
+        yield tail + b"\n"
 
 
 @contextmanager

@@ -45,7 +45,7 @@ class Keyed:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Tiling:
     """Entries, and what is to become of them. Where `mirror`, `values` are those of the entries and of their images."""
 
     rows: Array
@@ -58,11 +58,11 @@ class Wanted:
     drop_loops: bool
     overwrite: bool
 
-    def numbered(self, rows: Array, columns: Array) -> Wanted:
+    def numbered(self, rows: Array, columns: Array) -> Tiling:
         """The same entries at other places."""
         return replace(self, rows=rows, columns=columns)
 
-    def transposed(self) -> Wanted:
+    def transposed(self) -> Tiling:
         """The entries of the transpose."""
         return replace(self, rows=self.columns, columns=self.rows, shape=(self.shape[1], self.shape[0]))
 
@@ -89,7 +89,7 @@ def is_matrix(path: Path) -> bool:
     return True
 
 
-class Given(NamedTuple):
+class KeyedEntries(NamedTuple):
     """Entries that are to be sorted: keys, the most significant first, then values, if any."""
 
     columns: Sequence[Array]
@@ -100,21 +100,23 @@ class Given(NamedTuple):
     counted: Callable[[Sequence[int]], int]
 
 
-def write_sorted(tiling: Wanted, target: Path, work: Work, name: str) -> None:
+def write_sorted(tiling: Tiling, target: Path, work: Work, name: str) -> None:
     """Writes the matrix of entries. `name` tells the files of this one in `work`."""
     if work.noted(f"{name}-written") is not None and is_matrix(target):
         return
     keys = 1 + is_wide(tiling.shape, tiling.side, int(tiling.drop_loops or tiling.mirror))
     dtype = None if tiling.values is None else tiling.values.dtype
     keyed = Keyed(tiling.shape, dtype, tiling.side, tiling.duplicates, tiling.overwrite, keys)
-    count = write_keyed(keyed, lambda: _given(tiling, keys), tiling.rows.shape[0], target, work, name)
+    count = write_keyed(keyed, lambda: _keyed_entries(tiling, keys), tiling.rows.shape[0], target, work, name)
     if work.resumes:
         work.note(f"{name}-written", count)
     work.clear(name, f"{name}-began", f"{name}-written")
 
 
-def write_keyed(keyed: Keyed, entries: Callable[[], Given], length: int, target: Path, work: Work, name: str) -> int:
-    """Writes the matrix of so many entries by their keys, and gives how many these are. `given` is asked only where
+def write_keyed(
+    keyed: Keyed, entries: Callable[[], KeyedEntries], length: int, target: Path, work: Work, name: str
+) -> int:
+    """Writes the matrix of so many entries by their keys, and gives how many these are. `entries` is asked only where
     they are not stored already."""
     if not length:
         _write(keyed, None, target, work, name)
@@ -128,7 +130,7 @@ def write_keyed(keyed: Keyed, entries: Callable[[], Given], length: int, target:
     return int(ordered["count"])
 
 
-def _given(tiling: Wanted, keys: int) -> Given:
+def _keyed_entries(tiling: Tiling, keys: int) -> KeyedEntries:
     """The keys of entries, and of their mirror images behind all of them; their numbers are checked on the way."""
     rows, columns, of = tiling.rows, tiling.columns, (tiling.shape, tiling.side, keys > 1)
     key_parts = keys_of(rows, columns, *of)
@@ -154,10 +156,10 @@ def _given(tiling: Wanted, keys: int) -> Given:
         return int(rows.shape[0]) * (1 + tiling.mirror) - left_out
 
     facts = [rows.min(), rows.max(), columns.min(), columns.max(), loops.sum()]
-    return Given([*key_parts, *([] if tiling.values is None else [tiling.values])], pieces, facts, counted)
+    return KeyedEntries([*key_parts, *([] if tiling.values is None else [tiling.values])], pieces, facts, counted)
 
 
-def _parted(keyed: Keyed, entries: Callable[[], Given], work: Work, name: str) -> JSONObject:
+def _parted(keyed: Keyed, entries: Callable[[], KeyedEntries], work: Work, name: str) -> JSONObject:
     """Stores the entries in runs whose keys are cut into buckets, where memory does not hold all of them.
 
     Says how many count, in which files they are, the elements of a run and the splitters of the buckets.
@@ -173,7 +175,7 @@ def _parted(keyed: Keyed, entries: Callable[[], Given], work: Work, name: str) -
     return note
 
 
-def _part(keyed: Keyed, entries: Given, work: Work, name: str) -> JSONObject:
+def _part(keyed: Keyed, entries: KeyedEntries, work: Work, name: str) -> JSONObject:
     columns, keys = list(entries.columns), None
     cuts = work.noted(f"{name}-cuts")
     if cuts is None:
@@ -226,7 +228,7 @@ def _splitters(pieces: Sequence[Array], count: int) -> list[int]:
     return [int(key) for key in np.unique(sample[cuts])]
 
 
-def _sorted(key: int, keyed: Keyed, entries: Callable[[], Given], work: Work, name: str) -> JSONObject:
+def _sorted(key: int, keyed: Keyed, entries: Callable[[], KeyedEntries], work: Work, name: str) -> JSONObject:
     """Stored columns sorted by their keys from one of a number on. The sort is stable: the least significant is the
     first to be sorted by. What was sorted before is asked for only where it is needed: its files are gone else."""
     if key == keyed.keys:
@@ -236,14 +238,14 @@ def _sorted(key: int, keyed: Keyed, entries: Callable[[], Given], work: Work, na
     if note is None:
         before = _sorted(key + 1, keyed, entries, work, name)
         columns = [open(work.path(file)) for file in before["files"]]
-        by, rest = columns[key], columns[:key] + columns[key + 1 :]
-        ordered, *others = sort_by(by, *rest) if rest else (sort(by),)
+        by, others_of = columns[key], columns[:key] + columns[key + 1 :]
+        ordered, *others = sort_by(by, *others_of) if others_of else (sort(by),)
         others.insert(key, ordered)
         made = [f"{step}-{place}.npy" for place in range(len(others))]
         store(dict(zip(map(str, map(work.path, made)), others, strict=True)), overwrite=True, resume=work.resumes)
         note = {"count": before["count"], "files": made}
         work.note(step, note)
-        del columns, by, rest, ordered, others
+        del columns, by, others_of, ordered, others
         work.drop(*before["files"])
     return note
 
@@ -276,7 +278,7 @@ def _write(keyed: Keyed, parts: JSONObject | None, target: Path, work: Work, nam
         kind = "pattern" if keyed.dtype is None else keyed.dtype.name
         with live(session.options["progress"]) as bar:
 
-            def told(done: int) -> None:
+            def report(done: int) -> None:
                 if bar is not None:
                     bar.label = "writing tiles"
                     bar.report(done * item, count * item, done, count, done / max(count, 1), None)
@@ -293,7 +295,7 @@ def _write(keyed: Keyed, parts: JSONObject | None, target: Path, work: Work, nam
                 keyed.keys,
                 count,
                 runs,
-                None if bar is None else told,
+                None if bar is None else report,
             )
         if made is None:
             return False
@@ -311,4 +313,4 @@ def _runs(parts: JSONObject, work: Work, name: str) -> tuple[int, int, npt.NDArr
     return parts["run"], len(parts["splitters"]), counts.ravel().view(np.uint8)
 
 
-__all__ = ["Given", "Keyed", "Wanted", "check_target", "in_the_way", "is_matrix", "write_keyed", "write_sorted"]
+__all__ = ["Keyed", "KeyedEntries", "Tiling", "check_target", "in_the_way", "is_matrix", "write_keyed", "write_sorted"]

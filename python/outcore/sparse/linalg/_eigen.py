@@ -39,7 +39,7 @@ class NotConvergedError(LinAlgError):
 @dataclass(frozen=True)
 class Problem:
     """An eigenproblem: `a` is judged by, `inner` iterated with, whose
-    eigenvalues `forward` gives of A's, and `back` the other way. `given` is the inverse that the caller has."""
+    eigenvalues `forward` gives of A's, and `back` the other way. `solver` is the inverse that the caller has."""
 
     name: str
     a: Operator
@@ -57,7 +57,7 @@ class Problem:
     hermitian: bool
     which: str
     sigma: complex | None
-    given: Operator | None
+    solver: Operator | None
 
 
 def inverse(name: str, A: MatrixLike, a: Operator, sigma: complex) -> Operator:
@@ -76,8 +76,8 @@ def inverse(name: str, A: MatrixLike, a: Operator, sigma: complex) -> Operator:
     # Pivots that are 0 but for rounding leave no digit of a solution.
     x = np.random.default_rng(0).standard_normal((a.shape[0], 1)).astype(dtype)
     with np.errstate(all="ignore"):
-        left = np.linalg.norm(shifted @ factors.solve(x, "N") - x)
-    if not left <= float(np.finfo(dtype).eps) ** _LOST * np.linalg.norm(x):
+        residual = np.linalg.norm(shifted @ factors.solve(x, "N") - x)
+    if not residual <= float(np.finfo(dtype).eps) ** _LOST * np.linalg.norm(x):
         raise _singular(name, sigma)
     return factored_operator(factors, dtype)
 
@@ -163,8 +163,8 @@ def _copied(problem: Problem, space: Krylov, restarts: Restarts) -> tuple[NDArra
     while True:
         ritz, weights = _pairs(problem, space.t[locked:, locked:])
         margin = margin_of(known, np.append(known, ritz), problem.tol, problem.dtype)
-        left = np.linalg.norm(space.b[:, locked:] @ weights, axis=0)
-        better = problem.gain(known, ritz) > np.maximum(margin, 0.0 if _ends(problem) else left)
+        residuals = np.linalg.norm(space.b[:, locked:] @ weights, axis=0)
+        better = problem.gain(known, ritz) > np.maximum(margin, 0.0 if _ends(problem) else residuals)
         if better.any():
             space.unlock(problem.hermitian)
             restarts.change(None)
@@ -210,15 +210,15 @@ def _restart_beside(problem: Problem, space: Krylov, copies: Copies, ritz: NDArr
     kept = problem.order_of(ritz)[:count]
     beside = space.t[locked:, locked:]
     if not count:
-        own, turns = beside[:0, :0], beside[:, :0]
+        projected, turns = beside[:0, :0], beside[:, :0]
     elif problem.hermitian:
-        own, turns = np.diag(ritz[kept]), weights[:, kept]
+        projected, turns = np.diag(ritz[kept]), weights[:, kept]
     else:
         t, whole, count = _schur(beside, ritz[kept])
-        own, turns = t[:count, :count], whole[:, :count]
+        projected, turns = t[:count, :count], whole[:, :count]
     copies.restarted(space, count)
     across = space.t[:locked, locked:] @ turns
-    t = np.block([[space.t[:locked, :locked], across], [np.zeros_like(across.T), own]])
+    t = np.block([[space.t[:locked, :locked], across], [np.zeros_like(across.T), projected]])
     space.restart(_beside(locked, turns), t)
 
 
@@ -254,8 +254,8 @@ def _identity(problem: Problem, v0: Array | None, seed: int) -> Iterator[str]:
     yield f"{oc.__version__} {problem.name} {problem.which} {sigma} {problem.dtype} {numbers}"
     zeros = oc.zeros((problem.a.shape[0], problem.width), dtype=problem.dtype)
     yield (problem.a @ zeros)._expr.digest
-    if problem.given is not None:
-        yield (problem.given @ zeros)._expr.digest
+    if problem.solver is not None:
+        yield (problem.solver @ zeros)._expr.digest
     if v0 is not None:
         yield content(v0)
 

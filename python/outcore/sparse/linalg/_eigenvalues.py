@@ -57,7 +57,7 @@ _GENERAL: dict[str, Callable[[NDArray], NDArray]] = {
 }
 
 
-def _wanted(name: str, which: str) -> tuple[Callable[[NDArray], Order], Gain]:
+def _order_and_gain(name: str, which: str) -> tuple[Callable[[NDArray], Order], Gain]:
     """The order of what `which` asks for, and how much better than the worst of some values others are."""
     is_general = name == "eigs"
     measures = _GENERAL if is_general else _HERMITIAN
@@ -100,7 +100,7 @@ def some_eigenvalues(name: str, A: MatrixLike, search: Search) -> tuple[NDArray,
     """Eigenvalues and vectors in the order of `which`."""
     k, which, sigma, v0, tol, OPinv = search.k, search.which, search.sigma, search.v0, search.tol, search.OPinv
     ncv, width, maxiter, seed = search.ncv, search.block_size, search.maxiter, search.seed
-    order_of, gain = _wanted(name, which)
+    order_of, gain = _order_and_gain(name, which)
     a = square(A, name)
     every = None if search.checkpoint is None else interval(name, search.checkpoint)
     capacity, most = problem_checked(name, a, k, ncv, width, maxiter)
@@ -133,7 +133,7 @@ def some_eigenvalues(name: str, A: MatrixLike, search: Search) -> tuple[NDArray,
         hermitian=name != "eigs",
         which=which,
         sigma=sigma,
-        given=solver,
+        solver=solver,
     )
     values, vectors = solved(problem, None if v0 is None else vector(name, v0, a.shape[0], "v0"), seed, every)
     return values.astype(dtype) if name == "eigs" else values, vectors

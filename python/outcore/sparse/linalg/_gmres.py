@@ -61,7 +61,7 @@ def gmres(
         return problem.result(oc.zeros(order, dtype=problem.dtype)), 0
     holder = Holder(order * problem.dtype.itemsize, length + 4)
     tell = callback if callback is not None and callback_type != "x" else None
-    shown = problem.told(callback) if tell is None else None
+    shown = problem.rescaled(callback) if tell is None else None
     taken, before, old = 0, np.inf, x
     for _ in range(problem.most + 1):
         r = problem.b - problem.a @ x if taken or problem.first is not None else problem.b
@@ -91,21 +91,21 @@ def _arnoldi(
     (last,), _ = holder.held([r[:, None] * (1 / size)])
     for step in range(length):
         basis.append(last)
-        rest, weights = basis.orthogonalized(problem.a @ (problem.m @ last))
-        long = norm(rest)
-        (last,), sizes = holder.held([rest * ratio(oc.ones_like(long), long)], [long, *weights])
+        orthogonal, weights = basis.orthogonalized(problem.a @ (problem.m @ last))
+        long = norm(orthogonal)
+        (last,), sizes = holder.held([orthogonal * ratio(oc.ones_like(long), long)], [long, *weights])
         h[: step + 1, step], h[step + 1, step] = np.vstack(sizes[1:])[:, 0], sizes[0]
         if not np.isfinite(h[: step + 2, step]).all():
             problem.check_products()
             raise LinAlgError(f"gmres: products with A are beyond the range of {problem.dtype}; scale A")
         part = h[: step + 2, : step + 1]
         y = _least(part, size)
-        left = np.linalg.norm(np.append(size, np.zeros(step + 1)) - part @ y)
+        residual = np.linalg.norm(np.append(size, np.zeros(step + 1)) - part @ y)
         if tell is not None:
-            tell(float(left / problem.size))
+            tell(float(residual / problem.size))
         # Nothing is left of a vector that lay in the space already.
         spent = abs(h[step + 1, step]) <= np.finfo(problem.dtype).eps * np.linalg.norm(h[: step + 2, step])
-        if left <= problem.limit or spent:
+        if residual <= problem.limit or spent:
             return basis, part
     return basis, h
 

@@ -160,10 +160,10 @@ def minres(
         gamma = oc.clip(oc.sqrt(gbar * gbar + new * new), tiny, None)
         across = (v - epsilon * w1 - delta * w) * (1 / gamma)
         rotated = (gbar / gamma, new / gamma)
-        phi, rest = rotated[0] * phibar, rotated[1] * phibar
-        numbers = oc.stack([new, beta, -cs * new, sn * new, rest, *rotated])
+        phi, new_phibar = rotated[0] * phibar, rotated[1] * phibar
+        numbers = oc.stack([new, beta, -cs * new, sn * new, new_phibar, *rotated])
         # Without M this is |r|; with it, |r| if both had shrunk alike: the true one decides.
-        return x + phi * across, r2, r, y, w, across, numbers, size * ratio(rest, phibar)
+        return x + phi * across, r2, r, y, w, across, numbers, size * ratio(new_phibar, phibar)
 
     return solve(problem, begin, step, callback, checkpoint)
 

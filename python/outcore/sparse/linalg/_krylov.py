@@ -59,11 +59,11 @@ class Krylov:
         if start is None:
             self._seed += 1
             start = oc.random.normal((self._a.shape[0], 1), seed=self._seed)
-        rest = start.astype(self.dtype)
+        orthogonal = start.astype(self.dtype)
         for _ in range(2):
-            rest = self.basis.orthogonalized(rest)[0]
-            rest, _found = _against(rest, others)
-        return self._holder.held([_unit(rest)[0]])[0][0]
+            orthogonal = self.basis.orthogonalized(orthogonal)[0]
+            orthogonal, _found = _against(orthogonal, others)
+        return self._holder.held([_unit(orthogonal)[0]])[0][0]
 
     def expand(self) -> None:
         """One product: the next block joins the basis, and what A makes of it, less its part in V, is the next."""
@@ -72,11 +72,11 @@ class Krylov:
             (block,), _ = self._holder.held([oc.concat(self.next, axis=1)])
         self.basis.append(block)
         self.reads += 1
-        rest, along = self.basis.orthogonalized(self._a @ block)
+        orthogonal, along = self.basis.orthogonalized(self._a @ block)
         units: list[Array] = []
         beside: list[Array] = []
         for place in range(len(self.next)):
-            vector = rest[:, place : place + 1]
+            vector = orthogonal[:, place : place + 1]
             before = norm(vector)
             vector, within = _against(vector, units)
             unit, size = _unit(vector)
@@ -96,13 +96,13 @@ class Krylov:
         r = np.zeros((width, width), dtype=self.dtype)
         for place, numbers in enumerate(inner):
             r[: place + 1, place] = numbers[:-1]
-            left, before = abs(numbers[-2]), abs(numbers[-1])
+            last, before = abs(numbers[-2]), abs(numbers[-1])
             whole = np.hypot(np.linalg.norm(right[:, place]), before)
-            if left <= _SPENT * np.finfo(self.dtype).eps * whole:
+            if last <= _SPENT * np.finfo(self.dtype).eps * whole:
                 # The space is invariant under A in this direction: any other goes on from here.
                 r[place, place] = 0
                 self.next[place] = self._fresh(self._others(place))
-            elif left < _LOST * before:
+            elif last < _LOST * before:
                 self.next[place] = self._fresh(self._others(place), self.next[place])
         t = np.zeros((size, size), dtype=self.dtype)
         t[:old, :old], t[:, old:], t[old:, :old] = self.t, right, self.b

@@ -51,14 +51,14 @@ def lobpcg(
     limit = a.shape[0] * float(np.sqrt(np.finfo(dtype).eps)) if tol is None else tol
     holder = Holder(x.size * dtype.itemsize, 12)
     basis, images, grams = _extended(a, holder, [oc.linalg.qr(x.astype(dtype))[0]], [])
-    for left in reversed(range((20 if maxiter is None else maxiter) + 1)):
+    for remaining in reversed(range((20 if maxiter is None else maxiter) + 1)):
         values, turns = _best(*grams, x.shape[1], largest)
         vectors, image = _product(basis, turns), _product(images, turns)
         (vectors, image), (sizes,) = holder.held([vectors, image], [_sizes(vectors, image, values)])
         if (sizes <= limit).all():
             # The image was carried along by linear combinations; the true one decides.
             (image,), (sizes,) = holder.held([a @ vectors], [_sizes(vectors, a @ vectors, values)])
-        if (sizes <= limit).all() or left == 0:
+        if (sizes <= limit).all() or remaining == 0:
             break
         near = m @ (image - vectors * oc.asarray(values))
         near = near * oc.asarray(1 / np.where(sizes == 0, 1, sizes).astype(sizes.dtype))

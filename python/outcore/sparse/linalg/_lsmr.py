@@ -176,14 +176,14 @@ def _rotated(old: dict[str, Array], alpha: Array, beta: Array, damp: float) -> t
     thetatilde, rhodold = stilde * rhobar, ctilde * rhobar
     betad = ctilde * betahat - stilde * old["betad"]
     tautilde = ratio(old["zeta"] - old["thetatilde"] * old["tautilde"], rhotilde)
-    rest = old["rest"] + check * check
+    passed = old["rest"] + check * check
     squares = old["squares"] + beta * beta
     largest, smallest = oc.maximum(old["largest"], across), oc.minimum(old["smallest"], across)
     far = betad - ratio(zeta - thetatilde * tautilde, rhodold)
     new = {"alpha": alpha, "alphabar": alphabar, "zetabar": zetabar, "rho": rho, "rhobar": rhobar, "cbar": cbar}
     new |= {"sbar": sbar, "squares": squares + alpha * alpha, "largest": largest, "smallest": smallest}
     new |= {"betadd": betadd, "betad": betad, "rhodold": rhodold, "tautilde": tautilde, "thetatilde": thetatilde}
-    new |= {"zeta": zeta, "rest": rest, "normr": oc.sqrt(rest + far * far + betadd * betadd)}
+    new |= {"zeta": zeta, "rest": passed, "normr": oc.sqrt(passed + far * far + betadd * betadd)}
     new |= {"normar": oc.abs(zetabar), "norma": oc.sqrt(squares), "conda": ratio(largest, smallest)}
     return new, theta, thetabar
 

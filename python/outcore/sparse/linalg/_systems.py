@@ -47,7 +47,7 @@ class System:
             x = unscaled(self.name, x, self.scale)
         return x if len(self.shape) == 1 else x[:, None]
 
-    def told(self, callback: Callback | None) -> Callback | None:
+    def rescaled(self, callback: Callback | None) -> Callback | None:
         """`callback`, which sees iterates of the size that was given."""
         if callback is None or self.scale == 1:
             return callback
@@ -149,7 +149,7 @@ def solve(
         (x, r), size = _residual(problem, holder, x)
     taken = 0
     while size > problem.limit and taken < problem.most:
-        watched = _Watched(step, problem.told(callback), skip=int(checkpoint is not None))
+        watched = _Watched(step, problem.rescaled(callback), skip=int(checkpoint is not None))
         loop = oc.iterate(
             watched,
             (x, *begin(r)),
