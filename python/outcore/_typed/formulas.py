@@ -74,7 +74,7 @@ def _often(first: Array, second: Array) -> Array:
     return where(none, 0, first // where(none, 1, second))
 
 
-def _rest(first: Array, second: Array) -> Array:
+def _remainder(first: Array, second: Array) -> Array:
     none = _either(first, second) | (second == 0)
     return where(none, NAT, first % where(none, 1, second))
 
@@ -92,7 +92,7 @@ FORMULAS: dict[tuple[str, str], Formula] = {
     **{(name, kinds): _parts for name in ("divide", "floor_divide") for kinds in ("mi", "mf")},
     ("divide", "mm"): _ratio,
     ("floor_divide", "mm"): _often,
-    ("remainder", "mm"): _rest,
+    ("remainder", "mm"): _remainder,
     ("negative", "m"): lambda integers: where(is_nat(integers), NAT, -integers),
     ("positive", "m"): _same,
     ("absolute", "m"): lambda integers: where(is_nat(integers), NAT, abs(integers)),

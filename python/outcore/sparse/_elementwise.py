@@ -310,7 +310,7 @@ def _scale(a: StoredMatrix, other: Any) -> tuple[Callable[[Indices, Indices], ND
     dense = _vector(other)
     dtype = np.result_type(a.dtype, dtype_of(dense.dtype))
     if dense.ndim > 2 or any(
-        own not in (1, length) for own, length in zip(dense.shape[::-1], a.shape[::-1], strict=False)
+        extent not in (1, length) for extent, length in zip(dense.shape[::-1], a.shape[::-1], strict=False)
     ):
         raise ShapeError(f"sparse multiply: shapes {a.shape} and {dense.shape} do not go together")
     wide = dense.reshape((1,) * (2 - dense.ndim) + dense.shape)

@@ -392,5 +392,5 @@ __all__ = [
     "of_group",
     "open_foreign",
     "reading_members",
-    "told_by_npz",
+    "described_by_npz",
 ]

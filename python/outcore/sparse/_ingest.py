@@ -166,7 +166,7 @@ def stored(
         rows, cols, values = _checked(columns, options.get("dtype"))
         if lengths is None:
             symmetric = square or bool(options.get("symmetrize")) or options.get("relabel") is not None
-            lengths = _found(work, rows, cols, symmetric)
+            lengths = _shape_of_entries(work, rows, cols, symmetric)
         tiling = _tiling(rows, cols, values, lengths, options)
         if options.get("relabel") is not None:
             labels = labels_of(options["relabel"], rows, cols, lengths, work, target)
@@ -248,7 +248,7 @@ def _checked(columns: tuple[Array, ...], dtype: DTypeLike) -> tuple[Array, Array
     return columns[0], columns[1], values
 
 
-def _found(work: Work, rows: Array, columns: Array, square: bool) -> tuple[int, int]:
+def _shape_of_entries(work: Work, rows: Array, columns: Array, square: bool) -> tuple[int, int]:
     """The least shape that holds all entries."""
     note = work.noted("shape")
     if note is None:

@@ -62,7 +62,7 @@ class Krylov:
         orthogonal = start.astype(self.dtype)
         for _ in range(2):
             orthogonal = self.basis.orthogonalized(orthogonal)[0]
-            orthogonal, _found = _against(orthogonal, others)
+            orthogonal, _weights = _against(orthogonal, others)
         return self._holder.held([_unit(orthogonal)[0]])[0][0]
 
     def expand(self) -> None:
