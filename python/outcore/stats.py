@@ -69,7 +69,7 @@ class Description(NamedTuple):
         return Description(self.nobs, (least, greatest), *others)
 
 
-class _Facts(NamedTuple):
+class _SampleFacts(NamedTuple):
     """Facts from one look at every element that is not NaN; `sums` are Σd², Σd³, Σd⁴ of distances d from the mean."""
 
     number: Array
@@ -98,7 +98,7 @@ def _real(name: str, x: Operand) -> Array:
     return array.astype(np.float64)
 
 
-def _facts(x: Array, axis: int) -> _Facts:
+def _facts(x: Array, axis: int) -> _SampleFacts:
     """Facts of what lies along an axis; where the others are no more than a few thousand columns, by one kernel."""
     others = (*x.shape[:axis], *x.shape[axis + 1 :])
     length, columns = x.shape[axis], math.prod(others)
@@ -109,13 +109,13 @@ def _facts(x: Array, axis: int) -> _Facts:
     return _about_first(x, axis)
 
 
-def _of_columns(x: Array, shape: tuple[int, ...]) -> _Facts:
+def _of_columns(x: Array, shape: tuple[int, ...]) -> _SampleFacts:
     rows = Array(_core.describe(x._expr))
     count, nonzeros, least, greatest, l1, squares, base, shifted, *sums = (
         reshape(rows[row], shape) for row in range(_FACTS)
     )
     known = where(count > 0, base + shifted, np.nan)
-    return _Facts(count, nonzeros, least, greatest, l1, squares, known, (sums[0], sums[1], sums[2]))
+    return _SampleFacts(count, nonzeros, least, greatest, l1, squares, known, (sums[0], sums[1], sums[2]))
 
 
 def _first_mean(x: Array, axis: int) -> Array:
@@ -128,7 +128,7 @@ def _first_mean(x: Array, axis: int) -> Array:
     return where(some > 0, center, others)
 
 
-def _about_first(x: Array, axis: int) -> _Facts:
+def _about_first(x: Array, axis: int) -> _SampleFacts:
     """Facts by sums sₖ of powers of distances from the mean of the first elements.
 
     With r = s₁ / n: Σd² = s₂ − r s₁, Σd³ = s₃ − 3r s₂ + 2r² s₁, Σd⁴ = s₄ − 4r s₃ + 6r² s₂ − 3r³ s₁.
@@ -142,7 +142,7 @@ def _about_first(x: Array, axis: int) -> _Facts:
     s1, s2, s3, s4 = (sum(part, axis=axis) for part in (apart, square, square * apart, square * square))
     r = s1 / where(number > 0, number, 1.0)
     second = s2 - r * s1
-    return _Facts(
+    return _SampleFacts(
         number,
         count_nonzero(filled, axis=axis),
         min(where(gone, np.inf, x), axis=axis),
@@ -158,13 +158,13 @@ def _about_first(x: Array, axis: int) -> _Facts:
     )
 
 
-def _central(of: _Facts, number: Operand) -> _Central:
+def _central(of: _SampleFacts, number: Operand) -> _Central:
     """Central moments of `number` elements; NaN where that is."""
     second, third, fourth = (total / number for total in of.sums)
     return _Central(where(isnan(number), np.nan, of.mean), second, third, fourth)
 
 
-def _whole(x: Array, axis: int) -> tuple[_Facts, _Central]:
+def _whole(x: Array, axis: int) -> tuple[_SampleFacts, _Central]:
     """Facts and central moments in which one NaN makes all that it belongs to NaN."""
     of = _facts(x, axis)
     number = where(of.number == x.shape[axis], float(x.shape[axis]), np.nan)

@@ -59,7 +59,7 @@ class Iterations(NamedTuple):
     seconds: float
 
 
-class Session(Protocol):
+class RecordedSession(Protocol):
     """A session, as far as records go."""
 
     _core: _core.Session
@@ -71,7 +71,7 @@ class Recorder(Protocol):
     def add(self, outcome: Outcome) -> None:
         """A run that has ended."""
 
-    def join(self, session: Session) -> None:
+    def join(self, session: RecordedSession) -> None:
         """A session that has been made inside the block."""
 
     def tracing(self) -> AbstractContextManager[str | None]:
@@ -79,10 +79,10 @@ class Recorder(Protocol):
 
 
 _recorder: ContextVar[Recorder | None] = ContextVar("outcore_recorder", default=None)
-_sessions: WeakSet[Session] = WeakSet()
+_sessions: WeakSet[RecordedSession] = WeakSet()
 
 
-def sessions() -> list[Session]:
+def sessions() -> list[RecordedSession]:
     """All sessions that there are."""
     return list(_sessions)
 
@@ -103,7 +103,7 @@ def tracing() -> AbstractContextManager[str | None]:
     return nullcontext() if recorder is None else recorder.tracing()
 
 
-def joined(session: Session) -> None:
+def joined(session: RecordedSession) -> None:
     """Tells the recorder that a session has been made."""
     _sessions.add(session)
     recorder = _recorder.get()
@@ -118,4 +118,14 @@ def record(outcome: Outcome) -> None:
         recorder.add(outcome)
 
 
-__all__ = ["Iterations", "Outcome", "Recorder", "Session", "joined", "record", "recorded_by", "sessions", "tracing"]
+__all__ = [
+    "Iterations",
+    "Outcome",
+    "RecordedSession",
+    "Recorder",
+    "joined",
+    "record",
+    "recorded_by",
+    "sessions",
+    "tracing",
+]

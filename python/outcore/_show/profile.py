@@ -15,7 +15,7 @@ from statistics import median
 
 from outcore._base.sizes import format_size
 from outcore._base.types import JSONObject
-from outcore._session.record import Iterations, Outcome, Session, recorded_by, sessions
+from outcore._session.record import Iterations, Outcome, RecordedSession, recorded_by, sessions
 from outcore._show.page import content, page, run_over_graph
 
 # Seconds of work from which a disk of a volume is judged by.
@@ -23,7 +23,7 @@ _BUSY_MIN = 0.05
 Disks = dict[tuple[str, str], dict[str, float]]
 
 
-def _worked(session: Session) -> Disks:
+def _worked(session: RecordedSession) -> Disks:
     """What the disks of volumes have done for a session, by volume and disk."""
     rows = session._core.disks()
     return {(row["volume"], row["disk"]): {name: row[name] for name in _COUNTED} for row in rows}
@@ -57,7 +57,7 @@ class Profile:
         self.started = time.perf_counter()
         self.events: list[JSONObject] = []
         # Sessions of the block, and what their disks had done before it.
-        self._before: list[tuple[Session, Disks]] = [(session, _worked(session)) for session in sessions()]
+        self._before: list[tuple[RecordedSession, Disks]] = [(session, _worked(session)) for session in sessions()]
         self._disks: Disks | None = None
 
     @property
@@ -188,7 +188,7 @@ class Profile:
         self._add_iterations(outcome)
         self.outcomes.append(outcome)
 
-    def join(self, session: Session) -> None:
+    def join(self, session: RecordedSession) -> None:
         """Takes a session that has been made: what its disks do is counted."""
         self._before.append((session, {}))
 

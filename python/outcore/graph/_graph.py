@@ -13,7 +13,7 @@ from outcore._base.types import PathLike
 from outcore.errors import ArgumentError, SourceChangedError
 from outcore.graph._program import VertexProgram, run
 from outcore.graph._stored import StoredLists, checked_ids, session
-from outcore.graph._views import Adjacency, Attributes, Count, Degrees, Edges, Nodes, absent, no_weight
+from outcore.graph._views import AdjacencyView, Attributes, Count, DegreeView, EdgeView, NodeView, absent, no_weight
 
 
 class Graph(StoredLists):
@@ -88,47 +88,47 @@ class Graph(StoredLists):
             absent(name)
 
     @property
-    def nodes(self) -> Nodes:
+    def nodes(self) -> NodeView:
         """The vertices, as a set that takes no memory. No I/O."""
-        return Nodes(self)
+        return NodeView(self)
 
     @property
-    def edges(self) -> Edges:
+    def edges(self) -> EdgeView:
         """The edges: `for u, v in G.edges`, `(u, v) in G.edges`, `G.edges(data="weight")`. I/O: one read of the lists
         for all."""
-        return Edges(self)
+        return EdgeView(self)
 
     @property
-    def adj(self) -> Adjacency:
+    def adj(self) -> AdjacencyView:
         """By vertex the neighbours that edges lead to, each with its weight if there is one. I/O: the pages of each
         list that is asked for."""
-        return Adjacency(self, "out")
+        return AdjacencyView(self, "out")
 
     # Names by which networkx's own functions read neighbours.
     succ = _adj = _succ = adj
 
     @property
-    def pred(self) -> Adjacency:
+    def pred(self) -> AdjacencyView:
         """By vertex the neighbours that edges come from. I/O: as that of `adj`."""
-        return Adjacency(self, "in")
+        return AdjacencyView(self, "in")
 
     _pred = pred
 
     @property
-    def degree(self) -> Degrees:
+    def degree(self) -> DegreeView:
         """The number of edges at a vertex, a loop of an undirected graph twice: `G.degree[v]`; `for v, d in G.degree`.
         I/O: a list for a vertex; about a byte a vertex for all, which take 8 bytes of memory each, as `degrees`."""
-        return Degrees(self, "both")
+        return DegreeView(self, "both")
 
     @property
-    def in_degree(self) -> Degrees:
+    def in_degree(self) -> DegreeView:
         """As `degree`, of edges that lead to a vertex."""
-        return Degrees(self, "in")
+        return DegreeView(self, "in")
 
     @property
-    def out_degree(self) -> Degrees:
+    def out_degree(self) -> DegreeView:
         """As `degree`, of edges that lead from a vertex."""
-        return Degrees(self, "out")
+        return DegreeView(self, "out")
 
     @property
     def graph(self) -> dict[str, object]:

@@ -81,7 +81,7 @@ class _OfVertices:
         return is_vertex(self._graph, vertex)
 
 
-class Nodes(_OfVertices, Set[int]):
+class NodeView(_OfVertices, Set[int]):
     """The vertices, 0 to n - 1."""
 
     def __init__(self, graph: StoredLists) -> None:
@@ -115,7 +115,7 @@ class Nodes(_OfVertices, Set[int]):
         return f"Nodes({len(self)})"
 
 
-class Degrees:
+class DegreeView:
     """The number of edges at each vertex, as networkx counts: a loop of an undirected graph counts twice."""
 
     def __init__(self, graph: StoredLists, direction: str) -> None:
@@ -148,7 +148,7 @@ class Degrees:
         return f"Degrees({self._direction!r})"
 
 
-class Adjacency(_OfVertices, Mapping[int, dict[int, Attributes]]):
+class AdjacencyView(_OfVertices, Mapping[int, dict[int, Attributes]]):
     """The neighbours of each vertex and their weights, each list read when it is asked for."""
 
     def __init__(self, graph: StoredLists, direction: str) -> None:
@@ -175,7 +175,7 @@ class Adjacency(_OfVertices, Mapping[int, dict[int, Attributes]]):
 class _Lists(ItemsView[int, dict[int, Attributes]]):
     """Every vertex with its neighbours, from one read of the lists in order."""
 
-    _mapping: Adjacency
+    _mapping: AdjacencyView
 
     def __iter__(self) -> Iterator[tuple[int, dict[int, Attributes]]]:
         adjacency = self._mapping
@@ -185,7 +185,7 @@ class _Lists(ItemsView[int, dict[int, Attributes]]):
                 yield vertex, adjacency._of(neighbours[part], weights[part])
 
 
-class Edges:
+class EdgeView:
     """The edges: pairs of vertices, an undirected one once, from its lower end."""
 
     def __init__(self, graph: StoredLists) -> None:
@@ -209,7 +209,7 @@ class Edges:
     def _each(self, nbunch: int | Iterable[int] | None, data: bool | str, default: object) -> Iterator[Any]:
         G = self._graph
         vertices = None if nbunch is None else nbunch if isinstance(nbunch, Iterable) else [nbunch]
-        adjacency = Adjacency(G, "out")
+        adjacency = AdjacencyView(G, "out")
         rows = (
             adjacency.items()
             if vertices is None
@@ -232,4 +232,14 @@ class Edges:
         return f"Edges({self._graph!r})"
 
 
-__all__ = ["ABSENT", "Adjacency", "Count", "Degrees", "Edges", "Nodes", "absent", "no_weight"]
+__all__ = [
+    "ABSENT",
+    "AdjacencyView",
+    "Attributes",
+    "Count",
+    "DegreeView",
+    "EdgeView",
+    "NodeView",
+    "absent",
+    "no_weight",
+]

@@ -25,7 +25,7 @@ from outcore.learn._starts import least_distance, nearness, squared_distances
 _ROUNDING = 1024 * np.finfo(np.float64).eps  # of the mean of many equal rows, beside their elements
 
 
-class Step:
+class LloydStep:
     """One sweep of Lloyd's iteration for one start: the sum of each cluster's rows, and its weight."""
 
     def __init__(self, x: Array, weights: Array | None, centers: NDArray) -> None:
@@ -36,7 +36,7 @@ class Step:
 
 
 @dataclass(eq=False, repr=False)
-class _Parameters:
+class _ClusterParameters:
     """What both kinds are made with; scikit-learn reads the names from the `__init__` that this makes."""
 
     n_clusters: int = 8
@@ -49,7 +49,7 @@ class _Parameters:
     checkpoint: int | None = None
 
 
-class _Clusters(_Parameters, ClusterMixin, TransformerMixin, Estimator):  # type: ignore[misc]
+class _Clusters(_ClusterParameters, ClusterMixin, TransformerMixin, Estimator):  # type: ignore[misc]
     """Centers that rows belong to, the nearest each."""
 
     cluster_centers_: NDArray
@@ -97,7 +97,7 @@ class _Clusters(_Parameters, ClusterMixin, TransformerMixin, Estimator):  # type
     def predict(self, X: ArrayLike) -> Answer:
         """The nearest center of each row, int64 (int32 of NumPy arrays, as in scikit-learn). I/O: one read of `X`."""
         data = self._read_fitted(X)
-        labels = Step(data.x, None, self.cluster_centers_).labels
+        labels = LloydStep(data.x, None, self.cluster_centers_).labels
         return labels if data.lazy else labels.compute().astype(np.int32)
 
     def transform(self, X: ArrayLike) -> Answer:
@@ -156,7 +156,7 @@ class KMeans(_Clusters):
         if few:
             self._warn_of_few(few)
         self.cluster_centers_ = centers.astype(data.x.dtype)
-        self.labels_ = self.predict(X) if data.lazy else Step(x, None, centers).labels.compute().astype(np.int32)
+        self.labels_ = self.predict(X) if data.lazy else LloydStep(x, None, centers).labels.compute().astype(np.int32)
         return self
 
     def fit_known(self, x: Array, moments: tuple[NDArray, NDArray, NDArray]) -> Array:
@@ -165,7 +165,7 @@ class KMeans(_Clusters):
             self.cluster_centers_, few = self._learn(x, None, moments, going)
         if few:
             self._warn_of_few(few)
-        return Step(x, None, self.cluster_centers_).labels
+        return LloydStep(x, None, self.cluster_centers_).labels
 
     def _learn(
         self, x: Array, weights: Array | None, known: tuple[NDArray, NDArray, NDArray] | None, going: Course
@@ -199,7 +199,7 @@ class KMeans(_Clusters):
         starts = self._starts()
         begins = _starts.foreseen(self.init, x, weights, self.n_clusters, starts) if isinstance(self.init, str) else []
         some = [np.full((self.n_clusters, x.shape[1]), float(start)) for start in range(starts)]
-        step = [part for centers in some for part in Step(x, weights, centers).terms]
+        step = [part for centers in some for part in LloydStep(x, weights, centers).terms]
         return [[*program, *of.terms] for program in (*begins, step)]
 
     def _lloyd(
@@ -253,7 +253,7 @@ def _advanced(
 ) -> list[tuple[NDArray, float, int]]:
     """The centers that follow each of some starts, the inertia of those given, and the number of distinct rows where
     those are fewer than the centers, else 0. One read for all."""
-    terms = [part for centers in starts for part in Step(x, weights, centers).terms]
+    terms = [part for centers in starts for part in LloydStep(x, weights, centers).terms]
     results = sweep(terms) if terms else []
     result = []
     for place, old in enumerate(starts):

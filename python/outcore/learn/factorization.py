@@ -24,7 +24,7 @@ def _ratio(above: Array, below: Array) -> Array:
     return above / oc.where(below == 0, _EPSILON, below)
 
 
-class _Facts:
+class _DataFacts:
     """The mean of data and its sum of squares, once none of it is negative."""
 
     def __init__(self, x: Array) -> None:
@@ -110,7 +110,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type
             raise ArgumentError(f"NMF: n_components={count} and max_iter={self.max_iter} must each be at least 1")
         # `iterate` shows how far the loop is, and stores its large factors; the course does so for what comes before.
         with course(self, data.x, first, second, shown=False) as going:
-            facts = _Facts(data.x)
+            facts = _DataFacts(data.x)
             known = going.along(facts.terms, facts.settle)
             left, right = self._begin(x, count, known, first, second, going)
             loop = self._loop(x, left, right, known.value()[1])
@@ -173,7 +173,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type
         x = data.x.astype(np.float64)
         small = self.components_.astype(np.float64)
         along, square = oc.asarray(small), small @ small.T
-        facts = _Facts(data.x)
+        facts = _DataFacts(data.x)
         facts.settle(values(facts.terms))
         scale = float(np.mean(self.components_)) or 1.0
 

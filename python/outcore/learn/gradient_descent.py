@@ -24,7 +24,7 @@ _STEEPEST = 1e12  # as in scikit-learn: a derivative is never taken for more
 
 
 @dataclass(eq=False, repr=False)
-class _Parameters:
+class _DescentParameters:
     """What both kinds are made with; scikit-learn reads the names from the `__init__` that this makes."""
 
     loss: str = "hinge"
@@ -45,7 +45,7 @@ class _Parameters:
     checkpoint: int | None = None
 
 
-class _Descent(_Parameters, Estimator):
+class _Descent(_DescentParameters, Estimator):
     """Steps W ← S((1 − ηα(1−r)) W − η mean of ∂ℓ over a batch), b ← b − η mean of ∂ℓ, over batches of shuffled rows.
 
     S moves each coefficient by ηαr towards zero, and no further: the proximal step of αr|W|₁ (Duchi, Singer 2009), with
