@@ -297,4 +297,4 @@ def _refilled(
     return sums, counts, 0
 
 
-__all__ = ["KMeans", "Step"]
+__all__ = ["KMeans", "LloydStep"]

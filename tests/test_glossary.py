@@ -1,0 +1,97 @@
+"""The glossary: its types exist, and names of types that several files define have their reason there."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from pathlib import Path
+
+import outcore
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = Path(outcore.__file__).parent
+GLOSSARY = ROOT / "docs" / "glossary.md"
+RUST_TYPE = re.compile(r"^(?:pub(?:\([^)]*\))?\s+)?(?:unsafe\s+)?(?:struct|enum|trait|type)\s+(\w+)", re.MULTILINE)
+# Types that functions and modules hold are indented; a `type` there belongs to a trait.
+INDENTED_TYPE = re.compile(r"^[ \t]+(?:pub(?:\([^)]*\))?\s+)?(?:unsafe\s+)?(?:struct|enum|trait)\s+(\w+)", re.MULTILINE)
+# Rust types of different things that still have one name; a rename takes its name from this list.
+TO_RENAME = {
+    *("Access", "Accumulate", "Asked", "Batch", "Bits", "Block", "Blocks", "Body", "Bounds", "Busy", "Chain"),
+    *("Check", "Chosen", "Columns", "Combine", "Counted", "Counting", "Cut", "Cutter", "Cutting", "Encoding"),
+    *("Extent", "Fill", "Finish", "Found", "Gather", "Given", "Group", "Held", "Instruction", "Job", "Kept"),
+    *("Key", "Kind", "Lanes", "Layout", "Left", "Listed", "Lists", "Look", "Made", "Malformed", "Matrix"),
+    *("Means", "Meeting", "Noted", "Number", "Operands", "Outcome", "Part", "Parts", "Pending", "Piece"),
+    *("Place", "Placed", "Places", "Plan", "Product", "Program", "Progress", "Queue", "Reach", "Reading"),
+    *("Record", "Ring", "Room", "Row", "Rows", "Run", "Runs", "Scalar", "Scan", "Scratch", "Search", "Seen"),
+    *("Semiring", "Shared", "Source", "Space", "Span", "Spare", "Stage", "Standing", "State", "Step"),
+    *("Stream", "Stretch", "Sums", "Table", "Tally", "Target", "Task", "Tile", "Totals", "Transfer", "Typed"),
+    *("Value", "Visit", "Waiting", "Wanted", "Watch", "Way", "Whole", "Window", "Word"),
+}
+
+
+def rust_types() -> dict[str, set[str]]:
+    """The files that define each type, without their tests."""
+    files = defaultdict(set)
+    for path in sorted(ROOT.glob("crates/*/src/**/*.rs")):
+        if "tests" in path.parts or path.stem == "tests":
+            continue
+        text = path.read_text().partition("#[cfg(test)]\nmod ")[0]
+        for name in (*RUST_TYPE.findall(text), *INDENTED_TYPE.findall(text)):
+            files[name].add(str(path.relative_to(ROOT)))
+    return files
+
+
+def python_types() -> dict[str, set[str]]:
+    files = defaultdict(set)
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                files[node.name].add(str(path.relative_to(PACKAGE)))
+    return files
+
+
+def rows(heading: str) -> list[list[str]]:
+    """The rows of the table below a heading, without its head."""
+    text = GLOSSARY.read_text().partition(heading)[2].partition("\n## ")[0]
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def named(cell: str) -> set[str]:
+    return set(re.findall(r"`(\w+)`", cell))
+
+
+def shared(language: str) -> set[str]:
+    table = rows("## Names that several rooms use")
+    return {name for cell, of, reason in table if of == language and reason for name in named(cell)}
+
+
+def several(files: dict[str, set[str]]) -> dict[str, set[str]]:
+    return {name: places for name, places in files.items() if len(places) > 1}
+
+
+def test_the_types_of_the_glossary_exist() -> None:
+    words = rows("# Glossary")
+    assert len(words) > 60
+    assert {name for row in words for name in named(row[2])} - set(rust_types()) == set()
+    assert {name for row in words for name in named(row[3])} - set(python_types()) == set()
+
+
+def test_words_and_meanings_are_single() -> None:
+    words = [row[0] for row in rows("# Glossary") if not row[0].startswith("*")]
+    assert len(words) == len(set(words))
+    for word, meaning, *_ in (row for row in rows("# Glossary") if not row[0].startswith("*")):
+        assert meaning.endswith("."), word
+        assert not re.match(r"(What|That|Those|Whose|One that)\b", meaning), word
+
+
+def test_python_types_have_one_meaning() -> None:
+    assert set(several(python_types())) == shared("Python")
+
+
+def test_rust_types_have_one_meaning() -> None:
+    twice = several(rust_types())
+    assert {name: places for name, places in twice.items() if name not in shared("Rust") | TO_RENAME} == {}
+    assert shared("Rust") & TO_RENAME == set()
+    print("no longer twice:", sorted((shared("Rust") | TO_RENAME) - set(twice)))
