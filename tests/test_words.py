@@ -44,6 +44,9 @@ MANY_PARAMETERS = {
 NO_NOUNS = {"found", "given", "wanted", "told", "there", "own", "rest", "whose", "that", "those"}
 
 
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
+
+
 class Source(NamedTuple):
     name: str
     lines: int
@@ -139,3 +142,17 @@ def test_functions_take_few_parameters() -> None:
 def test_names_are_nouns() -> None:
     bound = {(source.name, part.strip("_")) for source in sources(PACKAGE) for part in names_bound(source)}
     assert {(name, part) for name, part in bound if part in NO_NOUNS} == set()
+
+
+def test_sentences_have_nouns_for_subjects() -> None:
+    """No docstring or comment has a sentence that begins with a pronoun."""
+    pronoun = re.compile(r"(?:^|[.!?:;] )(?:What|Those|Whose|That(?! is\b))\b[^.]*")
+    faults = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        text = path.read_text()
+        nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, DOCUMENTED)]
+        docs = [ast.get_docstring(node) or "" for node in nodes]
+        comments = re.findall(r"^\s*#:? (.*)$", text, re.MULTILINE)
+        prose = [paragraph for doc in docs for paragraph in doc.partition(">>>")[0].split("\n\n")] + comments
+        faults += [f"{path.name}: {match}" for part in prose for match in pronoun.findall(" ".join(part.split()))]
+    assert faults == []

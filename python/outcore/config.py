@@ -190,7 +190,7 @@ def _base() -> Options:
 
 
 def refresh() -> None:
-    """Reads file and environment, and asks the machine, again at the next use. What `set()` changed stays.
+    """Reads file and environment, and asks the machine, again at the next use. Values changed by `set()` stay.
 
     A limit of a control group that changes is known a second later without it.
 
@@ -263,7 +263,7 @@ class set:
             _layers[:] = [layer for layer in _layers if layer[1] is not self._values]
 
 
-# What `set` changed, the latest last. One that can still be taken back is a layer of its own, so that threads may take
+# Changes by `set`, the latest last. A change that can still be taken back is a layer of its own: threads may take
 # theirs back in any order; its `set` is alive.
 _layers: list[tuple[weakref.ref[set], Options]] = []
 

@@ -58,7 +58,8 @@ class Dates(DateOperators, Typed):
 
     @property
     def unit(self) -> str:
-        """What the integers count: "Y", "M", "W", "D", "h", "m", "s", "ms", …; "25s" where a step is several of it."""
+        """The step that the integers count: "Y", "M", "W", "D", "h", "m", "s", "ms", …; "25s" where a step is several
+        of it."""
         unit, count = unit_of(self._dtype)
         return unit if count == 1 else f"{count}{unit}"
 
@@ -237,7 +238,7 @@ def meet(*arrays: Dates) -> tuple[Dates, ...]:
 
 
 def _operand(value: object) -> Any:
-    """What `apply` takes: dates, an array of numbers, or a Python number; NotImplemented for a stranger."""
+    """A value as `apply` takes it: dates, an array of numbers, or a Python number; NotImplemented for a stranger."""
     if isinstance(value, (Dates, Array)) or is_weak(value):
         return value
     if isinstance(value, (datetime.date, np.datetime64)):

@@ -40,7 +40,7 @@ class Binary(Protocol):
 Function = TypeVar("Function", Unary, Binary)
 
 
-# What types a function takes and gives.
+# The types that a function takes and gives.
 _PROMOTED = "Gives the type both promote to."
 _DIFFERENCE = f"{_PROMOTED} Raises DTypeError for bool."
 _REMAINDER = f"{_PROMOTED} Raises DTypeError for complex numbers."

@@ -21,8 +21,8 @@ _WRITES = 1 << 14  # offsets that one call writes to
 
 
 class CacheCounters(NamedTuple):
-    """What a page cache has done: pages that were there, that were read, that another was reading; pages that gave way;
-    bytes read, bytes written."""
+    """The counters of a page cache: pages that were there, that were read, that another was reading; pages that gave
+    way; bytes read, bytes written."""
 
     hits: int
     misses: int
@@ -56,7 +56,7 @@ class CachedFile:
 
     @property
     def counters(self) -> CacheCounters:
-        """What the cache has done so far."""
+        """The counters of the cache so far."""
         return CacheCounters(*self._core.counters)
 
     def read_at(self, offsets: npt.ArrayLike, size: int = 1, dtype: DTypeLike = np.uint8) -> NDArray:

@@ -35,7 +35,7 @@ _FACTS = 11
 
 
 class Summary(NamedTuple):
-    """What `summary` gives: one lazy array each, with the shape of `x` without the axis."""
+    """The result of `summary`: one lazy array each, with the shape of `x` without the axis."""
 
     min: Array
     max: Array
@@ -54,7 +54,8 @@ class Summary(NamedTuple):
 
 
 class Description(NamedTuple):
-    """What `describe` gives; `minmax` is a pair, the others are lazy arrays with the shape of `x` without the axis."""
+    """The result of `describe`; `minmax` is a pair, the others are lazy arrays with the shape of `x` without the
+    axis."""
 
     nobs: int
     minmax: tuple[Array, Array]
@@ -339,7 +340,7 @@ def zscore(x: Operand, /, *, axis: int = 0, ddof: float = 0.0) -> Array:
     array = _real("zscore", x)
     place = axis_of("zscore", axis, array.ndim)
     center, spread = mean(array, axis=place, keepdims=True), std(array, axis=place, correction=ddof, keepdims=True)
-    # What rounding makes of a constant is no deviation.
+    # A rounding error of a constant is no deviation.
     spread = where(spread > abs(center) * float(np.finfo(np.float64).eps), spread, np.nan)
     return (array - center) / spread
 

@@ -29,7 +29,7 @@ _BUFFER = 1 << 20
 
 
 class Header(NamedTuple):
-    """What a `.npy` file says of itself, and where its elements begin."""
+    """The header of a `.npy` file, and the place where its elements begin."""
 
     shape: tuple[int, ...]
     dtype: DType

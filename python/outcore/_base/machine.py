@@ -1,4 +1,4 @@
-"""What this machine allows: memory of the host and of the control group, and where scratch files may go."""
+"""Resources of this machine: memory of the host and of the control group, and where scratch files may go."""
 
 from __future__ import annotations
 

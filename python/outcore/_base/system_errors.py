@@ -28,7 +28,7 @@ _KINDS: dict[int | None, type[OutcoreError]] = {
 
 @contextmanager
 def refusing(path: str | os.PathLike[str], action: str) -> Iterator[None]:
-    """What cannot be done to a file ("read", "write", "create", …) is one of outcore's errors that says so.
+    """Failures of the system at a file ("read", "write", "create", …) as outcore's errors, which name both.
 
     Errors of Python's own that have no number of the system's pass as they are.
     """

@@ -1,4 +1,4 @@
-"""What the machine itself can do right now: sequential reads of a file, and matrix products."""
+"""Measurements of the machine as it is now: sequential reads of a file, and matrix products."""
 
 from __future__ import annotations
 

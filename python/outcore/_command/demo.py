@@ -39,7 +39,7 @@ Real = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Spec:
-    """What the children are to run, and where."""
+    """The programs that the children run, and their folder."""
 
     folder: str
     rows: int
@@ -225,7 +225,7 @@ def check_logistic(spec: Spec) -> float:
 
 
 def _judge(program: str, spec: Spec, report: JSONObject, difference: float) -> list[str]:
-    """What was promised and did not hold."""
+    """Promises that did not hold."""
     forecast, outcome = report["forecast"], report["outcome"]
     faults = [
         f"{program}: {name} forecast {forecast[name]}, counted {outcome[name]}"

@@ -24,7 +24,7 @@ from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._readers import from_binary, from_edges, from_mtx
 
 _KINDS = ("ocs", "edges", "binary", "mtx", "npz", "anndata", "parquet")
-# What a file holds, by how its name ends before .gz and .zst; edges in any other.
+# The content of a file by the ending of its name before .gz and .zst; edges in any other.
 _ENDINGS = {
     ".ocs": "ocs",
     ".mtx": "mtx",
@@ -96,7 +96,7 @@ def convert(source: str, target: str, memory_limit: int | None, as_json: bool, *
 
 
 def _options(asked: Keywords) -> Options:
-    """Those that were given."""
+    """Options of the command line that were set."""
     options: Keywords = {
         name: asked[name] for name in ("duplicates", "symmetrize", "drop_loops", "resume", "overwrite") if asked[name]
     }

@@ -170,7 +170,7 @@ def _dtypes(operands: tuple[Operand, ...]) -> tuple[DType, ...]:
 def jit(function: Callable[..., object] | None = None, /, *, fastmath: bool = False) -> Any:
     """A function of numbers, with branches and loops of its own, compiled for arrays: `@oc.jit` above it, or a call.
 
-    What it gives is called on lazy arrays (which broadcast; the result is lazy, and runs within the pass that reads
+    The compiled function takes lazy arrays (which broadcast; the result is lazy, and runs within the pass that reads
     them), on NumPy arrays and numbers, and goes as `multiply` into `inner` and as a function into `aggregate`. It is
     compiled for every combination of element types it meets, once in a process, in about a second; types follow
     numba's rules, in which an integer beside float32 gives float64. Threads run it at the same time: it holds no lock

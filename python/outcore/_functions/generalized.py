@@ -99,7 +99,7 @@ def _unrolled(multiply: Multiply, left: Array, right: Array, add: str) -> Array:
 
 
 def paired(name: str, multiply: Multiply, a: Array, b: Array) -> Array:
-    """What a function makes of two arrays, or an element-wise one by its name. Raises ArgumentError for other names."""
+    """The result of a function of two arrays, or of an element-wise one by its name. Raises ArgumentError else."""
     if callable(multiply):
         return Array(node(map(multiply, a, b)))
     if multiply not in elementwise.__all__:

@@ -117,12 +117,13 @@ def _cut(x: Array, axis: int, length: int, count: int, edge: int) -> Array:
         part = part_along(x, axis, start, start + count * length)
         return reshape(part, (*x.shape[:axis], count, length, *x.shape[axis + 1 :]))
 
-    # What comes next lies at the ends of the same blocks, cut so much later.
+    # The numbers of the next blocks lie at the ends of the same blocks, cut so much later.
     return concat([from_place(0), part_along(from_place(edge), axis + 1, length - edge, None)], axis=axis + 1)
 
 
 class _OnBlocks:
-    """What `map_blocks` calls: takes a tile of blocks apart, shows each to the function, and keeps its middle."""
+    """The function that `map_blocks` calls: takes a tile of blocks apart, shows each to the function, and keeps its
+    middle."""
 
     def __init__(
         self,

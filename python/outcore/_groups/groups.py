@@ -40,14 +40,14 @@ _SPAN_MAX = 1 << 19
 _FEW_LABELS = 1 << 20
 
 
-# What `aggregate` and `transform` know by name.
+# Methods that `aggregate` and `transform` know by name.
 _RESULTS = (
     *("sum", "prod", "min", "max", "mean", "var", "std", "count"),
     *("median", "first", "last", "argmin", "argmax"),
 )
-# Those of values that are added up or compared in wider types.
+# Methods of values that are added up or compared in wider types.
 _ADDED_UP = ("sum", "prod", "min", "max", "mean", "var", "std", "argmin", "argmax")
-# Those that can pass NaN over.
+# Methods that can pass NaN over.
 _SKIPPING = ("sum", "prod", "min", "max", "mean", "var", "std", "median")
 
 
@@ -441,7 +441,7 @@ def _without_nan(values: Array, instead: float, skipna: bool) -> Array:
 
 
 def _nothing(fold: str, dtype: DType) -> Scalar:
-    """What the extreme of no numbers is said to be."""
+    """The extreme of no numbers, by definition."""
     if dtype.kind == "f":
         return np.nan
     if dtype.kind == "b":

@@ -1,4 +1,4 @@
-"""What groups give for each row, in the order the rows have: running folds, ranks, and the group's own result."""
+"""Results of groups for each row, in the order of the rows: running folds, ranks, and the result of its group."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class GroupRows(ABC):
 
     @abstractmethod
     def _results(self, x: Operand, functions: Sequence[str]) -> tuple[Array, ...]:
-        """What groups come to, by names of methods."""
+        """Results of groups, by names of methods."""
 
     @abstractmethod
     def _knows_rows(self) -> bool:
@@ -232,7 +232,7 @@ class GroupRows(ABC):
         return ordered[0], ordered[1], ordered[2]
 
     def transform(self, x: Operand, function: str) -> Array:
-        """What the own group comes to, for each row: any of the results that `aggregate` knows, taken by label.
+        """The result of its group for each row: any of the results that `aggregate` knows, taken by label.
 
         The shape of `x`; rows with labels that are left out have NaN, or 0 in integer types. Distances from the group's
         mean are x − transform(x, "mean"). I/O: as the result itself, and a `take` by label; two sorts more where labels

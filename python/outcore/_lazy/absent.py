@@ -9,7 +9,7 @@ import numpy as np
 
 from outcore._lazy.hooks import above
 
-# What a module or an array is asked for, and what does the same here.
+# Names that a module or an array is asked for, and the nearest that outcore has.
 _NEAREST: dict[str, str] = {
     "concatenate": "outcore.concat((x, y), axis=0)",
     "array": "outcore.asarray(x)",

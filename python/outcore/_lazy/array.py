@@ -591,7 +591,7 @@ class Array:
 
 
 class Categories(NamedTuple):
-    """What `categories` gives: for each element its place among the distinct ones (int64), and these in order."""
+    """The result of `categories`: for each element its place among the distinct ones (int64), and these in order."""
 
     codes: Array
     categories: Any

@@ -1,7 +1,7 @@
 """Arrays that lie in files or belong to other libraries: which file holds them, else how their blocks are read.
 
-Nothing here loads an array. What is mapped from a file, or stored by zarr-python in a folder, becomes a source of that
-path; what only its own library can read is asked for one block at a time while a program runs.
+Nothing here loads an array. An array that is mapped from a file, or stored by zarr-python in a folder, becomes a source
+of that path; an array that only its own library can read is read one block at a time while a program runs.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def mapped(array: NDArray, dtype: DType) -> _core.Expr | None:
     """The source of a NumPy array whose bytes are a mapping of a file (`np.memmap`, `np.load(mmap_mode=)`, a view of
     either, `np.frombuffer` of a mapping); None for arrays in memory. `dtype` is the array's, in native byte order.
 
-    A slice of a mapped array is that slice of the file's source. What cannot be read from the file (a private mapping,
-    which may have been written to, a file that is gone, a view whose elements lie across those of the file) stays
-    borrowed; raises MemoryLimitError where all of it could not be resident.
+    A slice of a mapped array is that slice of the file's source. A view that cannot be read from the file (a private
+    mapping, which may have been written to, a file that is gone, a view whose elements lie across those of the file)
+    stays borrowed; raises MemoryLimitError where all of it could not be resident.
     """
     root = _mapping(array)
     if root is None or array.size == 0:

@@ -109,7 +109,7 @@ def weak(value: Scalar, dtype: DType) -> _core.Expr:
 def node(value: Any) -> _core.Expr:
     """The node of anything array-like. NumPy arrays are borrowed: they must not change while the node is in use.
 
-    Those mapped from a file, and other libraries' arrays that are not in memory, become sources: see `asarray`.
+    Arrays mapped from a file, and other libraries' arrays that are not in memory, become sources: see `asarray`.
     Bool arrays are read through once, and copied if any byte is neither 0 nor 1.
     """
     expr = getattr(value, "_expr", None)
@@ -140,7 +140,7 @@ def node(value: Any) -> _core.Expr:
 def as_numpy(value: object, dtype: DTypeLike = None) -> NDArray:
     """`np.asarray`, with its refusals as ours: ArgumentError for ragged lists, RangeError, DTypeError.
 
-    What it would load or copy into memory must fit there: MemoryLimitError.
+    Arrays that it would load or copy into memory must fit there: MemoryLimitError.
     """
     if isinstance(value, (list, tuple)):
         if any(is_lazy(part) or foreign.is_stored(part) for part in value):

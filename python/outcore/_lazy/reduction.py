@@ -1,4 +1,4 @@
-"""What all reductions share: axes, lengths 0, and axes kept at length 1."""
+"""The common part of all reductions: axes, lengths 0, and axes kept at length 1."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def wide_dtype(dtype: DType) -> DType:
 
 
 def correction_of(name: str, correction: float, ddof: float | None) -> float:
-    """What is taken off the number of elements: `correction` is the standard's word for it, `ddof` NumPy's."""
+    """The number that is taken off the number of elements: `correction` is the standard's word for it, `ddof`
+    NumPy's."""
     if ddof is not None and correction:
         raise ArgumentError(f"{name}: correction={correction} and ddof={ddof} are two words for one number")
     return float(correction if ddof is None else ddof)

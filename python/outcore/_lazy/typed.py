@@ -22,7 +22,7 @@ Method = Literal["merge", "distribution"]
 
 
 class Distinct(NamedTuple):
-    """What `unique` gives of dates or text that it is asked to count."""
+    """The result of `unique` of dates or text with counts."""
 
     values: object
     counts: Array
@@ -32,8 +32,8 @@ class Typed:
     """A lazy array of elements that outcore's kernels do not know, held as numbers that they know.
 
     **Invariant.** `_columns()` are arrays of numbers, the first deciding, in the elements' own order; `_of_columns` is
-    their inverse. So whatever orders or groups elements orders or groups numbers. Those with `descending` ascend where
-    elements descend. `_keys()` is the only column, refused where there are more.
+    their inverse. So whatever orders or groups elements orders or groups numbers. With `descending` the columns ascend
+    where elements descend. `_keys()` is the only column, refused where there are more.
     """
 
     __slots__ = ("_carrier", "_dtype")
@@ -246,7 +246,7 @@ def carried(value: object) -> Any:
 
 
 def decoded(value: Any, numbers: Any) -> Any:
-    """What was computed of `carried(value)`, as elements of `value`'s type."""
+    """Values computed of `carried(value)`, as elements of `value`'s type."""
     return value._decoded(numbers) if isinstance(value, Typed) else numbers
 
 

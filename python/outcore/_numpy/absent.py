@@ -1,4 +1,4 @@
-"""What is said where NumPy has a function that lazy arrays have not: why, what is nearest, what computing takes."""
+"""Refusals of NumPy's functions that lazy arrays lack: the reason, the nearest function, the cost of computing."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ ABSENT: dict[str, tuple[str, str]] = {
 
 
 def nearest(name: str) -> str:
-    """What outcore has that is nearest to a function of NumPy, by the table above or by its name."""
+    """The nearest function of outcore to one of NumPy's, by the table above or by its name."""
     if name in ABSENT:
         return ABSENT[name][1]
     spaces = {f"{space}.{part}": part for space in ("linalg", "fft", "random") for part in getattr(oc, space).__all__}

@@ -241,7 +241,7 @@ FUNCTIONS: dict[Callable[..., object], Callable[..., object]] = {
     np.can_cast: lambda from_, to: oc.can_cast(from_, to),
     np.common_type: lambda *arrays: np.common_type(*map(_without_values, arrays)),
     np.min_scalar_type: lambda a: oc.asarray(a).dtype,
-    # What is lazy has no memory that anything could share.
+    # Lazy arrays have no memory that anything could share.
     np.may_share_memory: lambda a, b, max_work=None: False,
     np.shares_memory: lambda a, b, max_work=None: False,
     np.inner: _inner,

@@ -1,6 +1,6 @@
 """NumPy's protocols: `np.exp(x)`, `np.sum(x, axis=0)`, `np.matmul(a, x)` build nodes instead of computing.
 
-What has no entry here raises TypeError, as the protocols ask; nothing is computed behind the user's back.
+A function without an entry here raises TypeError, as the protocols ask; nothing is computed behind the user's back.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _fill(name: str, targets: tuple[Any, ...], result: Any) -> object:
 
 
 def _loop_input(part: object) -> type | DType:
-    """What `ufunc.resolve_dtypes` takes for an input: an element type, or a Python scalar's kind."""
+    """The argument of `ufunc.resolve_dtypes` for an input: an element type, or a Python scalar's kind."""
     if is_weak(part) and not isinstance(part, bool):
         return next(kind for kind in (int, float, complex) if isinstance(part, kind))
     return oc.asarray(part).dtype

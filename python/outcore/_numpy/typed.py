@@ -44,7 +44,7 @@ def called(
     args: tuple[object, ...],
     options: dict[str, object],
 ) -> object:
-    """What a table has for NumPy's function. Raises DTypeError for a function that is not in it."""
+    """The result of NumPy's function by a table. Raises DTypeError for a function that is not in it."""
     ours = table.get(function)
     if ours is None:
         raise DTypeError(f"numpy.{function.__name__} of outcore's {refusal}")

@@ -37,7 +37,7 @@ def pad(
     """The array with elements put before and behind along its axes, as `pad_width` says: a number, a pair, or pairs.
 
     `mode`: "constant" (`constant_values`), "edge" (the outermost element), "reflect" (mirrored at it), "symmetric"
-    (mirrored beyond it), "wrap" (from the other end). What is mirrored or wrapped once must suffice: ShapeError else.
+    (mirrored beyond it), "wrap" (from the other end). One mirroring or wrapping must suffice: ShapeError else.
     Type of `x`. No I/O of its own.
 
     >>> import numpy as np, outcore as oc
@@ -342,7 +342,7 @@ def kron(x1: Operand, x2: Operand, /) -> Array:
 
 
 def fromfunction(function: Callable[..., object], shape: int | Sequence[int], /, *, dtype: DTypeLike = float) -> Array:
-    """What a function gives of the coordinates: it is called once, with a lazy array of them for each axis.
+    """The values of a function of the coordinates: it is called once, with a lazy array of them for each axis.
 
     Coordinates are float64 unless told. No I/O of its own.
 

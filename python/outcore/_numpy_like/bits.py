@@ -29,7 +29,7 @@ def _shifts(name: str, order: str, after: int) -> np.ndarray[tuple[int, ...], np
 def packbits(x: Operand, /, *, axis: int | None = None, bitorder: BitOrder = "big") -> Array:
     """Elements that are zero or not as bits, eight to a byte along an axis (None: in C order); uint8.
 
-    What is missing to eight is zero. Raises DTypeError for what is neither integers nor bool. I/O: one read of `x`.
+    Bits missing to eight are zero. Raises DTypeError for what is neither integers nor bool. I/O: one read of `x`.
 
     >>> import numpy as np, outcore as oc
     >>> oc.packbits(np.asarray([1, 0, 1, 0, 0, 0, 0, 1, 1])).compute()

@@ -84,7 +84,7 @@ def bincount(x: Operand, /, *, weights: Operand | None = None, minlength: int = 
 
 
 class Histogram(NamedTuple):
-    """What `histogram` gives."""
+    """The result of `histogram`."""
 
     counts: Array
     edges: Array

@@ -21,14 +21,14 @@ Range = tuple[float, float]
 
 
 class HistogramDD(NamedTuple):
-    """What `histogramdd` gives."""
+    """The result of `histogramdd`."""
 
     counts: Array
     edges: tuple[Array, ...]
 
 
 class Histogram2D(NamedTuple):
-    """What `histogram2d` gives."""
+    """The result of `histogram2d`."""
 
     counts: Array
     x_edges: Array

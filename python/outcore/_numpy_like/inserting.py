@@ -101,7 +101,7 @@ def insert(x: Operand, obj: int | slice | npt.ArrayLike, values: Operand, /, *, 
     put = Array(put_as(values, array.dtype))
     put = reshape(put, (1,) * (array.ndim - put.ndim) + put.shape)
     if places.ndim == 0:
-        # One place takes as many as there are along the first axis of the values, as in NumPy.
+        # A single place takes as many as there are along the first axis of the values, as in NumPy.
         put = moveaxis(put, 0, at)
     count = put.shape[at] if places.size == 1 else places.size
     shape = (*array.shape[:at], count, *array.shape[at + 1 :])

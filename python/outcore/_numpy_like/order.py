@@ -54,7 +54,7 @@ def _statistics(array: Array, fractions: list[float]) -> list[Array]:
 
 
 def _between(low: Array, high: Array, part: Array, method: str) -> Array:
-    """What lies between two neighbours; as NumPy computes it, so that the ends are met exactly."""
+    """The value between two neighbours; as NumPy computes it, so that the ends are met exactly."""
     if method == "lower":
         return low
     if method == "higher":

@@ -43,8 +43,8 @@ def ravel_multi_index(
 ) -> Array:
     """Positions along several axes as positions in C order (Fortran's if `order` is "F") of an array of shape `dims`.
 
-    Positions broadcast together, int64. Those outside raise IndexingError when they are computed, or `mode` (one, or
-    one for each axis) wraps them around or clips them. I/O: one read of each.
+    Positions broadcast together, int64. Positions outside raise IndexingError when they are computed, or `mode` (one,
+    or one for each axis) wraps them around or clips them. I/O: one read of each.
 
     >>> import numpy as np, outcore as oc
     >>> oc.ravel_multi_index((np.asarray([0, 1]), np.asarray([2, 0])), (2, 3)).compute()
@@ -75,7 +75,7 @@ def _from_the_outermost(axes: list[Any], order: str) -> list[Any]:
 def unravel_index(indices: Operand, shape: Sequence[int], /, *, order: str = "C") -> tuple[Array, ...]:
     """Positions in C order (Fortran's if `order` is "F") of an array of some shape as positions along its axes.
 
-    Those outside raise IndexingError when they are computed. I/O: one read of the positions.
+    Positions outside raise IndexingError when they are computed. I/O: one read of the positions.
 
     >>> import numpy as np, outcore as oc
     >>> [part.compute().tolist() for part in oc.unravel_index(np.asarray([2, 3]), (2, 3))]

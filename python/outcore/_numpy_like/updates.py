@@ -95,7 +95,7 @@ def _sliced(x: Array, key: Index, put: Array) -> Array:
 
 
 def _joined(x: Array, axis: int, chosen: range, put: Array) -> Array:
-    """What comes before, the values, and what comes behind."""
+    """The elements before, the values, and the elements behind."""
     before, behind = part_along(x, axis, 0, chosen.start), part_along(x, axis, chosen.stop, None)
     return concat([part for part in (before, put, behind) if part.shape[axis]], axis=axis)
 

@@ -34,7 +34,7 @@ def _along(values: Array, axis: int, ndim: int) -> Array:
 
 
 def _windows(x: Array, axis: int, window: int, sweep: Sweep, nothing: Sequence[float], merge: Merge) -> Parts:
-    """What `sweep` finds of each element and the `window` − 1 before it, or of as many as there are.
+    """The results of `sweep` for each element and the `window` − 1 before it, or of as many as there are.
 
     `sweep` gives running values along an axis, `nothing` those of no elements, `merge` puts two neighbours together.
     """

@@ -7,7 +7,7 @@ from pathlib import Path
 from outcore.errors import FormatError
 
 _BYTES_MAX = 264
-# What a file begins with, where, what that is, and how it is read.
+# First bytes of a kind of file, their place, the kind, and the way to read it.
 _MAGIC: tuple[tuple[bytes, int, str, str], ...] = (
     (
         b"\x89HDF\r\n\x1a\n",

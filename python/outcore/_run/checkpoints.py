@@ -40,7 +40,8 @@ def interval(name: str, every: SupportsIndex) -> int:
 
 
 def content(array: Array) -> str:
-    """What an initial state is: by its files and formulas where every process sees the same, else by its values.
+    """The identity of an initial state: by its files and formulas where every process sees the same, else by its
+    values.
 
     I/O: values that do not fit into a small part of memory are written to scratch once and read.
     """

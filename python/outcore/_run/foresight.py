@@ -26,7 +26,7 @@ def is_foreseeing() -> bool:
 
 
 def for_all(make: Callable[[], Made], plan: Callable[[], object]) -> Made:
-    """What `make` makes, for which runs may be needed first. A refusal of these is for `plan` as well.
+    """The result of `make`, for which runs may be needed first. A refusal of these is for `plan` as well.
 
     `plan` plans what is made, and all that is asked for with it: lengths that are not known yet are as large as they
     can be.
@@ -57,5 +57,5 @@ def _larger(refused: MemoryLimitError, plan: Callable[[], object]) -> MemoryLimi
 
 
 def stored(node: _core.Expr) -> _core.Expr:
-    """What stands for a node's values, as if a run had stored them."""
+    """A stand-in for a node's values, as if a run had stored them."""
     return _core.foreseen(node)

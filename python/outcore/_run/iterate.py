@@ -259,7 +259,7 @@ class _Places:
     def _run(
         self, old: tuple[Array, ...], new: tuple[Array, ...], beside: Beside, lazy: list[int], bar: Bar | None
     ) -> tuple[tuple[Array, ...], Beside, Outcome, float]:
-        # What a step hands on as it was needs no copy.
+        # An array that a step hands on as it was needs no copy.
         same = [not self._is_restored and new[place]._expr.id == old[place]._expr.id for place in range(len(new))]
         due = [place for place in range(len(new)) if not same[place]]
         core = current()._core

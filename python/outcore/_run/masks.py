@@ -1,4 +1,4 @@
-"""What a mask chooses: arrays whose length is found by one counting pass when something needs it."""
+"""Elements that a mask chooses: arrays whose length is found by one counting pass when something needs it."""
 
 from __future__ import annotations
 

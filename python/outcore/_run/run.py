@@ -195,8 +195,8 @@ def persist(*arrays: Item, directory: PathLike | None = None) -> Any: ...
 def persist(*arrays: Item, directory: PathLike | None = None) -> Any:
     """The same arrays with their values computed: in memory, or as Zarr arrays in `directory`, which stay yours.
 
-    One gives an array, several a tuple. Values in memory must fit the memory limit. Raises MemoryLimitError where they
-    do not; errors with `directory` as `store`. I/O: as `explain` says.
+    One argument gives an array, several a tuple. Values in memory must fit the memory limit. Raises MemoryLimitError
+    where they do not; errors with `directory` as `store`. I/O: as `explain` says.
 
     >>> import outcore as oc
     >>> held = oc.persist(oc.arange(1000) ** 2)
@@ -224,7 +224,7 @@ def _program(arrays: tuple[Any, ...], overwrite: bool) -> _core.Program:
 
 
 def explain(*arrays: Item | Targets, overwrite: bool = False) -> Explanation:
-    """What computing the arrays will do, before anything runs: passes, bytes read and written, peak memory.
+    """The plan of computing the arrays, before anything runs: passes, bytes read and written, peak memory.
 
     Takes what `compute` takes, or one mapping of paths as `store` does. No I/O. Tiles that are still in memory from
     earlier runs are counted as there. Once runs of the session moved 16 MiB and more, `seconds` is a band of the time

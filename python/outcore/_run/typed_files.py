@@ -1,9 +1,9 @@
 """Files of dates and text: written as the numbers that carry them, and named once their header says what they are.
 
 The engine writes numbers. So it writes them to `new.npy` in a locked folder beside the name, of the kind that its own
-outputs are written in; then the header is put right, and all outputs of the call are given their names, or none. What
-they replace is kept as `old`, its name in `name`, until all stand: a folder of a process that died is removed by the
-next clean-up, as any other.
+outputs are written in; then the header is put right, and all outputs of the call are given their names, or none. Files
+that they replace are kept as `old`, with the name in `name`, until all stand: a folder of a process that died is
+removed by the next clean-up, as any other.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from outcore._base.types import JSONObject
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one run did: bytes and seconds as counted, to hold against the forecast of `explain`.
+    """The counters of one run: bytes and seconds as counted, to hold against the forecast of `explain`.
 
     >>> import outcore as oc, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -48,7 +48,8 @@ class Outcome:
 
 
 class Iterations(NamedTuple):
-    """What an iteration over a graph did, or several that follow each other: `number` of them from `first` on."""
+    """The counters of an iteration over a graph, or of several that follow each other: `number` of them from `first`
+    on."""
 
     first: int
     number: int

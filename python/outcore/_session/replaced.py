@@ -11,7 +11,7 @@ from outcore import _core
 
 _REMEMBERED_MAX = 256
 _lock = Lock()
-# What was stored, by digest, and the array that it is now.
+# Arrays that were stored, by digest, and the arrays that they are now.
 _stored: OrderedDict[str, _core.Expr] = OrderedDict()
 
 

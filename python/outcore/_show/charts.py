@@ -63,7 +63,7 @@ def _top(place: int) -> int:
 
 
 def _columns(rows: Sequence[Iterations]) -> list[_Column]:
-    """What an iteration did, in the mean of those that are drawn together, and where it stands."""
+    """The counters of an iteration, in the mean of several that are drawn together, and the place of their column."""
     begin, end = rows[0].first, rows[-1].first + rows[-1].number
     together = -(-len(rows) // _COLUMNS_MAX)
     columns = []
@@ -94,7 +94,7 @@ def _panel(panel: _Panel, columns: Sequence[_Column], top: int) -> list[Markup]:
 
 
 def _bar(column: _Column, base: float, height: float) -> str:
-    """What is not 0 shows. Bars of many columns touch: gaps would be all that is seen of them."""
+    """Numbers above 0 show. Bars of many columns touch: gaps would be all that is seen of them."""
     if not height:
         return ""
     room = column.right - column.left
@@ -122,7 +122,7 @@ def _across(column: _Column) -> dict[str, float]:
 
 
 def _hint(column: _Column) -> str:
-    """What is said of a column where it is pointed at."""
+    """The text of a column that the pointer is on."""
     last = column.first + column.number - 1
     several = last > column.first
     lines = [

@@ -22,11 +22,11 @@ _MOST = ("peak_bytes", "bytes_scratch", "fixed_bytes")
 
 @dataclass(frozen=True)
 class Stage:
-    """One program of a computation in stages. Those that are not `exact` wait for what earlier ones find."""
+    """One program of a computation in stages. Stages that are not `exact` wait for facts of earlier ones."""
 
     label: str
     exact: bool
-    #: What the stages after it wait for.
+    #: The facts that the stages after it wait for.
     awaits: str | None
     forecast: Explanation
 
@@ -48,7 +48,7 @@ def _program(stage: JSONObject) -> JSONObject:
 
 
 def _joined(stages: Sequence[JSONObject]) -> JSONObject:
-    """What several stages do together: sums, and the most of what is held at once."""
+    """The numbers of several stages together: sums, and the most of what is held at once."""
     programs = [_program(stage) for stage in stages]
     content = dict(programs[-1])
     content |= {name: sum(program[name] for program in programs) for name in _SUMS}
@@ -128,7 +128,7 @@ class Explanation:
         self.passes: tuple[Pass, ...] = tuple(Pass.of(part) for part in content["passes"])
         self.candidates: tuple[JSONObject, ...] = tuple(content.get("candidates", ()))
         self.rewrites: tuple[str, ...] = tuple(content.get("rewrites", ()))
-        # What whoever computes such things often should know.
+        # Advice to users who compute such things often.
         self.advice: tuple[str, ...] = (*content.get("advice", ()), *self._unrolled())
         self.stages: tuple[Stage, ...] = tuple(Stage.of(part) for part in content.get("stages", ()))
         # How many and their bytes: tiles found in memory, values computed before, values remembered from now on.
@@ -316,7 +316,7 @@ def _files(part: Pass) -> tuple[str, ...]:
 
 
 def _kind(part: Pass) -> tuple[object, ...]:
-    """What passes have in common that are shown as one."""
+    """The properties in common of passes that are shown as one."""
     return part.label, part.domain, part.tasks, _files(part)
 
 

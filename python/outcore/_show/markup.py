@@ -1,4 +1,4 @@
-"""Elements of HTML and SVG as text. What is put into one is escaped, unless it is an element itself."""
+"""Elements of HTML and SVG as text. Content of an element is escaped, unless it is an element itself."""
 
 from __future__ import annotations
 

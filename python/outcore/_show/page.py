@@ -76,7 +76,7 @@ def page(profile: Runs) -> str:
 
 
 def content(profile: Runs) -> Markup:
-    """What is on the page, with its style: a part of any page."""
+    """The content of the page, with its style: a part of any page."""
     parts = [element("style", Markup(_STYLE))]
     if not profile.outcomes:
         parts.append(element("p", "Nothing ran."))
@@ -115,7 +115,7 @@ def _runs(outcomes: Sequence[Outcome]) -> Markup:
 
 
 def _what(outcome: Outcome) -> str:
-    """What kind of run it was: which function of graphs, or how many programs one after the other."""
+    """The kind of the run: which function of graphs, or how many programs one after the other."""
     if "graph" in outcome.other:
         return run_over_graph(outcome)
     stages = len(outcome.other.get("stages", ()))

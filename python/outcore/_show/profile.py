@@ -24,7 +24,7 @@ Disks = dict[tuple[str, str], dict[str, float]]
 
 
 def _worked(session: RecordedSession) -> Disks:
-    """What the disks of volumes have done for a session, by volume and disk."""
+    """The counters of the disks of volumes in a session, by volume and disk."""
     rows = session._core.disks()
     return {(row["volume"], row["disk"]): {name: row[name] for name in _COUNTED} for row in rows}
 
@@ -62,7 +62,7 @@ class Profile:
 
     @property
     def disks(self) -> list[JSONObject]:
-        """What each disk of a volume did: requests, bytes, seconds at work, errors.
+        """The counters of each disk of a volume: requests, bytes, seconds at work, errors.
 
         It is `slow` where it moved less than half as many bytes a second as the median of the others of its volume.
         """
@@ -148,8 +148,8 @@ class Profile:
         return "\n".join(_table(outcome) for outcome in self.outcomes if "graph" in outcome.other)
 
     def page(self) -> str:
-        """What the runs did, as the text of an HTML file that needs nothing else: sums, a row for each run, charts over
-        the iterations of every run over a graph, disks of volumes. Notebooks show the same. No I/O.
+        """The counters of the runs, as the text of an HTML file that needs nothing else: sums, a row for each run,
+        charts over the iterations of every run over a graph, disks of volumes. Notebooks show the same. No I/O.
 
         >>> import outcore as oc
         >>> with oc.profile() as seen:
@@ -172,7 +172,7 @@ class Profile:
         return self.path is not None and not self._is_page
 
     def _write(self) -> None:
-        """What the path asks for, if there is one."""
+        """The file that the path names, if there is one."""
         if self.path is None:
             return
         timeline = {"traceEvents": self.events, "displayTimeUnit": "ms"}

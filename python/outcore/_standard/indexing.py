@@ -69,7 +69,7 @@ def counted_from_front(name: str, indices: Operand, length: int, axis: int = 0) 
 
 
 def _gathered(array: Array, indices: Operand, place: int, name: str = "take") -> Array:
-    """What `indices`, lazy or large, name along an axis."""
+    """The elements that `indices`, lazy or large, name along an axis."""
     shape = indices.shape if isinstance(indices, np.ndarray) else tuple(node(indices).shape)
     row = indices.reshape(-1) if isinstance(indices, np.ndarray) else reshape(indices, (math.prod(shape),))
     index = counted_from_front(name, row, array.shape[place], place)
@@ -234,7 +234,8 @@ def _in_order(name: str, ordered: Array, beside: Array) -> Array:
 
 
 def permute_inverse(x: Operand, index: Operand, /) -> Array:
-    """What `permute` with the same index makes `x` of: row `index[i]` of `x` becomes row `i`. I/O: as `take`.
+    """The array of which `permute` with the same index makes `x`: row `index[i]` of `x` becomes row `i`. I/O: as
+    `take`.
 
     >>> import numpy as np, outcore as oc
     >>> oc.permute_inverse(np.asarray([20, 30, 10]), np.asarray([2, 0, 1])).compute()

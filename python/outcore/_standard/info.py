@@ -23,7 +23,7 @@ _MAX_DIMENSIONS = 64
 
 
 class __array_namespace_info__:  # noqa: N801 - the standard's name
-    """What this implementation of the standard can do.
+    """The capabilities of this implementation of the standard.
 
     >>> import outcore as oc
     >>> oc.__array_namespace_info__().default_device()

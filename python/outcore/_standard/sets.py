@@ -24,7 +24,7 @@ from outcore._standard.sorting import sort, sort_by
 
 
 class UniqueAll(NamedTuple):
-    """What `unique_all` gives."""
+    """The result of `unique_all`."""
 
     values: Array
     indices: Array
@@ -33,14 +33,14 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """What `unique_counts` gives."""
+    """The result of `unique_counts`."""
 
     values: Array
     counts: Array
 
 
 class UniqueInverse(NamedTuple):
-    """What `unique_inverse` gives."""
+    """The result of `unique_inverse`."""
 
     values: Array
     inverse_indices: Array

@@ -169,7 +169,7 @@ def partition(x: Operand, kth: int, /, *, axis: int = -1) -> Array:
 
 
 class TopK(NamedTuple):
-    """What `top_k` gives."""
+    """The result of `top_k`."""
 
     values: Array
     indices: Array

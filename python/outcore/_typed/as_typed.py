@@ -1,4 +1,4 @@
-"""What `asarray` takes beside numbers: dates, durations and strings."""
+"""Arguments of `asarray` beside numbers: dates, durations and strings."""
 
 from __future__ import annotations
 

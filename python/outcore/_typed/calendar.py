@@ -71,7 +71,7 @@ def unit_of(dtype: DType) -> tuple[str, int]:
 def converted(integers: Array, old: DType, new: DType) -> Array:
     """Counts of one type's unit as counts of another's, towards the past; NaT stays.
 
-    Of durations a year has 365.2425 days, and a month a twelfth of them, as in NumPy. What 64 bits do not hold wraps
+    Of durations a year has 365.2425 days, and a month a twelfth of them, as in NumPy. Counts beyond 64 bits wrap
     around. Raises RangeError for units of which one takes more than 2⁶³ of the other.
     """
     (unit, count), (to, every) = unit_of(old), unit_of(new)

@@ -1,4 +1,4 @@
-"""What NumPy's functions of dates and durations come to in their integers.
+"""NumPy's functions of dates and durations as formulas of their integers.
 
 NumPy itself says which types go together and in which unit they meet (`ufunc.resolve_dtypes`); what is here computes
 in it. Of a result the missing value, NaT, is kept apart: it is the least integer and would count as one.

@@ -33,8 +33,8 @@ def forecasting() -> Iterator[list[_core.GraphRun]]:
 def running(name: str) -> Iterator[_core.GraphRun]:
     """A run of a function of that name: a bar tells of its iterations, a profile has them as a row each.
 
-    What it reads beside its iterations is told as far as no other run of the session was under way meanwhile. Where it
-    raises, the profile has what it did until then, and the name of what it raised.
+    Reads beside its iterations count as far as no other run of the session was under way meanwhile. Where the function
+    raises, the profile has the iterations until then, and the name of the error.
     """
     session = current()
     if (activity := _forecasts.get()) is not None:
@@ -71,9 +71,9 @@ def running(name: str) -> Iterator[_core.GraphRun]:
             _record.record(outcome)
 
 
-def unseen() -> _core.GraphRun:
+def silent_run() -> _core.GraphRun:
     """A run that nobody is told of."""
     return _core.GraphRun(current()._core)
 
 
-__all__ = ["forecasting", "running", "unseen"]
+__all__ = ["forecasting", "running", "silent_run"]

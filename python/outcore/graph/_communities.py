@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from outcore._base.arguments import real, whole
 from outcore.errors import ArgumentError
-from outcore.graph._activity import running, unseen
+from outcore.graph._activity import running, silent_run
 from outcore.graph._graph import Graph, undirected
 
 # A weight and a sum of weights between which products of two of them are numbers of usual size.
@@ -45,7 +45,8 @@ def louvain_communities(
     Vertices move to the community where they add most to Q = Σ (W_c / m - `resolution` (K_c / 2m)²), by the weights of
     edges if there are any; then communities are the vertices of a smaller graph, until no more than `threshold` is
     added. A loop counts as networkx counts it. They move in the order of their numbers; `seed` says which of several
-    communities that are as good they go to. One without edges is a community. The same bits at every number of threads.
+    communities that are as good they go to. A vertex without edges is a community. The same bits at every number of
+    threads.
 
     Memory: 33 bytes a vertex, 35 with weights, and a part of what there is for lists for the smaller graphs, which are
     stored in scratch where they do not fit; a community with more neighbours than have room is refused with
@@ -73,7 +74,7 @@ def _exponent_of_weights(G: Graph) -> int:
     """The power of two by which weights are multiplied, so that their sum is a number; looked up once. Raises
     ArgumentError for a weight that is negative, infinite or no number."""
     if not hasattr(G, "_weights"):
-        lowest, highest, total, is_nan = G._core.weights(unseen())
+        lowest, highest, total, is_nan = G._core.weights(silent_run())
         if lowest < 0 or highest == np.inf or is_nan:
             if is_nan and lowest >= 0:
                 raise ArgumentError("louvain_communities: a weight is not a number; all must be at least 0 and finite")

@@ -43,7 +43,7 @@ def strongly_connected_components(G: Graph) -> npt.NDArray[np.uint32]:
 
 
 def core_number(G: Graph) -> npt.NDArray[np.uint32]:
-    """The largest k for which each vertex is in a part whose vertices have k neighbours in it: uint32 (n,).
+    """Core numbers: the largest k such that the vertex is in a subgraph of minimum degree k, uint32 (n,).
 
     Edges of directed graphs count both ways. A loop counts as one neighbour. Memory: 15 bytes a vertex, 17 of a
     directed graph. I/O: each list once, in some thousand steps that take few lists each.

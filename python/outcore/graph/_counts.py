@@ -69,7 +69,7 @@ def scan_statistics(G: Graph) -> tuple[int, int]:
     """The vertex around which there are the most edges, and how many: its own and those between its neighbours (Priebe,
     Conroy, Marchette, Park 2005). Of several the lowest; loops do not count.
 
-    Those of the highest degrees are looked at first, 64 at a time, until there cannot be more around the others.
+    Vertices of the highest degrees are looked at first, 64 at a time, until there cannot be more around the others.
     Memory: 19 bytes a vertex. Raises ArgumentError for a directed graph or one without vertices. I/O: the lists of the
     neighbours of those that are looked at, and one read of those whose degree does not tell that there are fewer.
 

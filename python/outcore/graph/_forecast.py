@@ -1,4 +1,4 @@
-"""What an algorithm will take of a graph, told before it runs: memory, and bounds of what it reads."""
+"""Forecasts of algorithms of graphs before they run: memory, and bounds of the bytes to read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PAGE = 4096
 
 @dataclass(frozen=True)
 class GraphForecast:
-    """What a function of a graph will take. What it reads depends on what it finds: that is a bound, not exact.
+    """The forecast of a function of a graph. Its reads depend on the graph: bounds, not exact numbers.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> G = oc.graph.from_arrays([0, 1, 2], [2, 2, 0], pathlib.Path(tempfile.mkdtemp()) / "g.ocg")
@@ -46,7 +46,8 @@ class GraphForecast:
     budget_bytes: int
     #: The most that is read, if no page is met in the cache; None where it is not bounded beforehand.
     bytes_read: int | None
-    #: What is read where the page cache keeps it, so that no page is read twice. No bound: a cache may let pages go.
+    #: Bytes read where the page cache keeps all pages, so that no page is read twice. No bound: a cache may let pages
+    #: go.
     bytes_once: int
     #: How that comes about.
     because: str
@@ -203,12 +204,13 @@ _BOUNDS: dict[Callable[..., object], _Bounds] = {
 
 
 def explain(function: Callable[..., object], G: Graph, *args: object, **kwargs: object) -> GraphForecast:
-    """What `function(G, *args, **kwargs)` will take, for the functions of `outcore.graph`: memory, and what it reads.
+    """The forecast of `function(G, *args, **kwargs)`, for the functions of `outcore.graph`: memory and bytes to read.
 
     Memory is what will be reserved, and what a page cache takes beside it at most. Which lists are read depends on what
     is found, so that bytes are a bound, labelled so: the run's counters do not exceed it; what is in memory already, or
     is met in the page cache, is not read. Raises what the function raises for its arguments, ArgumentError for another
-    function. What does not fit is told, not raised. I/O: what the function looks up before it begins, as degrees.
+    function. A call that does not fit is reported, not raised. I/O: numbers that the function looks up first, as
+    degrees.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> G = oc.graph.from_arrays([0, 1, 2], [2, 2, 0], pathlib.Path(tempfile.mkdtemp()) / "g.ocg")

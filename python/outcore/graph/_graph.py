@@ -46,7 +46,7 @@ class Graph(StoredLists):
         return self.directed
 
     def is_multigraph(self) -> bool:
-        """False: edges that are there again are one. What networkx asks. No I/O."""
+        """False: edges that are there again are one. networkx asks for it. No I/O."""
         return False
 
     def run(

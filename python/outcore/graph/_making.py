@@ -39,7 +39,7 @@ Blocks = Callable[[int], Iterator[Chunk]]
 _PIECE = 1 << 20
 
 
-# What becomes of an edge that is there again: of undirected ones none comes first.
+# The ways to treat an edge that is there again: of undirected ones none comes first.
 _ORDERED = ("last", "any")
 
 
@@ -124,7 +124,7 @@ def _build(
     work: Work,
     labels: Path | None = None,
 ) -> None:
-    """What is replaced goes with its labels. Raises DTypeError for complex weights: lists come with float64."""
+    """A graph that is replaced goes with its labels. Raises DTypeError for complex weights: lists come with float64."""
     if rows.dtype.kind == "c":
         raise DTypeError(f"graph: weights must be real, not {rows.dtype}")
     transpose = None if columns is None else columns._core

@@ -1,4 +1,5 @@
-"""What networkx dispatches to graphs on disk: `networkx.pagerank(G)` for a `Graph`, or `backend="outcore"` for its own.
+"""Functions that networkx dispatches to graphs on disk: `networkx.pagerank(G)` for a `Graph`, or `backend="outcore"`
+for its own.
 
 Functions that networkx has a name for are in the modules that are imported here, with networkx's own arguments; here is
 which of these they take. networkx itself is imported where it calls: whoever has a graph of its own, or an error to
@@ -119,7 +120,7 @@ _PERHAPS_WEIGHTED = {
 }
 
 
-# What a graph says of its nodes and edges. A class that overrides one may say something else than networkx keeps.
+# Methods that read nodes and edges. A class that overrides one may give something else than networkx keeps.
 _READ = (
     "__contains__",
     "__getitem__",
@@ -289,7 +290,7 @@ def convert_to_nx(result: object, **_: object) -> object:
 
 
 def get_info() -> Keywords:
-    """What networkx tells of this backend in its documentation."""
+    """The description of this backend for networkx's documentation."""
     return {
         "backend_name": "outcore",
         "project": "outcore",

@@ -51,7 +51,7 @@ def pagerank(
 
 
 def _parts(G: Graph, weights: Mapping[Node, float] | None) -> npt.NDArray[np.float64] | None:
-    """What networkx gives by nodes, of whom those that are not named have nothing."""
+    """Numbers by nodes as networkx takes them; nodes that are not named have 0."""
     if weights is None:
         return None
     parts = np.zeros(G.number_of_vertices)

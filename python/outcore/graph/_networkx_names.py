@@ -14,7 +14,7 @@ import numpy.typing as npt
 from outcore._base import files
 from outcore._base.types import NDArray
 from outcore.errors import ArgumentError
-from outcore.graph._activity import unseen
+from outcore.graph._activity import silent_run
 from outcore.graph._graph import Graph
 from outcore.graph._making import from_arrays, from_networkx
 from outcore.graph._stored import is_vertex, session
@@ -73,8 +73,8 @@ def by_node(G: Graph, values: NDArray) -> dict[Node, float]:
 
 
 def chosen(G: Graph, nodes: object) -> tuple[list[tuple[Node, int]], bool]:
-    """Nodes with their numbers, all unless given, and whether one was given instead of several. What is no node is left
-    out, as networkx does. Raises networkx's NetworkXError for what is neither a node nor several."""
+    """Nodes with their numbers, all unless given, and whether one was given instead of several. Other objects are left
+    out, as networkx does. Raises networkx's NetworkXError for an argument that is neither a node nor several."""
     import networkx as nx
 
     if nodes is None:
@@ -162,7 +162,7 @@ def without_weights(G: Graph) -> Iterator[Graph]:
 @contextmanager
 def reserved(bytes: int) -> Iterator[None]:
     """Holds memory for what is beside a result. Raises MemoryLimitError where there is none."""
-    run = unseen()
+    run = silent_run()
     run.hold(bytes)
     try:
         yield

@@ -13,7 +13,7 @@ from outcore import _core
 from outcore._base.arguments import whole
 from outcore._base.types import DType, NDArray
 from outcore.errors import ArgumentError, DTypeError, IndexingError, ShapeError
-from outcore.graph._activity import running, unseen
+from outcore.graph._activity import running, silent_run
 from outcore.graph._stored import StoredLists, directions
 
 # Vertices that `run` is called with, and neighbours that `on_edges` is called with, at most; a list is never cut.
@@ -30,7 +30,8 @@ class _State(NamedTuple):
 
 
 def state(dtype: npt.DTypeLike, fill: object = 0) -> Any:
-    """What a vertex program knows of each vertex: in the program, an array of NumPy's with `fill` for every vertex.
+    """A number that a vertex program keeps of each vertex: in the program, an array of NumPy's with `fill` for every
+    vertex.
 
     Raises DTypeError for objects of Python's, whose memory is not known. I/O: none, it is in memory.
 
@@ -89,8 +90,8 @@ class Edges:
 
 
 class Messages(NamedTuple):
-    """What was sent: `values[k]` to `ids[k]`, by the order of those who sent it; by ascending `ids`, of which each is
-    there once, where the program says how messages are combined."""
+    """Messages to some vertices: `values[k]` to `ids[k]`, by the order of those who sent it; by ascending `ids`, of
+    which each is there once, where the program says how messages are combined."""
 
     ids: npt.NDArray[np.uint32]
     values: NDArray
@@ -101,7 +102,7 @@ class VertexProgram:
 
     An iteration calls `run` with the active vertices, `on_edges` with the lists that were asked for by `request`,
     `on_message` with what was sent by `send`, then `on_iteration_end`. The next one begins with the vertices that
-    `activate` named; it ends where there are none. What is known of vertices are arrays that `state` declares.
+    `activate` named; it ends where there are none. The state of vertices is in arrays that `state` declares.
     `self.iteration` is the number of the iteration, from 0, `self.graph` the graph.
 
     With `combine` "min", "max" or "sum", messages to one vertex are made one as they come, in the order in which they
@@ -204,7 +205,7 @@ class VertexProgram:
             self._mail("multicast", values).multicast(e.begins, e.neighbours, np.ascontiguousarray(values))
 
     def _mail(self, name: str, values: NDArray) -> _core.Mail:
-        """What combines messages of such values."""
+        """The mail that combines messages of such values."""
         self._runs(name)
         if values.ndim != 1:
             raise ShapeError(
@@ -330,7 +331,7 @@ def _iterate(
 
 
 def _staged(program: VertexProgram, number: int, ids: _Ids) -> tuple[_Ids, _Ids]:
-    """Those of some active vertices that run in a stage, and the others."""
+    """The active vertices that run in a stage, and the others."""
     if number == program.stages - 1:
         return ids, ids[:0]
     program._keep(_ID * len(ids))
@@ -360,7 +361,7 @@ def _edges(G: StoredLists, program: VertexProgram, at_once: bool) -> None:
 def _working(
     G: StoredLists, program: VertexProgram, ids: npt.NDArray[np.uint32], direction: str, at_once: bool
 ) -> Callable[..., None]:
-    """What is called with lists of `ids`; it delivers messages behind them where `at_once`."""
+    """The function that is called with lists of `ids`; it delivers messages behind them where `at_once`."""
     is_weighted, is_read = G.dtype is not None, program._weighted
     part = (-1, 0)  # of the list of which vertex a part was there last, and where it ended
 
@@ -371,7 +372,7 @@ def _working(
 
         def read() -> Any:
             program._weighted = True
-            return G._core.lists(unseen(), ids[first:end], direction)[2][begin : begin + len(neighbours)]
+            return G._core.lists(silent_run(), ids[first:end], direction)[2][begin : begin + len(neighbours)]
 
         lengths = (weights if is_read else read) if is_weighted else None
         program.on_edges(Edges(ids[first:end], begins, neighbours, lengths))

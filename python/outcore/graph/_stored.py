@@ -13,7 +13,7 @@ from outcore import _core
 from outcore._base.types import DType, NDArray
 from outcore._session.session import current
 from outcore.errors import ArgumentError, IndexingError
-from outcore.graph._activity import unseen
+from outcore.graph._activity import silent_run
 
 
 class StoredLists:
@@ -42,7 +42,7 @@ class StoredLists:
     def _loops(self) -> npt.NDArray[np.uint32]:
         """The vertices of the loops, ascending; looked for once."""
         if self._loop_ids is None:
-            self._loop_ids = self._core.loops(unseen())
+            self._loop_ids = self._core.loops(silent_run())
         return self._loop_ids
 
     @property
@@ -110,7 +110,7 @@ class StoredLists:
             raise ArgumentError(f"lists: direction must be 'out' or 'in', not {direction!r}")
         ids = checked_ids("lists", self, vertices)
         distinct, back = np.unique(ids.astype(np.uint32), return_inverse=True)
-        begins, neighbours, weights = self._core.lists(unseen(), distinct, direction)
+        begins, neighbours, weights = self._core.lists(silent_run(), distinct, direction)
         if len(distinct) != len(ids) or (np.diff(back) < 0).any():
             lengths = np.diff(begins)[back]
             ends = np.cumsum(lengths)
@@ -134,7 +134,7 @@ class StoredLists:
             end = max(self._core.vertex_after(begin, step, direction), begin + 1)
             end = min(end, begin + step, self.number_of_vertices)
             ids = np.arange(begin, end, dtype=np.uint32)
-            yield ids, *self._core.lists(unseen(), ids, direction)
+            yield ids, *self._core.lists(silent_run(), ids, direction)
             begin = end
 
 

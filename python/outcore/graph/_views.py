@@ -1,4 +1,4 @@
-"""What users of networkx read of a graph, as views: vertices, degrees, neighbours, edges. No more of them is in memory
+"""Views of a graph for users of networkx: vertices, degrees, neighbours, edges. No more of them is in memory
 than is looked at."""
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def no_weight(name: str, weight: str | None) -> None:
 
 
 class _OfVertices:
-    """What has the vertices, 0 to n - 1, as its members or keys."""
+    """A view with the vertices, 0 to n - 1, as its members or keys."""
 
     _graph: StoredLists
 
@@ -203,7 +203,7 @@ class EdgeView:
     def __call__(
         self, nbunch: int | Iterable[int] | None = None, data: bool | str = False, default: object = None
     ) -> Iterable[tuple[Any, ...]]:
-        """Those from vertices of `nbunch`, all unless given; with `data` their attributes, or one of these."""
+        """The edges from vertices of `nbunch`, all unless given; with `data` their attributes, or one of these."""
         return self if nbunch is None and data is False else self._each(nbunch, data, default)
 
     def _each(self, nbunch: int | Iterable[int] | None, data: bool | str, default: object) -> Iterator[Any]:

@@ -5,8 +5,8 @@
     model = KMeans(n_clusters=10).fit(oc.open("x.npy"))
     oc.store({"labels.npy": model.predict(oc.open("x.npy"))})
 
-They take lazy arrays, NumPy arrays and lists, work in scikit-learn's pipelines and pass its `check_estimator`. What is
-lazy stays lazy: predictions for lazy data are lazy arrays. Every sweep of a fit is one read of the data.
+They take lazy arrays, NumPy arrays and lists, work in scikit-learn's pipelines and pass its `check_estimator`. Lazy
+data gives lazy results: predictions for lazy data are lazy arrays. Every sweep of a fit is one read of the data.
 
 A fit is a chain of programs, each followed by a few lines over their small results. So every estimator that iterates
 has `history_`, its objective step by step, which the progress line shows and `verbose=1` prints. And `checkpoint=k`

@@ -1,4 +1,4 @@
-"""What the estimators share: reading what users pass, giving back its like, and the kinds of estimator.
+"""The common part of estimators: reading data, answers of the kind of the data, and the kinds of estimator.
 
 They inherit scikit-learn's `BaseEstimator` and mixins: tags, cloning, parameters, routing, feature names, output
 containers and the HTML form are its contract, checked by `check_estimator`, and change with it. So scikit-learn is
@@ -73,7 +73,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
                 setattr(cls, name, _naming_itself(vars(cls)[name]))
 
     def __getstate__(self) -> Any:
-        """What is pickled: without lazy arrays, which refer to this process. `predict` makes such labels again."""
+        """The state to pickle: without lazy arrays, which refer to this process. `predict` makes such labels again."""
         state = super().__getstate__()
         return {name: value for name, value in state.items() if not isinstance(value, Array)}
 

@@ -24,7 +24,7 @@ def _length(arrays: list[Array]) -> int:
 
 
 def block_program(arrays: list[Array]) -> list[Array]:
-    """What a block is read by."""
+    """The numbers that a block is read by."""
     length = _length(arrays)
     return [array[:length] for array in arrays]
 

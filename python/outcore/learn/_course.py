@@ -7,13 +7,13 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from outcore._base.sizes import format_size
-from outcore._base.types import NDArray
+from outcore._base.types import NDArray, RandomState
 from outcore._lazy.node import Operand, node
 from outcore._run.running import plan_and_run
 from outcore._session.progress import Bar, live
@@ -21,7 +21,6 @@ from outcore._session.session import current, leave_room
 from outcore.errors import ArgumentError, MemoryLimitError
 from outcore.learn._journal import Journal
 
-RandomState: TypeAlias = int | np.random.RandomState | None  # as scikit-learn takes it
 _MEBIBYTE = 1 << 20
 _REMEMBERED = 1 << 18
 _LITTLE = 8 << 20
@@ -45,7 +44,7 @@ class Beside:
         self.settled(self._settle(results))
 
     def value(self) -> Any:
-        """What is needed; a sweep of its own where there was none."""
+        """The value; a sweep of its own where no sweep has computed it."""
         if self.is_due:
             self.take(values(self.terms))
         return self._value
@@ -92,7 +91,7 @@ def refusal_of(method: str, error: MemoryLimitError) -> MemoryLimitError:
 
 
 class Course:
-    """What happens to a fit on its way, of whichever estimator."""
+    """The course of a fit of any estimator: its programs, history, journal and progress."""
 
     def __init__(self, name: str, verbose: int, journal: Journal | None, bar: Bar | None) -> None:
         self.name, self.verbose, self.journal, self.bar = name, verbose, journal, bar

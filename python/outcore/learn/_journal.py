@@ -1,4 +1,4 @@
-"""What the sweeps of a fit found, in a file: the same fit, started again, takes it from there instead of the data."""
+"""Results of the sweeps of a fit in a file: the same fit, started again, takes them from there, not from the data."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _unpacked(file: BinaryIO) -> list[NDArray] | None:
 
 
 def _identity(value: object) -> str:
-    """What data is: lazy arrays by their files and formulas, others by their values."""
+    """The identity of data: lazy arrays by their files and formulas, others by their values."""
     return content(value) if isinstance(value, Array) else content_hash(value)
 
 

@@ -1,4 +1,4 @@
-"""What data is taken from before it is squared, so that sums of squares cancel little."""
+"""The origin of data whose squares are summed, chosen so that sums of squares cancel little."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def shift(x: Array, weights: Array | None = None) -> Array:
 def far(weight: NDArray, distance: NDArray, squares: NDArray, mean: NDArray) -> bool:
     """Whether a shift lies so far from some column's mean that its squared distances lost more than four digits.
 
-    It does where the first rows weigh nothing, are missing, or are none like the others. What rounding makes of the
+    It does where the first rows weigh nothing, are missing, or are none like the others. A rounding error of the
     mean of equal elements is no distance.
     """
     counts = np.abs(distance) > 64 * np.finfo(np.float64).eps * np.abs(mean)

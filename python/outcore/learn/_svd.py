@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _api as oc
+from outcore._base.types import RandomState
 from outcore._lazy.array import Array
-from outcore.learn._course import Course, RandomState, clear_room, sweep, values
+from outcore.learn._course import Course, clear_room, sweep, values
 from outcore.learn._flaws import first_flaw, refuse_flaws
 from outcore.learn._moments import Moments, moments
 from outcore.learn._shift import shift

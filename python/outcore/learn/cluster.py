@@ -11,13 +11,13 @@ from sklearn.base import ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from outcore import _api as oc
-from outcore._base.types import NDArray
+from outcore._base.types import NDArray, RandomState
 from outcore._lazy.array import Array
 from outcore._lazy.node import ArrayLike, Operand
 from outcore.errors import ArgumentError, ShapeError
 from outcore.learn import _starts
 from outcore.learn._base import Answer, Data, Estimator, weighted
-from outcore.learn._course import Beside, Course, RandomState, course, foresee, sweep, values
+from outcore.learn._course import Beside, Course, course, foresee, sweep, values
 from outcore.learn._moments import ColumnMoments
 from outcore.learn._shift import shift
 from outcore.learn._starts import least_distance, nearness, squared_distances
@@ -37,7 +37,7 @@ class LloydStep:
 
 @dataclass(eq=False, repr=False)
 class _ClusterParameters:
-    """What both kinds are made with; scikit-learn reads the names from the `__init__` that this makes."""
+    """The parameters of both kinds; scikit-learn reads the names from the `__init__` that this makes."""
 
     n_clusters: int = 8
     _: KW_ONLY

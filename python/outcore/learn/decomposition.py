@@ -10,12 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from outcore import _api as oc
 from outcore._base.element_types import DTypeLike
-from outcore._base.types import Keywords, NDArray
+from outcore._base.types import Keywords, NDArray, RandomState
 from outcore._lazy.node import ArrayLike
 from outcore.errors import ArgumentError
 from outcore.learn import _svd
 from outcore.learn._base import Answer, Data, Estimator
-from outcore.learn._course import RandomState, course
+from outcore.learn._course import course
 from outcore.learn._moments import Moments, moments
 
 # A Gram matrix of so many columns is small, and quicker than several sweeps.
@@ -45,7 +45,7 @@ class _Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
 
 class _Principal(_Components):
-    """What PCA and IncrementalPCA share: the components of data less its means."""
+    """The common part of PCA and IncrementalPCA: the components of data less its means."""
 
     whiten: bool
     mean_: NDArray

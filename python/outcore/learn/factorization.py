@@ -6,14 +6,14 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from outcore import _api as oc
-from outcore._base.types import NDArray
+from outcore._base.types import NDArray, RandomState
 from outcore._lazy.array import Array
 from outcore._lazy.node import ArrayLike, Operand
 from outcore._run.iterate import Loop
 from outcore.errors import ArgumentError
 from outcore.learn import _svd
 from outcore.learn._base import Answer, Data, Estimator
-from outcore.learn._course import Beside, Course, RandomState, course, values
+from outcore.learn._course import Beside, Course, course, values
 from outcore.learn._flaws import first_flaw, refuse_flaws
 
 _EPSILON = float(np.finfo(np.float32).eps)

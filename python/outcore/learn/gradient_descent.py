@@ -9,13 +9,13 @@ import numpy as np
 
 from outcore import _api as oc
 from outcore._base.element_types import DTypeLike
-from outcore._base.types import NDArray
+from outcore._base.types import NDArray, RandomState
 from outcore._lazy.array import Array
 from outcore._lazy.node import ArrayLike
 from outcore.errors import ArgumentError
 from outcore.learn._base import Answer, Classifier, Data, Estimator, Regressor
 from outcore.learn._blocks import batches, block_program
-from outcore.learn._course import Course, RandomState, course, foresee, generator_state, restored
+from outcore.learn._course import Course, course, foresee, generator_state, restored
 from outcore.learn._losses import CLASS_LOSSES, Loss, regression_losses
 
 _RATES = ("optimal", "invscaling", "constant")
@@ -25,7 +25,7 @@ _STEEPEST = 1e12  # as in scikit-learn: a derivative is never taken for more
 
 @dataclass(eq=False, repr=False)
 class _DescentParameters:
-    """What both kinds are made with; scikit-learn reads the names from the `__init__` that this makes."""
+    """The parameters of both kinds; scikit-learn reads the names from the `__init__` that this makes."""
 
     loss: str = "hinge"
     _: KW_ONLY
@@ -80,7 +80,7 @@ class _Descent(_DescentParameters, Estimator):
         return self.eta0 / (self.t_**self.power_t) if self.learning_rate == "invscaling" else self.eta0
 
     def _shrink(self, rate: float) -> tuple[float, float]:
-        """What a step multiplies coefficients by, and how far it moves them towards zero."""
+        """The factor of a step on coefficients, and its move of them towards zero."""
         if self.penalty is None:
             return 1.0, 0.0
         share = {"l2": 0.0, "l1": 1.0, "elasticnet": self.l1_ratio}[self.penalty]
@@ -112,7 +112,7 @@ class _Descent(_DescentParameters, Estimator):
 
     def _descend(self, data: Data, goal: Array, weights: Array | None, loss: Loss, going: Course, fresh: bool) -> None:
         """Epochs until the loss gains less than `tol` in `n_iter_no_change` of them; one epoch unless `fresh`."""
-        # What a prediction of typical size √(1/√α) on the wrong side bears as a step (Bottou 2012, section 5.2).
+        # The step that a prediction of typical size √(1/√α) on the wrong side bears (Bottou 2012, section 5.2).
         typical = float(np.sqrt(1.0 / np.sqrt(self.alpha)))
         slope = loss(np.full((1, 1), -typical), np.ones((1, 1)))[1]
         self._first_rate = typical / max(1.0, abs(float(slope[0, 0])))

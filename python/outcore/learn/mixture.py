@@ -9,13 +9,13 @@ from sklearn.base import DensityMixin
 from sklearn.utils import check_random_state
 
 from outcore import _api as oc
-from outcore._base.types import NDArray
+from outcore._base.types import NDArray, RandomState
 from outcore._lazy.array import Array
 from outcore._lazy.node import ArrayLike, Operand
 from outcore.errors import ArgumentError, ShapeError
 from outcore.learn import _densities, _starts
 from outcore.learn._base import Answer, Data, Estimator
-from outcore.learn._course import Course, RandomState, clear_room, course, foresee, values
+from outcore.learn._course import Course, clear_room, course, foresee, values
 from outcore.learn._moments import column_moments
 from outcore.learn.cluster import KMeans
 

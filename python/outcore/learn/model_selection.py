@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from outcore import _api as oc
+from outcore._base.types import RandomState
 from outcore._lazy.array import Array
 from outcore._lazy.node import ArrayLike, Operand
 from outcore.errors import ArgumentError, ShapeError
-from outcore.learn._course import RandomState
 
 
 def _rows(name: str, arrays: tuple[Any, ...]) -> int:

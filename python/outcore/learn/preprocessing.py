@@ -56,7 +56,7 @@ class StandardScaler(_Scaler):
     """Features less their mean, over their standard deviation: z = (x − mean_) / scale_, with the divisor n.
 
     Means and variances are formed of distances from the mean of the first rows, and again, of distances from the mean,
-    where that lies far from it. Those of further data are merged with them, so `partial_fit` gives what `fit` of all
+    where that lies far from it. Moments of further data are merged with them, so `partial_fit` gives what `fit` of all
     would (Chan, Golub, LeVeque 1983). Features whose deviation is nothing but rounding keep their scale.
 
     Fitted: `mean_`, `var_`, `scale_`, `n_samples_seen_`, `n_features_in_`. I/O: `fit`, `partial_fit` and `transform`

@@ -357,7 +357,7 @@ def slogdet(x: Operand, /) -> SlogdetResult:
 
 
 def _cutoff(values: Array, rtol: Any, shape: tuple[int, ...], kind: DType) -> Array:
-    """What singular values (…, k) must exceed: `rtol` times the largest, (…, 1)."""
+    """The least size of singular values (…, k) that count: `rtol` times the largest, (…, 1)."""
     share = float(np.finfo(kind).eps * max(shape[-2:])) if rtol is None else rtol
     share = share if np.ndim(share) == 0 else expand_dims(Array(node(share)), axis=-1)
     return statistical.max(values, axis=-1, keepdims=True) * share

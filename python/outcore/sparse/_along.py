@@ -24,7 +24,7 @@ _GROWTH = 16 << 20  # of a process, between two tries
 
 
 class Along(StoredMatrix):
-    """What `SparseMatrix` has of statistics by row and column, and of diagonals."""
+    """Statistics of a `SparseMatrix` by row and column, and its diagonals."""
 
     def getnnz(self, axis: int | None = None) -> Array:
         """The number of entries, of all or of each column (`axis=0`) or row (`axis=1`): lazy, int64. I/O: one read.

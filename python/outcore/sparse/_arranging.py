@@ -22,7 +22,7 @@ _MADE_MAX = 1 << 19
 
 
 class Arranging(StoredMatrix):
-    """What `SparseMatrix` has of slices and orders."""
+    """Slices and orders of a `SparseMatrix`."""
 
     def __getitem__(self, key: Any) -> Self:
         """Rows and columns by slices, as a new matrix in scratch; see `part`."""

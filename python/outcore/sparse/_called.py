@@ -9,10 +9,10 @@ from outcore.sparse._stored import StoredMatrix
 
 
 class Called(StoredMatrix):
-    """What `SparseMatrix` has of `scipy.sparse.linalg.LinearOperator`: so SciPy's solvers take it as it is.
+    """The methods of `scipy.sparse.linalg.LinearOperator` for `SparseMatrix`: SciPy's solvers take it as it is.
 
-    Those that multiply by `@` and work on in NumPy (`lobpcg`, `expm_multiply`) take
-    `outcore.sparse.linalg.aslinearoperator(A)`; those that factorize, `A.to_scipy()`.
+    Solvers that multiply by `@` and work on in NumPy (`lobpcg`, `expm_multiply`) take
+    `outcore.sparse.linalg.aslinearoperator(A)`; solvers that factorize, `A.to_scipy()`.
     """
 
     def matvec(self, x: Operand) -> NDArray:

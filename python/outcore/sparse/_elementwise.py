@@ -35,7 +35,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class Elementwise(StoredMatrix):
-    """What `SparseMatrix` has of element-wise operations."""
+    """Element-wise operations of a `SparseMatrix`."""
 
     def multiply(self, other: Other, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
         """This matrix times a number, a dense row (n,) or (1, n), a column (m, 1), or a sparse matrix of its shape.
@@ -300,7 +300,7 @@ def _vector(other: Other) -> NDArray:
 
 
 def _scale(a: StoredMatrix, other: Any) -> tuple[Callable[[Indices, Indices], NDArray], DType]:
-    """What entries at some places are multiplied by, and the type of the product."""
+    """The factors of entries at some places, and the type of the product."""
     if is_weak(other):
         # NumPy's rules for Python scalars.
         dtype = np.result_type(a.dtype, other)

@@ -41,11 +41,11 @@ def nmf(
         W ← W ∘ AHᵀ / WHHᵀ, then H ← H ∘ WᵀA / WᵀWH
 
     (Lee, Seung 2001; Zheng 2017, 4.4.3), from random factors, until a step changes |A|² − |A − WH|² by less than
-    `tol` of it. What is not stored is 0, so |A − WH|² = |A|² − 2 tr(WᵀAHᵀ) + tr(WᵀW HHᵀ) needs no dense matrix. Zeros
-    stay zeros. With `full_output` the loop comes as well, with `history["gain"]`. Memory: both factors, old and new,
-    which go to scratch where they take more than a third. Raises ArgumentError for k below 1, complex matrices, and
-    entries that are negative or NaN. I/O: three reads of A before, for signs and the mean, and two per step, and those
-    of products with factors that do not fit.
+    `tol` of it. Places without entries are 0, so |A − WH|² = |A|² − 2 tr(WᵀAHᵀ) + tr(WᵀW HHᵀ) needs no dense matrix.
+    Zeros stay zeros. With `full_output` the loop comes as well, with `history["gain"]`. Memory: both factors, old and
+    new, which go to scratch where they take more than a third. Raises ArgumentError for k below 1, complex matrices,
+    and entries that are negative or NaN. I/O: three reads of A before, for signs and the mean, and two per step, and
+    those of products with factors that do not fit.
 
     >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"

@@ -275,7 +275,7 @@ def _of_all(values: Array, entries: int, source: str) -> Array | None:
     return None if value[0] == 1 else asarray(_Repeated(value, entries))
 
 
-# What zipfile and NumPy raise of bytes that are no file of theirs.
+# Errors that zipfile and NumPy raise of bytes that are no file of theirs.
 _DAMAGED = (
     zipfile.BadZipFile,
     zlib.error,

@@ -34,8 +34,8 @@ class Lines(NamedTuple):
 
 
 def looked_at(source: PathLike, begin: Callable[[], _core.TextLines]) -> Lines | None:
-    """What some lines of a text tell; nothing of a short text, a packed one, and one with lines that are not as they
-    should be: reading says which. I/O: some pages."""
+    """Numbers and ends in some lines of a text; nothing of a short text, a packed one, and one with lines that are
+    not as they should be: reading says which. I/O: some pages."""
     size, session, lines = os.stat(source).st_size, current()._core, begin()
     if size < _PLACES * _LOOKED:
         return None
@@ -59,7 +59,7 @@ def looked_at(source: PathLike, begin: Callable[[], _core.TextLines]) -> Lines |
 
 
 def _sorting_bytes(entries: int, has_values: bool) -> int:
-    """What sorting entries into tiles takes at least, in small memory; as measured."""
+    """The least seconds of sorting entries into tiles, in small memory; as measured."""
     each, base = (72, 16) if has_values else (56, 9)
     return min(each * entries, base * _MEBIBYTE + 4 * entries, 32 * _MEBIBYTE)
 

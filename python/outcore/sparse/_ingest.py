@@ -33,7 +33,7 @@ Entries: TypeAlias = "tuple[Operand | Sequence[float], ...] | Iterable[Chunk]"
 
 
 class Settings(TypedDict, total=False):
-    """What every function that stores entries takes; `from_entries` says what each of them does."""
+    """The options of every function that stores entries; `from_entries` says what each of them does."""
 
     dtype: DTypeLike
     duplicates: Literal["sum", "last", "any", "refuse"]
@@ -202,7 +202,7 @@ def _lengths(shape: Sequence[int] | None) -> tuple[int, int] | None:
 
 
 def _key(columns: tuple[Array, ...] | None, source: str | None, options: Options) -> str:
-    """What makes a call the same as one before."""
+    """The identity of a call: calls with one key make the same matrix."""
     relabel = options.get("relabel")
     labels = [] if relabel is None or isinstance(relabel, str) else [_column(relabel)]
     for array in (*(columns or ()), *labels):

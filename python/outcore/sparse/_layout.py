@@ -1,4 +1,4 @@
-"""What a stored matrix takes beside other formats, and how its entries spread over the rows."""
+"""The size of a stored matrix beside other formats, and the spread of its entries over the rows."""
 
 from __future__ import annotations
 

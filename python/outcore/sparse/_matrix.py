@@ -84,7 +84,7 @@ class SparseMatrix(Elementwise, Along, Arranging, Called):
             "plus_times" is the ordinary one; others are "min_plus", "max_plus", "min_times", "max_times", "plus_pair",
             "plus_first", "plus_second", "min_first", "min_second", "max_first", "max_second", "any_pair" and "lor_land"
             (of bool). `first` is the matrix's value, `second` that of `other`, `pair` is 1; a pattern's values are 1.
-            What no entry adds to is the sum of nothing: 0, or ±inf for min and max.
+            Elements without a term are the sum of nothing: 0, or ±inf for min and max.
 
             One of your own is a pair `(add, multiply)`: the name of a monoid ("plus", "times", "min", "max", "any",
             "lor", "land"), and a function of (value, x) that is traced into nodes, or an element-wise one's name, as

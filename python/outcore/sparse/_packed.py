@@ -19,7 +19,7 @@ from outcore.errors import FormatError, OutcoreError
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-# What files begin with.
+# The first bytes of files.
 _GZIP, _BZIP2, _XZ, _ZSTD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
 # Of frames of Zstandard that are to be skipped, behind a byte from 0x50 to 0x5f.
 _SKIPPED = b"\x2a\x4d\x18"
@@ -53,7 +53,7 @@ class _Gzip(gzip.GzipFile):
 
 
 class _Packed(io.RawIOBase):
-    """What comes out of a file, some at a time."""
+    """The unpacked content of a file, some at a time."""
 
     def __init__(self, file: IO[bytes], parts: Iterator[bytes]) -> None:
         self._file, self._parts, self._unread = file, parts, b""
@@ -83,7 +83,7 @@ def _cut(path: PathLike) -> FormatError:
 
 
 def _frames(path: PathLike, file: IO[bytes]) -> Iterator[bytes]:
-    """What the frames of Zstandard come to."""
+    """The content of frames of Zstandard."""
     packed = _core.Unzstd(str(path))
     unread = b""
     while True:
@@ -98,7 +98,7 @@ def _frames(path: PathLike, file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _members(path: PathLike, file: IO[bytes], mark: bytes, member: Callable[[], Any]) -> Iterator[bytes]:
-    """What the members of a file come to, one behind the other; zeros may stand between and behind those of xz."""
+    """The content of the members of a file, one behind the other; zeros may stand between and behind those of xz."""
     unread = file.read(_BLOCK)
     while True:
         while mark == _XZ and unread[:1] == b"\x00":
@@ -116,7 +116,7 @@ def _members(path: PathLike, file: IO[bytes], mark: bytes, member: Callable[[], 
 
 @contextmanager
 def unpacking(path: PathLike) -> Iterator[None]:
-    """What cannot be read is one of outcore's errors, as what cannot be unpacked is."""
+    """Failures of reading and of unpacking as outcore's errors."""
     try:
         with refusing(path, "read"):
             yield

@@ -46,8 +46,8 @@ def is_wide(shape: tuple[int, int], side: int, spare: int = 0) -> bool:
 def keys_of(
     rows: Indices, columns: Indices, shape: tuple[int, int], side: int, wide: bool | None = None
 ) -> tuple[Indices, ...]:
-    """What entries are sorted by, the most significant first: places; where those are wide (unless told: where they
-    must be) the numbers of tile rows, and places within these. Lazy where rows and columns are.
+    """The keys that entries are sorted by, the most significant first: places; where those are wide (unless told: where
+    they must be) the numbers of tile rows, and places within these. Lazy where rows and columns are.
     """
     if is_wide(shape, side) if wide is None else wide:
         return rows.astype(np.uint64) >> np.uint64(bits_of(shape, side)[2]), _within(rows, columns, shape, side)

@@ -124,7 +124,7 @@ def text_lines(
     comments: str = "#%",
     base: int = 0,
 ) -> _core.TextLines:
-    """What parses the lines of a file of edges."""
+    """The parser of the lines of a file of edges."""
     return _core.TextLines(
         str(source), columns, places, separators=separators.encode(), comments=comments.encode(), base=base
     )

@@ -8,7 +8,7 @@ from outcore.errors import DTypeError
 
 
 class Refused:
-    """What a sparse matrix is not: a sequence, a truth value, a dense array."""
+    """Refusals of uses that a sparse matrix does not have: as a sequence, a truth value, a dense array."""
 
     def __iter__(self) -> NoReturn:
         raise TypeError(

@@ -1,4 +1,4 @@
-"""What products are formed by beside + and ×: the sums of nothing, masks, and semirings of the user's own.
+"""Operations that products are formed by beside + and ×: the sums of nothing, masks, and semirings of the user's own.
 
 The words are those of GraphBLAS: a semiring is a monoid that adds and a function that multiplies; a mask says which
 elements of the result are wanted, by its values or, where it is sparse, by its structure.
@@ -55,7 +55,7 @@ MONOIDS = {
 
 
 def nothing(add: str, dtype: DType) -> Any:
-    """What the sum of no terms is, as a NumPy scalar."""
+    """The sum of no terms, as a NumPy scalar."""
     return dtype.type(MONOIDS[add].nothing(dtype))
 
 

@@ -45,7 +45,7 @@ def spgemm(
     result, and a read of the tile rows of `b` that are named for each group of tile rows of `a`: one read where `b`
     fits into three eighths of the memory (16 bytes an entry of float64). A file that is two of these is read once where
     it fits there, and `mask` with `a`. Tiles of `a` and `b` that cannot meet in a tile that `mask` lets through are not
-    read, and no other sums are formed than it lets through. What is transposed is sorted first, as by `copy`.
+    read, and no other sums are formed than it lets through. A transposed operand is sorted first, as by `copy`.
     `explain_spgemm` says it before. Memory: three quarters of the session's.
 
     With `resume` the same call goes on where one was killed: the result is made in up to 16 parts, which stay in
@@ -92,7 +92,7 @@ def explain_spgemm(
     mask: StoredMatrix | None = None,
     complement: bool = False,
 ) -> Explanation:
-    """What `spgemm` of the same matrices will do in this session, before it runs: two stages, as `outcore.explain` has.
+    """The plan of `spgemm` of the same matrices in this session, before it runs: two stages, as `outcore.explain` has.
 
     The first is what is read. It is `exact` where sums have room whatever they come to: where `b` fits into three
     eighths of the memory, or the entries that `mask` names, or as many as there can be terms, take less than three
@@ -155,7 +155,7 @@ def _check(a: StoredMatrix, b: StoredMatrix, mask: StoredMatrix | None, compleme
 
 
 def _key(operands: Sequence[StoredMatrix], description: str, path: PathLike | None) -> str:
-    """What makes a call the same as one before."""
+    """The identity of a call: calls with one key make the same matrix."""
     if path is None or any(matrix._transposed or matrix._held is not None for matrix in operands):
         raise ArgumentError("spgemm: resume=True needs a path, and matrices that are stored as they are multiplied")
     files = "\n".join(matrix._core.identity for matrix in operands)

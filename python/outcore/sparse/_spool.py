@@ -1,4 +1,4 @@
-"""Where an ingest keeps what it is at: files in scratch, which a killed one finds again; entries from an iterator."""
+"""The working folder of an ingest, from which a killed one goes on: files in scratch, and entries of an iterator."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _DONE = "done"
 
 
 def _identity(path: Path) -> list[int] | None:
-    """What a file is that was given its name; None where there is none."""
+    """The identity of a file under its name; None where there is none."""
     try:
         status = os.stat(path)
     except OSError:
@@ -46,7 +46,7 @@ def _identity(path: Path) -> list[int] | None:
 
 
 def stamp_of(path: str | os.PathLike[str]) -> str:
-    """What a file is, as far as can be told without reading it: by it a killed ingest is known."""
+    """The identity of a file as far as it is known without reading: a killed ingest is found by it."""
     status = os.stat(path)
     return f"{os.path.abspath(path)}:{status.st_size}:{status.st_mtime_ns}"
 
@@ -95,7 +95,7 @@ class Work:
         if held is None:
             _files.discard(self.folder)
         elif kind is None:
-            # What says that it is done goes last: one killed before is found to be.
+            # The note that it is done goes last: an ingest killed before that is resumed.
             self._empty(self.folder, "target", self._notes.name)
             self._empty(self._notes, f"{_DONE}.json")
             held.remove()
@@ -137,7 +137,7 @@ class Work:
         return self.folder / name
 
     def noted(self, step: str, *arrays: str) -> Any:
-        """What `note` said of a step that is done; None where it is not, and where one of its files is not what it was.
+        """The note of a step that is done; None where it is not, and where one of its files is not what it was.
 
         I/O: one read of the arrays that another process has made.
         """
@@ -202,7 +202,7 @@ Source = Callable[[Done], AbstractContextManager[Iterable[Chunk]]]
 def spooled(source: Source, work: Work, kinds: Sequence[DType]) -> tuple[Array, ...]:
     """The columns of all chunks, as lazy arrays of files. `kinds` are the types where there are no chunks.
 
-    What is written is noted now and then, and not asked for again. I/O: one write.
+    Chunks written are noted now and then, and not asked for again. I/O: one write.
     """
     note = work.noted("spool")
     if note is None or not _are_columns(work, note, "spool"):

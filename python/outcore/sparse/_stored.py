@@ -27,7 +27,7 @@ _WORKING: dict[str, type[np.int64]] = {"b": np.int64, "i": np.int64, "u": np.int
 
 
 class StoredMatrix(Refused, ABC):
-    """What every `SparseMatrix` is, as far as files of functions over matrices need to know."""
+    """The part of `SparseMatrix` that files of functions over matrices use."""
 
     def __init__(self, core: _core.Sparse, transposed: bool = False, held: Array | None = None) -> None:
         self._core = core

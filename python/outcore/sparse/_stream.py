@@ -48,7 +48,7 @@ class _Held:
         return np.ones((1, 1), dtype=bool)
 
 
-def held_by_nodes(path: Path) -> Array:
+def tied_to_file(path: Path) -> Array:
     """True, read from an object that holds a file in scratch: the file goes with the last matrix that has this array,
     and the last node that is made of it."""
     return Array(_core.from_blocks(_Held(path), (1, 1), "bool", None, path.name))
@@ -72,7 +72,7 @@ class File:
 
     def opened(self, core: _core.Sparse | None = None) -> Any:
         """The matrix, once it is there; `core` is it where it is open."""
-        held = held_by_nodes(self.path) if self._is_temporary else None
+        held = tied_to_file(self.path) if self._is_temporary else None
         return above.SparseMatrix(core or _core.open_sparse(current()._core, self.path), held=held)
 
 
@@ -206,7 +206,7 @@ def merged(
     path: PathLike | None,
     overwrite: bool,
 ) -> Matrix:
-    """What `combine` makes of two matrices of one shape, place by place, without what comes to 0.
+    """The results of `combine` over two matrices of one shape, place by place, without zeros.
 
     It is given the values of both, 0 where there is none. A `b` that is read the other way than `a` is sorted first.
     """

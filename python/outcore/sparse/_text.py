@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 # Text that is read at once.
 _BLOCK = 1 << 20
-# What files of some editors begin with, in UTF-8.
+# The byte order mark of some editors' files, in UTF-8.
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Bytes of a line: what has no newlines is not to fill memory.
 LINE_MAX = 16 << 20

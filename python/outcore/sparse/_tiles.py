@@ -34,7 +34,7 @@ _LEFT_OUT = np.uint64(2**64 - 1)
 
 @dataclass(frozen=True)
 class Keyed:
-    """What is made of entries with so many keys each, and their values behind these."""
+    """The matrix to make of entries with so many keys each, and their values behind these."""
 
     shape: tuple[int, int]
     dtype: DType | None
@@ -75,7 +75,7 @@ def check_target(target: Path, overwrite: bool, work: Work, name: str) -> None:
 
 
 def in_the_way(target: Path) -> TargetExistsError:
-    """What is raised where another's file has the name."""
+    """The error for a name that another's file has."""
     return TargetExistsError(f"{target}: is there already; overwrite=True replaces it", {"path": str(target)})
 
 
@@ -230,7 +230,8 @@ def _splitters(pieces: Sequence[Array], count: int) -> list[int]:
 
 def _sorted(key: int, keyed: Keyed, entries: Callable[[], KeyedEntries], work: Work, name: str) -> JSONObject:
     """Stored columns sorted by their keys from one of a number on. The sort is stable: the least significant is the
-    first to be sorted by. What was sorted before is asked for only where it is needed: its files are gone else."""
+    first to be sorted by. The columns sorted before are asked for only where they are needed: their files are gone
+    else."""
     if key == keyed.keys:
         return _parted(keyed, entries, work, name)
     step = f"{name}-sorted" if not key else f"{name}-sorted-by-{key}"
@@ -251,7 +252,7 @@ def _sorted(key: int, keyed: Keyed, entries: Callable[[], KeyedEntries], work: W
 
 
 def _noted_sorted(work: Work, step: str) -> JSONObject | None:
-    """What is noted of sorted columns that are what was written."""
+    """The note of sorted columns whose files are as they were written."""
     note = work.noted(step)
     sorted_note: JSONObject | None = None if note is None else work.noted(step, *note["files"])
     return sorted_note

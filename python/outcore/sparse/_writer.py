@@ -14,7 +14,7 @@ from outcore._session.session import current
 class Writer:
     """A stored matrix in the making: it has its name when `finish` returns, and leaves nothing behind before.
 
-    `dtype` is that of the values, nothing for a pattern. What becomes of entries at one place is `duplicates`: "sum",
+    `dtype` is that of the values, nothing for a pattern. `duplicates` says how entries at one place combine: "sum",
     "last" or "refuse". Used as a context, whose end without `finish` leaves nothing behind.
     """
 
@@ -35,7 +35,7 @@ class Writer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # What is half-written goes at once, also where the traceback of an error keeps this.
+        # A half-written file goes at once, also where the traceback of an error keeps this.
         del self._core
 
     def add(self, keys: tuple[NDArray, ...], values: NDArray) -> None:

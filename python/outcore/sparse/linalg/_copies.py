@@ -48,7 +48,7 @@ class Copies:
         return cls(points, growth, 0, hermitian)
 
     def kept(self) -> list[Any]:
-        """What `Copies.resumed` takes, as JSON has it."""
+        """The argument of `Copies.resumed`, as JSON has it."""
         parts = [np.ascontiguousarray(part, dtype=np.complex128) for part in (self.points, self._growth)]
         return [self._start, *(part.ravel().view(np.float64).tolist() for part in parts)]
 

@@ -1,4 +1,4 @@
-"""What eigensolvers share: which eigenvalues are wanted, when they are good, and what is said when they are not."""
+"""The common part of eigensolvers: the choice of eigenvalues, the test that they converged, and the error else."""
 
 from __future__ import annotations
 
@@ -248,7 +248,7 @@ def _stored(problem: Problem, v0: Array | None, seed: int, checkpoint: int) -> C
 
 
 def _identity(problem: Problem, v0: Array | None, seed: int) -> Iterator[str]:
-    """What tells a problem from others: its numbers, its products with zeros, and the vector that it begins with."""
+    """The identity of a problem: its numbers, its products with zeros, and the vector that it begins with."""
     numbers = (problem.k, problem.capacity, problem.width, float(problem.tol), seed)
     sigma = None if problem.sigma is None else complex(problem.sigma)
     yield f"{oc.__version__} {problem.name} {problem.which} {sigma} {problem.dtype} {numbers}"
@@ -332,7 +332,7 @@ def _judged(problem: Problem, ritz: NDArray, vectors: Array) -> tuple[NDArray, A
     """Eigenvalues of the matrix itself, and whether true residuals |Ax − λx| are small. I/O: one read of A."""
     values = problem.back(ritz)
     order, count = vectors.shape
-    # What A makes of any vector tells how large it is: of eigenvalues inside its spectrum none does.
+    # Products with A tell its size: eigenvalues inside its spectrum do not.
     probe = oc.random.normal((order, 1), seed=1).astype(problem.dtype) * (1 / np.sqrt(order))
     images = problem.a @ oc.concat([vectors, probe], axis=1)
     scale = oc.asarray(values.astype(problem.dtype))

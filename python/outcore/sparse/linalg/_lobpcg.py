@@ -94,7 +94,8 @@ def _extended(
 
 
 def _best(gram: NDArray, projected: NDArray, count: int, largest: bool) -> tuple[NDArray, NDArray]:
-    """The Ritz values at one end and the weights of their vectors. What S has twice but for rounding is left out."""
+    """The Ritz values at one end and the weights of their vectors. Directions that S has twice but for rounding are
+    left out."""
     scale = 1 / np.sqrt(np.where(np.diag(gram).real > 0, np.diag(gram).real, 1))
     sizes, turns = np.linalg.eigh(scale[:, None] * gram * scale)
     kept = sizes > len(gram) * np.finfo(gram.dtype).eps * 100 * sizes[-1]

@@ -17,7 +17,7 @@ from outcore.sparse.linalg._vectors import Holder, norm, ratio
 
 
 class LSMRResult(NamedTuple):
-    """What SciPy's `lsmr` gives: x, why it stopped, steps, |r|, |Aᴴr − damp²x|, |A| and cond(A) by estimate, |x|."""
+    """The result of SciPy's `lsmr`: x, why it stopped, steps, |r|, |Aᴴr − damp²x|, |A| and cond(A) by estimate, |x|."""
 
     x: Array
     istop: int

@@ -1,4 +1,4 @@
-"""What the solvers multiply with: sparse and dense arrays lazily, SciPy's operators by calling them."""
+"""The operators of solvers: sparse and dense arrays lazily, SciPy's operators by calling them."""
 
 from __future__ import annotations
 
@@ -173,7 +173,8 @@ MatrixLike: TypeAlias = "Operator | SparseMatrix | Operand | SupportsProducts"  
 
 
 def operator(a: object, name: str) -> Operator:
-    """What `a` multiplies like. Raises DTypeError for what is no matrix, ShapeError for one without two axes."""
+    """The operator that `a` is. Raises DTypeError for an object that is no matrix, ShapeError for other than two
+    axes."""
     matrix = getattr(a, "outcore_operator", a)
     if isinstance(matrix, Operator):
         return matrix

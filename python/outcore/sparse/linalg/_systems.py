@@ -1,4 +1,4 @@
-"""What solvers of Ax = b share: their arguments, and the loop that believes a true residual only."""
+"""The common part of solvers of Ax = b: their arguments, and the loop that believes a true residual only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the solvers do with vectors: products, safe quotients, and where those that last are held."""
+"""Vectors of solvers: products, safe quotients, and the place where vectors are held between steps."""
 
 from __future__ import annotations
 
