@@ -6,6 +6,7 @@ Every form of import counts: at the top of a file, inside of a function, for typ
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
@@ -132,8 +133,19 @@ def test_imports_inside_of_functions_say_why() -> None:
 
 def test_few_files_lie_flat() -> None:
     assert len(list(ROOT.glob("*.py"))) <= 35
+
+
+def test_rooms_say_what_they_are_for_and_where_to_start() -> None:
     for folder in {path.parent for path in files().values()} - {ROOT}:
-        assert ast.get_docstring(ast.parse((folder / "__init__.py").read_text())), folder
+        text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
+        assert len(text.splitlines()) >= 3, folder
+        assert "uses" in text, folder
+        assert "Start with" in text.replace("\n", " "), folder
+        named = re.findall(r"`([\w/]+\.py)`", text)
+        assert [name for name in named if not any((base / name).exists() for base in (folder, ROOT.parent))] == [], (
+            folder
+        )
+        assert named, folder
 
 
 def test_names_that_users_import_stay() -> None:

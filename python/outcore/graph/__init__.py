@@ -1,5 +1,10 @@
-"""Graphs on disk: lists of neighbours that are read when they are wanted, with what is known of each vertex in
-memory."""
+"""Graphs on disk: lists of neighbours that are read when they are wanted, with the state of vertices in memory.
+
+The room uses `sparse`, of whose matrices graphs are made, and arrays. Start with `_stored.py` (lists of a stored
+graph), then `_graph.py` (`Graph`, with networkx's names), `_making.py` (entries to graphs) and `_program.py` (vertex
+programs). Algorithms lie in files by their results; `_forecast.py` bounds their reads, and `_networkx.py` with the
+files beside it is networkx's backend.
+"""
 
 import typing as _typing
 

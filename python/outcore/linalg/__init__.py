@@ -1,4 +1,7 @@
-"""The standard's `linalg` namespace: products and norms, and beside them factorizations and what follows from them."""
+"""The standard's `linalg` namespace: products and norms, and beside them factorizations and what follows from them.
+
+It uses the standard's functions and the core's factorizations. Start with `products.py` and `factorizations.py`.
+"""
 
 import typing as _typing
 

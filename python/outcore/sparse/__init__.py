@@ -1,4 +1,9 @@
-"""Sparse matrices on disk: products that read them once, in as little memory as a few columns take."""
+"""Sparse matrices on disk: products that read them once, in as little memory as a few columns take.
+
+The room uses arrays and everything below them; `graph` uses it. Start with `_stored.py` (the base of a
+matrix) and `_matrix.py` (`SparseMatrix` and its products); `_ingest.py`, `_spool.py` and `_tiles.py` take entries in
+any order into tiles, `_stream.py` rewrites matrices tile row by tile row, `linalg/` has solvers with SciPy's names.
+"""
 
 import typing as _typing
 

@@ -2,6 +2,9 @@
 
 Matrices are sparse ones on disk, lazy or NumPy's arrays, SciPy's sparse matrices and `LinearOperator`s. Vectors are
 lazy arrays, results are lazy arrays whose values are held, in memory or in scratch.
+
+The room uses sparse matrices and arrays alone. Start with `_operators.py` (how a matrix multiplies) and `_systems.py`
+(arguments and the loop of solvers), then `_iterative.py`; `_eigen.py` and `_krylov.py` are the eigensolvers.
 """
 
 import typing as _typing
