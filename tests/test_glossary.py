@@ -43,11 +43,19 @@ def rust_types() -> dict[str, set[str]]:
 
 
 def python_types() -> dict[str, set[str]]:
+    """The files that define each class, alias of a type and type variable."""
     files = defaultdict(set)
     for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ClassDef):
-                files[node.name].add(str(path.relative_to(PACKAGE)))
+        tree = ast.parse(path.read_text())
+        names = [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+        # Aliases and type variables at the top of a file, which begin with a capital and have small letters.
+        for node in tree.body:
+            if isinstance(node, (ast.Assign, ast.AnnAssign)):
+                target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+                if isinstance(target, ast.Name) and re.match(r"_?[A-Z][a-z]|[A-Z]+[a-z]", target.id):
+                    names.append(target.id)
+        for name in names:
+            files[name].add(str(path.relative_to(PACKAGE)))
     return files
 
 

@@ -22,7 +22,7 @@ from outcore._base import machine
 from outcore._base.sizes import parse_size
 from outcore.errors import ConfigError
 
-Options: TypeAlias = dict[str, Any]  # by key, each value as its check has it
+OptionValues: TypeAlias = dict[str, Any]  # by key, each value as its check has it
 POLICIES = ("next-use", "clean-first-lru", "consumer-count", "lru", "clock")
 REWRITES = ("reassociate", "fuse-products", "merge-scans", "pipeline", "alternate", "share-tiles", "all")
 _SIZE_MAX = (1 << 63) - 1
@@ -103,7 +103,7 @@ _KEYS: dict[str, Callable[[Any], object]] = {
     "progress": _flag,
 }
 _lock = threading.RLock()
-_loaded: Options | None = None
+_loaded: OptionValues | None = None
 # Every call asks for the limit, and asking the control groups takes longer than planning a small one: a limit is known
 # for so many seconds. Kept beside its time, so that threads need no lock.
 _LIMIT_SECONDS = 1.0
@@ -143,7 +143,7 @@ def _checked(key: str, value: object, source: str) -> Any:
         raise ConfigError(f"{source}: {key}: {error}", {"key": key}) from None
 
 
-def _read_file() -> Options:
+def _read_file() -> OptionValues:
     named = os.environ.get(f"{_PREFIX}CONFIG")
     path = Path(named).expanduser() if named else Path.home() / ".config" / "outcore.yaml"
     try:
@@ -167,8 +167,8 @@ def _read_file() -> Options:
     return {key: _checked(str(key), value, str(path)) for key, value in content.items()}
 
 
-def _read_environment() -> Options:
-    values: Options = {}
+def _read_environment() -> OptionValues:
+    values: OptionValues = {}
     for name, text in os.environ.items():
         if not name.startswith(_PREFIX) or name == f"{_PREFIX}CONFIG":
             continue
@@ -181,7 +181,7 @@ def _read_environment() -> Options:
     return values
 
 
-def _base() -> Options:
+def _base() -> OptionValues:
     global _loaded
     with _lock:
         if _loaded is None:
@@ -221,7 +221,7 @@ def get(key: str) -> Any:
     return _default(key) if value is None else value
 
 
-def snapshot(**options: object) -> Options:
+def snapshot(**options: object) -> OptionValues:
     """Every key's value in force, with `options` laid over; what a session is made from. Raises ConfigError as `get`.
 
     >>> import outcore as oc
@@ -265,12 +265,12 @@ class set:
 
 # Changes by `set`, the latest last. A change that can still be taken back is a layer of its own: threads may take
 # theirs back in any order; its `set` is alive.
-_layers: list[tuple[weakref.ref[set], Options]] = []
+_layers: list[tuple[weakref.ref[set], OptionValues]] = []
 
 
 def _join_lasting() -> None:
     """Makes one of neighbouring layers that nobody can take back any more, so that plain calls do not pile up."""
-    joined: list[tuple[weakref.ref[set], Options]] = []
+    joined: list[tuple[weakref.ref[set], OptionValues]] = []
     for owner, values in _layers:
         if joined and owner() is None and joined[-1][0]() is None:
             values = joined.pop()[1] | values

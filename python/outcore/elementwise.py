@@ -37,7 +37,7 @@ class Binary(Protocol):
     def __call__(self, x1: Operand, x2: Operand, /) -> Array: ...
 
 
-Function = TypeVar("Function", Unary, Binary)
+ElementFunction = TypeVar("ElementFunction", Unary, Binary)
 
 
 # The types that a function takes and gives.
@@ -116,7 +116,7 @@ def _compare_signs(name: str, left: _core.Expr, right: _core.Expr) -> Array:
     return Array(_core.binary("logical_and", _core.unary("logical_not", below), _core.binary(name, *sides)))
 
 
-def _named(function: Function, name: str, text: str, rules: str, example: str) -> Function:
+def _named(function: ElementFunction, name: str, text: str, rules: str, example: str) -> ElementFunction:
     """The function with its name and a docstring; an example is "[elements], number → [elements]"."""
     example_input, _, example_output = example.partition(" → ")
     elements, bracket, number = example_input.partition("]")

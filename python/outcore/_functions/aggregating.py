@@ -23,9 +23,9 @@ from outcore._standard.utility import all, any
 from outcore.elementwise import abs, exp, isinf, log, maximum, positive, sqrt
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 
-Function = str | Callable[[Array, Array], Array]
+Pairing = str | Callable[[Array, Array], Array]
 Join = Callable[[list[Array]], Array]
-Along = Callable[[Array, Sequence[int]], Array]  # the fold along axes, which stay at length 1
+Reduction = Callable[[Array, Sequence[int]], Array]  # the fold along axes, which stay at length 1
 
 # So many parts of a block are taken together by one fused step; what is left is held, a sixteenth of it.
 _PARTS = 16
@@ -39,8 +39,8 @@ _KINDS_MAX = 4
 
 def aggregate(
     x: Operand,
-    function: Function,
-    combine: Function | None = None,
+    function: Pairing,
+    combine: Pairing | None = None,
     /,
     *,
     axis: Axis = None,
@@ -89,7 +89,7 @@ def aggregate(
     return result if keepdims or not axes else squeeze(result, tuple(axes))
 
 
-def _check_names(function: Function, combine: Function | None, identity: Scalar | None) -> None:
+def _check_names(function: Pairing, combine: Pairing | None, identity: Scalar | None) -> None:
     for role, name in (("function", function), ("combine", combine)):
         is_gathering = role == "function" and combine is not None
         if isinstance(name, str) and name not in (elementwise.__all__ if is_gathering else _NAMED):
@@ -99,14 +99,14 @@ def _check_names(function: Function, combine: Function | None, identity: Scalar 
         raise ArgumentError("aggregate: functions of your own need identity=, what they start from")
 
 
-def _gathered(function: Function, x: Array, identity: Scalar | None) -> Array:
+def _gathered(function: Pairing, x: Array, identity: Scalar | None) -> Array:
     """Each element alone as what `function` gathers of it."""
     assert identity is not None
     start = broadcast_to(Array(node(identity)), x.shape)
     return broadcast_to(_paired(function, start, x), x.shape)
 
 
-def _paired(function: Function, a: Array, b: Array) -> Array:
+def _paired(function: Pairing, a: Array, b: Array) -> Array:
     pairs = getattr(elementwise, function)(a, b) if isinstance(function, str) else map(function, a, b)
     return Array(node(pairs))
 
@@ -173,7 +173,7 @@ def _step(x: Array, axis: int, join: Join) -> Array:
     return joined if end == length else concat([joined, part_along(x, axis, end, None)], axis=axis)
 
 
-def _reduction(reduce: Callable[..., Array], of_bool: Callable[..., Array] | None = None) -> Along:
+def _reduction(reduce: Callable[..., Array], of_bool: Callable[..., Array] | None = None) -> Reduction:
     def along(x: Array, axes: Sequence[int]) -> Array:
         use = of_bool if of_bool is not None and x.dtype.kind == "b" else reduce
         return use(x, axis=tuple(axes), keepdims=True)
@@ -185,7 +185,7 @@ def _odd(x: Array, *, axis: Axis, keepdims: bool) -> Array:
     return sum(x.astype(np.bool_), axis=axis, keepdims=keepdims) % 2 == 1
 
 
-def _bits(name: str, of_bool: Callable[..., Array], identity: int) -> Along:
+def _bits(name: str, of_bool: Callable[..., Array], identity: int) -> Reduction:
     function = getattr(elementwise, name)
 
     def along(x: Array, axes: Sequence[int]) -> Array:
@@ -198,7 +198,7 @@ def _bits(name: str, of_bool: Callable[..., Array], identity: int) -> Along:
     return along
 
 
-def _floats(join: Join, identity: float, finish: Callable[[Array], Array] = positive) -> Along:
+def _floats(join: Join, identity: float, finish: Callable[[Array], Array] = positive) -> Reduction:
     def along(x: Array, axes: Sequence[int]) -> Array:
         array = floating(x)
         if array.dtype.kind == "c":
@@ -224,7 +224,7 @@ def _length(parts: list[Array]) -> Array:
     return sqrt(fold(elementwise.add, [(part / scale) ** 2 for part in parts])) * scale
 
 
-_NAMED: dict[str, Along] = {
+_NAMED: dict[str, Reduction] = {
     "add": _reduction(sum),
     "multiply": _reduction(prod),
     "minimum": _reduction(min, all),

@@ -30,20 +30,20 @@ from outcore.errors import ArgumentError, DTypeError, ShapeError
 RankMethod = Literal["average", "min", "max", "dense", "first"]
 
 
-Method = TypeVar("Method", bound="Callable[..., Array]")
+GroupMethod = TypeVar("GroupMethod", bound="Callable[..., Array]")
 
 
-def when_needed(method: Method) -> Method:
+def when_needed(method: GroupMethod) -> GroupMethod:
     """Results that are made when something needs them, where labels are looked at first; values are checked at once."""
     return _made_later(method, lambda groups: groups._knows_rows())
 
 
-def when_labelled(method: Method) -> Method:
+def when_labelled(method: GroupMethod) -> GroupMethod:
     """Results that are made when something needs them, where the labels themselves are found by a run."""
     return _made_later(method, lambda groups: type(groups._labels) is Array)
 
 
-def _made_later(method: Method, is_known: Callable[[GroupRows], bool]) -> Method:
+def _made_later(method: GroupMethod, is_known: Callable[[GroupRows], bool]) -> GroupMethod:
     def made(groups: GroupRows, x: Operand, **options: object) -> Array:
         groups._check(method.__name__, x)
         if is_known(groups):
@@ -51,7 +51,7 @@ def _made_later(method: Method, is_known: Callable[[GroupRows], bool]) -> Method
         return Chosen(lambda: method(groups, x, **options)._expr, called(sys._getframe()))
 
     made.__code__ = made.__code__.replace(co_name=method.__name__)  # by which a refusal names it
-    return cast(Method, wraps(method)(made))
+    return cast(GroupMethod, wraps(method)(made))
 
 
 class GroupRows(ABC):

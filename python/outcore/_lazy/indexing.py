@@ -20,10 +20,10 @@ class Lazy(Protocol):
     def _expr(self) -> _core.Expr: ...
 
 
-Part: TypeAlias = "SupportsIndex | slice | EllipsisType | None"
+KeyPart: TypeAlias = "SupportsIndex | slice | EllipsisType | None"
 Choice: TypeAlias = "Lazy | NDArray"  # a mask, or positions
-Gathering: TypeAlias = "Part | Choice | list[int] | list[list[int]]"
-Assignable: TypeAlias = "Part | Choice | tuple[Part, ...]"  # what can be assigned to
+Gathering: TypeAlias = "KeyPart | Choice | list[int] | list[list[int]]"
+Assignable: TypeAlias = "KeyPart | Choice | tuple[KeyPart, ...]"  # what can be assigned to
 Index: TypeAlias = "Gathering | tuple[Gathering, ...]"
 
 

@@ -18,7 +18,7 @@ from outcore._lazy.node import Axis, Operand, axes_of, axis_of
 from outcore.errors import DTypeError, ShapeError
 
 Item: TypeAlias = "Operand | Typed"  # an array of numbers, dates or text
-Method = Literal["merge", "distribution"]
+SortMethod = Literal["merge", "distribution"]
 
 
 class Distinct(NamedTuple):
@@ -167,7 +167,7 @@ class Typed:
 
     # -- order --------------------------------------------------------------------------------------------------
 
-    def sort(self, axis: int = -1, *, descending: bool = False, method: Method | None = None) -> Self:
+    def sort(self, axis: int = -1, *, descending: bool = False, method: SortMethod | None = None) -> Self:
         """The elements in order along an axis, as a new array: this one stays as it is. I/O: as `outcore.sort`."""
         columns = self._columns(descending)
         if len(columns) == 1:
@@ -178,7 +178,7 @@ class Typed:
         order = self.argsort(axis, descending=descending)
         return self._of_columns([oc.take_along_axis(part, order, axis=axis) for part in columns], descending)
 
-    def argsort(self, axis: int = -1, *, descending: bool = False, method: Method | None = None) -> Array:
+    def argsort(self, axis: int = -1, *, descending: bool = False, method: SortMethod | None = None) -> Array:
         """The positions that put the elements in order along an axis, stable, int64. I/O: as `outcore.argsort`."""
         columns = self._columns(descending)
         if len(columns) == 1:

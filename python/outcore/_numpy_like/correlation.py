@@ -9,7 +9,7 @@ import numpy as np
 from outcore._lazy.array import Array
 from outcore._lazy.node import Axis, Operand, axis_of, node
 from outcore._lazy.reduction import mean_dtype, wide_dtype
-from outcore._numpy_like.order import Method, quantile
+from outcore._numpy_like.order import QuantileMethod, quantile
 from outcore._standard.creation import eye
 from outcore._standard.linear_algebra import matmul, matrix_transpose
 from outcore._standard.manipulation import broadcast_to, concat, expand_dims, reshape
@@ -65,7 +65,13 @@ def ptp(x: Operand, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
 
 
 def percentile(
-    x: Operand, q: Operand | Sequence[float], /, *, axis: Axis = None, method: Method = "linear", keepdims: bool = False
+    x: Operand,
+    q: Operand | Sequence[float],
+    /,
+    *,
+    axis: Axis = None,
+    method: QuantileMethod = "linear",
+    keepdims: bool = False,
 ) -> Array:
     """`quantile` of hundredths. I/O: two reads of `x`.
 

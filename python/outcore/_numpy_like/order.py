@@ -17,7 +17,7 @@ from outcore._standard.searching import where
 from outcore.elementwise import isfinite, isinf
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 
-Method = Literal["linear", "lower", "higher", "nearest", "midpoint"]
+QuantileMethod = Literal["linear", "lower", "higher", "nearest", "midpoint"]
 _METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
 # Methods that give an element, of whatever type.
 _PICKING = ("lower", "higher", "nearest")
@@ -122,7 +122,13 @@ def _quantiles(
 
 
 def quantile(
-    x: Operand, /, q: Operand | Sequence[float], *, axis: Axis = None, method: Method = "linear", keepdims: bool = False
+    x: Operand,
+    /,
+    q: Operand | Sequence[float],
+    *,
+    axis: Axis = None,
+    method: QuantileMethod = "linear",
+    keepdims: bool = False,
 ) -> Array:
     """The `q`-quantiles along axes (None: of all elements), exact; `q` is a number from 0 to 1 or several.
 
@@ -144,7 +150,13 @@ def quantile(
 
 
 def nanquantile(
-    x: Operand, /, q: Operand | Sequence[float], *, axis: Axis = None, method: Method = "linear", keepdims: bool = False
+    x: Operand,
+    /,
+    q: Operand | Sequence[float],
+    *,
+    axis: Axis = None,
+    method: QuantileMethod = "linear",
+    keepdims: bool = False,
 ) -> Array:
     """As `quantile` of the elements that are not NaN; NaN where there are none, also along axes of length 0.
 

@@ -21,8 +21,8 @@ from outcore._session.record import Outcome
 from outcore._session.session import current
 from outcore.errors import ArgumentError, DTypeError, MemoryLimitError, ShapeError
 
-Step = Callable[..., object]
-Beside = list[Any]  # numbers, and lazy arrays of one element
+StepFunction = Callable[..., object]
+Extras = list[Any]  # numbers, and lazy arrays of one element
 Scalars = dict[str, Any]  # what a step gives beside the state: numbers, or lazy arrays of one element, by name
 _STATE_SHARE = 3  # the old state, the new one and the work each have a third of the budget
 _SMALL_BYTES = 1 << 20  # arrays up to this size stay in memory whatever the limit
@@ -52,7 +52,7 @@ class Loop(tuple[Array, ...]):
 
 
 def iterate(
-    step: Step,
+    step: StepFunction,
     state: Operand | tuple[Operand, ...] | list[Operand],
     *,
     until: Callable[..., object] | None = None,
@@ -137,7 +137,7 @@ def iterate(
         returned = step(*dry) if spread else step(dry[0] if single else dry)
         saved = Checkpoints.hold(checkpoint, arrays, _parts(returned, dry, single))
         iteration, arrays, history = saved.restore(arrays)
-    place = _Places(arrays, is_restored=iteration > 0)
+    place = _StatePlaces(arrays, is_restored=iteration > 0)
     with live(current().options["progress"] if progress is None else progress) as bar:
         while iteration < most and not converged:
             iteration += 1
@@ -178,7 +178,7 @@ def _takes_three(until: Callable[..., object]) -> bool:
     return True
 
 
-def _takes_several(step: Step) -> bool:
+def _takes_several(step: StepFunction) -> bool:
     """Whether a state of several arrays is passed as so many arguments."""
     try:
         parameters = inspect.signature(step).parameters.values()
@@ -225,7 +225,7 @@ def _line(iteration: int, most: int, history: Mapping[str, list[object]]) -> str
     return f"step {iteration} of {most}{last}"
 
 
-class _Places:
+class _StatePlaces:
     """Where the arrays of a state are between steps: in memory, or in files of scratch."""
 
     def __init__(self, state: tuple[Array, ...], *, is_restored: bool) -> None:
@@ -242,8 +242,8 @@ class _Places:
         self._on_disk[place] = state[place].nbytes > _SMALL_BYTES
 
     def run(
-        self, old: tuple[Array, ...], new: tuple[Array, ...], beside: Beside, bar: Bar | None
-    ) -> tuple[tuple[Array, ...], Beside, Outcome, float]:
+        self, old: tuple[Array, ...], new: tuple[Array, ...], beside: Extras, bar: Bar | None
+    ) -> tuple[tuple[Array, ...], Extras, Outcome, float]:
         """Computes the next state and the values beside it: arrays, values, what was done, seconds of planning."""
         lazy = [place for place, value in enumerate(beside) if isinstance(value, Array)]
         try:
@@ -257,8 +257,8 @@ class _Places:
             return self._run(old, new, beside, lazy, bar)
 
     def _run(
-        self, old: tuple[Array, ...], new: tuple[Array, ...], beside: Beside, lazy: list[int], bar: Bar | None
-    ) -> tuple[tuple[Array, ...], Beside, Outcome, float]:
+        self, old: tuple[Array, ...], new: tuple[Array, ...], beside: Extras, lazy: list[int], bar: Bar | None
+    ) -> tuple[tuple[Array, ...], Extras, Outcome, float]:
         # An array that a step hands on as it was needs no copy.
         same = [not self._is_restored and new[place]._expr.id == old[place]._expr.id for place in range(len(new))]
         due = [place for place in range(len(new)) if not same[place]]

@@ -31,8 +31,7 @@ from outcore.errors import (
 )
 
 _CHUNK_LENGTH_MAX = (1 << 63) - 1
-PathLike: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes]"
-Values: TypeAlias = "NDArray"
+AnyPath: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes]"
 Asked: TypeAlias = "tuple[list[_core.Expr], list[_core.Target | None]]"
 Named = TypeVar("Named", bound="tuple[Any, ...]")
 ChunkShapes: TypeAlias = "Mapping[Any, Sequence[int]]"  # by path, as `Targets`
@@ -77,13 +76,13 @@ def _chunk_shape(name: str, chunks: Sequence[int], shape: tuple[int, ...]) -> li
 
 
 @overload
-def compute(array: Item, /) -> Values: ...
+def compute(array: Item, /) -> NDArray: ...
 @overload
 def compute(named: Named, /) -> Named: ...
 @overload
-def compute(array: Item, second: Item, /) -> tuple[Values, Values]: ...
+def compute(array: Item, second: Item, /) -> tuple[NDArray, NDArray]: ...
 @overload
-def compute(array: Item, second: Item, third: Item, /) -> tuple[Values, Values, Values]: ...
+def compute(array: Item, second: Item, third: Item, /) -> tuple[NDArray, NDArray, NDArray]: ...
 @overload
 def compute(*arrays: Item) -> Any: ...  # one gives values, and how many a list holds is not known here
 def compute(*arrays: Any) -> Any:
@@ -187,12 +186,12 @@ def _read_back(targets: Targets) -> None:
 
 
 @overload
-def persist(array: Operand, /, *, directory: PathLike | None = None) -> Array: ...
+def persist(array: Operand, /, *, directory: AnyPath | None = None) -> Array: ...
 @overload
-def persist(array: Operand, second: Operand, /, *, directory: PathLike | None = None) -> tuple[Array, Array]: ...
+def persist(array: Operand, second: Operand, /, *, directory: AnyPath | None = None) -> tuple[Array, Array]: ...
 @overload
-def persist(*arrays: Item, directory: PathLike | None = None) -> Any: ...
-def persist(*arrays: Item, directory: PathLike | None = None) -> Any:
+def persist(*arrays: Item, directory: AnyPath | None = None) -> Any: ...
+def persist(*arrays: Item, directory: AnyPath | None = None) -> Any:
     """The same arrays with their values computed: in memory, or as Zarr arrays in `directory`, which stay yours.
 
     One argument gives an array, several a tuple. Values in memory must fit the memory limit. Raises MemoryLimitError
@@ -245,7 +244,7 @@ def explain(*arrays: Item | Targets, overwrite: bool = False) -> Explanation:
     return Explanation.from_json(_program(arrays, overwrite).explain(), current().rates)
 
 
-def visualize(*arrays: Item | Targets, filename: PathLike | None = None, overwrite: bool = True) -> Picture:
+def visualize(*arrays: Item | Targets, filename: AnyPath | None = None, overwrite: bool = True) -> Picture:
     """The plan as a graph of passes; notebooks show it. With a filename ending in `.dot` or `.svg`, also writes it.
 
     Raises ShapeError for another ending, errors else as `explain`. I/O: that file only.

@@ -11,7 +11,7 @@ import numpy as np
 
 from outcore._lazy.array import Array
 from outcore._lazy.node import expr_dtype, node
-from outcore._lazy.typed import Item, Method, Typed, typed_of
+from outcore._lazy.typed import Item, SortMethod, Typed, typed_of
 from outcore._run import masks
 from outcore._standard.sorting import sort_by
 from outcore.elementwise import imag, isnan, real
@@ -94,7 +94,7 @@ def key_columns(x: object, descending: bool = False) -> list[Array]:
     return complex_keys(Array(node(x))) if expr_dtype(node(x)).kind == "c" else [Array(node(x))]
 
 
-def in_order(of: Elements, *beside: Array, method: Method | None = None) -> list[Array]:
+def in_order(of: Elements, *beside: Array, method: SortMethod | None = None) -> list[Array]:
     """The columns of elements in their order, and others of the same length beside them: a stable sort by each key."""
     columns, others = list(of.columns), list(beside)
     count = len(columns)
@@ -110,7 +110,7 @@ def in_order(of: Elements, *beside: Array, method: Method | None = None) -> list
 
 
 def sort_typed_by(
-    keys: Item, values: Sequence[Item], descending: bool, method: Method | None
+    keys: Item, values: Sequence[Item], descending: bool, method: SortMethod | None
 ) -> tuple[Array | Typed, ...]:
     """As `sort_by`, where the keys or some columns are dates or text: those go as the numbers that order them."""
     typed = typed_of(keys)

@@ -8,14 +8,14 @@ from outcore import _core
 from outcore._lazy.array import Array, oc
 from outcore._lazy.hooks import above
 from outcore._lazy.node import Operand, axis_of, expr_dtype, node
-from outcore._lazy.typed import Method, Typed, typed_of
+from outcore._lazy.typed import SortMethod, Typed, typed_of
 from outcore._standard.manipulation import moveaxis, reshape, stack
 from outcore.errors import DTypeError, IndexingError, ShapeError
 
 
-def _method(name: str, method: Method | None) -> Method | None:
-    if method is not None and method not in get_args(Method):
-        raise ValueError(f"{name}: method={method!r} is none of {', '.join(map(repr, get_args(Method)))}")
+def _method(name: str, method: SortMethod | None) -> SortMethod | None:
+    if method is not None and method not in get_args(SortMethod):
+        raise ValueError(f"{name}: method={method!r} is none of {', '.join(map(repr, get_args(SortMethod)))}")
     return method
 
 
@@ -27,7 +27,7 @@ def _keys(name: str, x: Operand | Typed) -> _core.Expr:
 
 
 def sort_by(
-    keys: Operand | Typed, *values: Operand | Typed, descending: bool = False, method: Method | None = None
+    keys: Operand | Typed, *values: Operand | Typed, descending: bool = False, method: SortMethod | None = None
 ) -> tuple[Array, ...]:
     """One-dimensional keys sorted, and any number of columns of the same length in the order of their keys.
 
@@ -61,7 +61,7 @@ _LANE_BYTES_MAX = 32 << 20
 _LANES_MAX = 64
 
 
-def _lanes(name: str, x: Operand, axis: int, descending: bool, method: Method | None, positions: bool) -> Array:
+def _lanes(name: str, x: Operand, axis: int, descending: bool, method: SortMethod | None, positions: bool) -> Array:
     expr = node(x)
     method = _method(name, method)
     if len(expr.shape) == 0:
@@ -92,7 +92,7 @@ def _complex_lanes(x: Array, place: int, descending: bool, positions: bool) -> A
     return order if positions else oc.take_along_axis(x, order, axis=place)
 
 
-def _together(rows: Array, descending: bool, method: Method | None, positions: bool) -> Array:
+def _together(rows: Array, descending: bool, method: SortMethod | None, positions: bool) -> Array:
     """Rows in one, each in order: sorted by value, then by the number of the row, which keeps that order."""
     place = Array(_core.arange(0, 1, rows.size, "int64"))
     lane, within = place // rows.shape[1], place % rows.shape[1]
@@ -102,14 +102,14 @@ def _together(rows: Array, descending: bool, method: Method | None, positions: b
     return sort_by(lanes, *(columns or [values]), method=method)[1]
 
 
-def _sorted_row(row: _core.Expr, descending: bool, method: Method | None, positions: bool) -> _core.Expr:
+def _sorted_row(row: _core.Expr, descending: bool, method: SortMethod | None, positions: bool) -> _core.Expr:
     if not positions:
         return _core.sort_by(row, [], descending, method)[0]
     return _core.sort_by(row, [_core.arange(0, 1, row.shape[0], "int64")], descending, method)[1]
 
 
 def sort(
-    x: Operand, /, *, axis: int = -1, descending: bool = False, stable: bool = True, method: Method | None = None
+    x: Operand, /, *, axis: int = -1, descending: bool = False, stable: bool = True, method: SortMethod | None = None
 ) -> Array:
     """The elements in order along an axis: NaN last, -0 equal to +0, always stable.
 
@@ -134,7 +134,7 @@ def sort(
 
 
 def argsort(
-    x: Operand, /, *, axis: int = -1, descending: bool = False, stable: bool = True, method: Method | None = None
+    x: Operand, /, *, axis: int = -1, descending: bool = False, stable: bool = True, method: SortMethod | None = None
 ) -> Array:
     """Where the elements of the sorted array are in `x`, int64; of dates and text too.
 

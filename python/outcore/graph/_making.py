@@ -30,7 +30,7 @@ from outcore.sparse._spool import Chunk, Done, Work, _check, stamp_of
 from outcore.sparse._stream import File, sorted_as_read
 from outcore.sparse._tiles import check_target, in_the_way, is_matrix
 
-Ends = Array | NDArray | Sequence[float]  # sources, targets or weights of edges
+EdgeColumn = Array | NDArray | Sequence[float]  # sources, targets or weights of edges
 # Stores a matrix at a path, and its transpose at another, if there is one.
 Store = Callable[[Path, Path | None, Keywords], object]
 # Blocks of entries, from that of a number on.
@@ -190,11 +190,11 @@ def from_edges(
 
 
 def from_arrays(
-    sources: Ends,
-    targets: Ends,
+    sources: EdgeColumn,
+    targets: EdgeColumn,
     path: PathLike | None = None,
     *,
-    weights: Ends | None = None,
+    weights: EdgeColumn | None = None,
     vertices: int | None = None,
     directed: bool = True,
     overwrite: bool = False,
@@ -241,7 +241,7 @@ def from_arrays(
     return _made(store, path, directed, overwrite, key)
 
 
-def _wide(weights: Ends | None) -> Ends | None:
+def _wide(weights: EdgeColumn | None) -> EdgeColumn | None:
     """Weights in a type that has room for their sums, as NumPy's `sum` has: small integers and bools in 64 bits."""
     if weights is None:
         return None
@@ -251,7 +251,7 @@ def _wide(weights: Ends | None) -> Ends | None:
     return array.astype(np.uint64) if array.dtype.kind == "u" and array.dtype != np.uint64 else weights
 
 
-def _in_memory(part: Ends) -> NDArray:
+def _in_memory(part: EdgeColumn) -> NDArray:
     # As `_column` has it.
     return np.asarray(part) if len(part) else np.zeros(0, getattr(part, "dtype", np.int64))
 
@@ -292,7 +292,7 @@ def _check_options(name: str, options: Keywords, vertices: int | None) -> None:
             raise ArgumentError(f"{name}: there is no option {taken}; directed= and vertices= are right")
 
 
-def _ascending(sources: Ends, targets: Ends) -> tuple[Ends, Ends]:
+def _ascending(sources: EdgeColumn, targets: EdgeColumn) -> tuple[EdgeColumn, EdgeColumn]:
     """The same ends, the lower one first: so weights of an edge are added in one order, whichever way it is told."""
     first, second = (end if isinstance(end, oc.Array) else np.asarray(end) for end in (sources, targets))
     if first.shape != second.shape or not len(first) or {first.dtype.kind, second.dtype.kind} - {"i", "u"}:
@@ -304,7 +304,7 @@ def _ascending(sources: Ends, targets: Ends) -> tuple[Ends, Ends]:
     return oc.minimum(first, second), oc.maximum(first, second)
 
 
-def _square(sources: Ends, targets: Ends) -> tuple[int, int]:
+def _square(sources: EdgeColumn, targets: EdgeColumn) -> tuple[int, int]:
     ends = [oc.asarray(part) if len(part) else None for part in (sources, targets)]
     highest = [int(oc.max(part).compute()) for part in ends if part is not None]
     vertices = max(highest, default=-1) + 1

@@ -21,7 +21,7 @@ from outcore.graph._stored import is_vertex, session
 
 Node = Hashable
 Nodes = Iterable[Node] | Node | None
-Part = tuple[NDArray, NDArray, NDArray, NDArray | None]
+ListsPart = tuple[NDArray, NDArray, NDArray, NDArray | None]
 
 
 class Converted(Graph):
@@ -130,7 +130,7 @@ def reached(G: Graph, distances: NDArray, cutoff: float | None) -> dict[Node, fl
     return dict(zip(names_of(G, met), distances[met].tolist(), strict=True))
 
 
-def parts_of(G: Graph, ids: NDArray, direction: str, step: int = 2 << 20) -> Iterator[Part]:
+def parts_of(G: Graph, ids: NDArray, direction: str, step: int = 2 << 20) -> Iterator[ListsPart]:
     """The lists of some vertices, ascending, some megabytes of the file at a time: vertices, the place of its vertex in
     these for each neighbour, neighbours, weights (None where there are none)."""
     begin = 0

@@ -11,7 +11,7 @@ from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore.errors import ArgumentError, ShapeError
 
-Indices = TypeVar("Indices", Array, NDArray)
+IndexArray = TypeVar("IndexArray", Array, NDArray)
 # The largest side of a tile: places within it have 15 bits each.
 SIDE_MAX = 32768
 # Tiles beside each other: their numbers are 32 bits. With it a place within a tile row has at most 62 bits.
@@ -44,8 +44,8 @@ def is_wide(shape: tuple[int, int], side: int, spare: int = 0) -> bool:
 
 
 def keys_of(
-    rows: Indices, columns: Indices, shape: tuple[int, int], side: int, wide: bool | None = None
-) -> tuple[Indices, ...]:
+    rows: IndexArray, columns: IndexArray, shape: tuple[int, int], side: int, wide: bool | None = None
+) -> tuple[IndexArray, ...]:
     """The keys that entries are sorted by, the most significant first: places; where those are wide (unless told: where
     they must be) the numbers of tile rows, and places within these. Lazy where rows and columns are.
     """
@@ -54,7 +54,7 @@ def keys_of(
     return (places_of(rows, columns, shape, side),)
 
 
-def places_of(rows: Indices, columns: Indices, shape: tuple[int, int], side: int) -> Indices:
+def places_of(rows: IndexArray, columns: IndexArray, shape: tuple[int, int], side: int) -> IndexArray:
     """Numbers in whose order entries are stored: tile row, column of tiles, row and column within the tile.
 
     Lazy where rows and columns are. Raises ArgumentError where 64 bits are too few; `keys_of` knows what to do then.
@@ -63,15 +63,15 @@ def places_of(rows: Indices, columns: Indices, shape: tuple[int, int], side: int
     if is_wide(shape, side):
         raise ArgumentError(f"sparse: places in {shape} need {bits + blocks + 2 * within} bits, of 64")
     tile_rows = rows.astype(np.uint64) >> np.uint64(within)
-    places: Indices = _within(rows, columns, shape, side) | (tile_rows << np.uint64(blocks + 2 * within))
+    places: IndexArray = _within(rows, columns, shape, side) | (tile_rows << np.uint64(blocks + 2 * within))
     return places
 
 
-def _within(rows: Indices, columns: Indices, shape: tuple[int, int], side: int) -> Indices:
+def _within(rows: IndexArray, columns: IndexArray, shape: tuple[int, int], side: int) -> IndexArray:
     """Places within a tile row."""
     _, _, within = bits_of(shape, side)
     r, c, mask, s = rows.astype(np.uint64), columns.astype(np.uint64), np.uint64(side - 1), np.uint64(within)
-    places: Indices = ((c >> s) << np.uint64(2 * within)) | ((r & mask) << s) | (c & mask)
+    places: IndexArray = ((c >> s) << np.uint64(2 * within)) | ((r & mask) << s) | (c & mask)
     return places
 
 

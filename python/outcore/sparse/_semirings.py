@@ -13,7 +13,7 @@ import numpy as np
 
 from outcore import _core
 from outcore._base.types import DType
-from outcore._functions.generalized import paired
+from outcore._functions.generalized import Multiply, paired
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, node
 from outcore._lazy.reduction import sum_dtype
@@ -23,8 +23,6 @@ from outcore._standard.searching import where
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.sparse._rowwise import ByRow
 from outcore.sparse._stored import StoredMatrix
-
-Multiply = str | Callable[[Array, Array], Array]
 
 
 class Monoid(NamedTuple):

@@ -19,10 +19,10 @@ from outcore.sparse.linalg._eigen import Problem, inverse, problem_checked, solv
 from outcore.sparse.linalg._operators import MatrixLike, floating_dtype, operator, square
 from outcore.sparse.linalg._systems import vector
 
-Order = npt.NDArray[np.int64]
+Permutation = npt.NDArray[np.int64]
 
 
-def _both_ends(values: NDArray) -> Order:
+def _both_ends(values: NDArray) -> Permutation:
     """Places from the ends inwards, the largest first."""
     up = np.argsort(values)
     order = np.empty_like(up)
@@ -57,7 +57,7 @@ _GENERAL: dict[str, Callable[[NDArray], NDArray]] = {
 }
 
 
-def _order_and_gain(name: str, which: str) -> tuple[Callable[[NDArray], Order], Gain]:
+def _order_and_gain(name: str, which: str) -> tuple[Callable[[NDArray], Permutation], Gain]:
     """The order of what `which` asks for, and how much better than the worst of some values others are."""
     is_general = name == "eigs"
     measures = _GENERAL if is_general else _HERMITIAN
@@ -139,7 +139,7 @@ def some_eigenvalues(name: str, A: MatrixLike, search: Search) -> tuple[NDArray,
     return values.astype(dtype) if name == "eigs" else values, vectors
 
 
-def columns_of(vectors: Array, order: Order) -> Array:
+def columns_of(vectors: Array, order: Permutation) -> Array:
     """Columns in another order."""
     return vectors[:, order.tolist()] if (np.diff(order) < 0).any() else vectors
 

@@ -17,7 +17,7 @@ from outcore.sparse.linalg._operators import Identity, MatrixLike, Operator, flo
 from outcore.sparse.linalg._vectors import Holder, norm
 
 Begin = Callable[[Array], "tuple[Array, ...]"]
-Step = Callable[..., "tuple[Array, ...]"]
+SolverStep = Callable[..., "tuple[Array, ...]"]
 Callback = Callable[[Array], object]
 _WORTH = 0.5  # a loop is begun again where the one before took the true residual down at least by this
 
@@ -131,7 +131,7 @@ def system(name: str, A: MatrixLike, b: Operand, x0: Operand | None, M: MatrixLi
 
 
 def solve(
-    problem: System, begin: Begin, step: Step, callback: Callback | None, checkpoint: int | None
+    problem: System, begin: Begin, step: SolverStep, callback: Callback | None, checkpoint: int | None
 ) -> tuple[Array, int]:
     """Iterates until the true residual |b − Ax| is small, and gives x and SciPy's `info`.
 
@@ -180,7 +180,7 @@ def _residual(problem: System, holder: Holder, x: Array) -> tuple[list[Array], f
 class _Watched:
     """A step that tells what the one before came to: so `callback` costs no computation."""
 
-    def __init__(self, step: Step, callback: Callback | None, skip: int) -> None:
+    def __init__(self, step: SolverStep, callback: Callback | None, skip: int) -> None:
         self._step, self._callback, self._left = step, callback, 1 + skip
 
     def __call__(self, *state: Array) -> Any:
