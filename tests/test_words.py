@@ -145,7 +145,7 @@ def test_names_are_nouns() -> None:
 
 
 def test_sentences_have_nouns_for_subjects() -> None:
-    """No docstring or comment has a sentence that begins with a pronoun."""
+    """No docstring, comment or page has a sentence that begins with a pronoun."""
     pronoun = re.compile(r"(?:^|[.!?:;] )(?:What|Those|Whose|That(?! is\b))\b[^.]*")
     faults = []
     for path in sorted(PACKAGE.rglob("*.py")):
@@ -155,4 +155,9 @@ def test_sentences_have_nouns_for_subjects() -> None:
         comments = re.findall(r"^\s*#:? (.*)$", text, re.MULTILINE)
         prose = [paragraph for doc in docs for paragraph in doc.partition(">>>")[0].split("\n\n")] + comments
         faults += [f"{path.name}: {match}" for part in prose for match in pronoun.findall(" ".join(part.split()))]
+    for page in sorted((TESTS.parent / "docs").glob("*.md")):
+        text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+        faults += [
+            f"{page.name}: {match}" for part in text.split("\n\n") for match in pronoun.findall(" ".join(part.split()))
+        ]
     assert faults == []
