@@ -3,45 +3,56 @@
 //! The shape follows memchr's `arch::generic`: the body is generic, the shell only grants instructions. `fma` is granted
 //! for its encodings, but Rust never contracts `a * b + c`, so every shell returns the same bits.
 //!
-//! On x86-64 the bodies are compiled for what processors have had since 2013 (AVX2) and since 2017 (AVX-512). For older
-//! ones they are compiled a third time where the feature `baseline` asks for that: a third of a build that takes minutes.
+//! On x86-64 the bodies are compiled for the processor that builds, or with the feature `portable` for what processors have
+//! had since 2013 (AVX2) and since 2017 (AVX-512). The feature `baseline` adds older ones. Each is as much work again.
 
 use super::operands::{Block, Product, SparseTile};
 
 /// The instruction sets a body is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+#[allow(dead_code)] // each is in some builds only
 enum Level {
     Baseline,
     V3,
     V4,
 }
 
+/// Whether this processor has the instructions of `Level::V4`.
 #[cfg(target_arch = "x86_64")]
-fn level() -> Level {
+fn has_v4() -> bool {
+    is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512cd")
+        && has_v3()
+}
+
+/// Whether this processor has the instructions of `Level::V3`.
+#[cfg(target_arch = "x86_64")]
+fn has_v3() -> bool {
+    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
+}
+
+/// The best of the instruction sets that bodies are compiled for and this processor has.
+#[cfg(target_arch = "x86_64")]
+fn level() -> Option<Level> {
     use std::sync::OnceLock;
-    static LEVEL: OnceLock<Level> = OnceLock::new();
+    static LEVEL: OnceLock<Option<Level>> = OnceLock::new();
     *LEVEL.get_or_init(|| {
-        if is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512dq")
-            && is_x86_feature_detected!("avx512vl")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512cd")
-            && is_x86_feature_detected!("avx2")
-            && is_x86_feature_detected!("fma")
-        {
-            Level::V4
-        } else if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-            Level::V3
+        if cfg!(level_v4) && has_v4() {
+            Some(Level::V4)
+        } else if cfg!(level_v3) && has_v3() {
+            Some(Level::V3)
         } else {
-            Level::Baseline
+            cfg!(feature = "baseline").then_some(Level::Baseline)
         }
     })
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn level() -> Level {
-    Level::Baseline
+fn level() -> Option<Level> {
+    Some(Level::Baseline)
 }
 
 /// Whether this processor has the instructions that kernels are compiled for.
@@ -49,19 +60,21 @@ fn level() -> Level {
 /// # Errors
 /// It has not; what to do about it.
 pub fn check_processor() -> Result<(), &'static str> {
-    match level() {
-        Level::Baseline if cfg!(all(target_arch = "x86_64", not(feature = "baseline"))) => Err(TOO_OLD),
-        _ => Ok(()),
-    }
+    level().map(|_| ()).ok_or(TOO_OLD)
 }
 
-const TOO_OLD: &str = "outcore is compiled for processors with AVX2 and FMA, and this one has not both; \
-                       build it with `maturin build --release --features baseline`";
+const TOO_OLD: &str = if cfg!(level_v3) {
+    "outcore is compiled for processors with AVX2 and FMA, and this one has not both; \
+     build it with `maturin build --release --features baseline`"
+} else {
+    "outcore is compiled for the processor that it was built on, which has AVX-512, and this one has not; \
+     build it here, or with `maturin build --release --features portable`"
+};
 
 /// Whether this processor has what [`super::vectors`] is compiled for: the instructions of `Level::V4`, and `popcnt`.
 #[cfg(target_arch = "x86_64")]
 pub fn has_vectors() -> bool {
-    level() == Level::V4 && is_x86_feature_detected!("popcnt")
+    has_v4() && is_x86_feature_detected!("popcnt")
 }
 
 /// Stamps a body trait and its lookup for one signature.
@@ -79,7 +92,7 @@ macro_rules! shells {
             ///
             /// # Safety
             /// `level` has seen each of them on this processor.
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(level_v4)]
             #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx512cd,avx2,fma")]
             unsafe fn granted_v4($($argument: $Type),*) {
                 Self::run($($argument),*)
@@ -89,19 +102,19 @@ macro_rules! shells {
             ///
             /// # Safety
             /// As for `granted_v4`.
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(level_v3)]
             #[target_feature(enable = "avx2,fma")]
             unsafe fn granted_v3($($argument: $Type),*) {
                 Self::run($($argument),*)
             }
 
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(level_v4)]
             fn v4($($argument: $Type),*) {
                 // SAFETY: handed out only after `level` saw each of the shell's features on this processor.
                 unsafe { Self::granted_v4($($argument),*) }
             }
 
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(level_v3)]
             fn v3($($argument: $Type),*) {
                 // SAFETY: handed out only after `level` saw each of the shell's features on this processor.
                 unsafe { Self::granted_v3($($argument),*) }
@@ -110,12 +123,12 @@ macro_rules! shells {
             /// The body compiled for the best instruction set of this processor.
             fn kernel() -> fn($($Type),*) {
                 match level() {
-                    #[cfg(target_arch = "x86_64")]
-                    Level::V4 => Self::v4,
-                    #[cfg(target_arch = "x86_64")]
-                    Level::V3 => Self::v3,
+                    #[cfg(level_v4)]
+                    Some(Level::V4) => Self::v4,
+                    #[cfg(level_v3)]
+                    Some(Level::V3) => Self::v3,
                     #[cfg(any(not(target_arch = "x86_64"), feature = "baseline"))]
-                    Level::Baseline => Self::run,
+                    Some(Level::Baseline) => Self::run,
                     #[allow(unreachable_patterns)]
                     _ => panic!("{TOO_OLD}"),
                 }
