@@ -4,10 +4,8 @@ use std::borrow::Cow;
 use std::io::Read;
 
 use serde_json::Value;
-use zarrs::array::codec::{blosc_decompress_bytes, blosc_validate};
-use zarrs::metadata::v3::MetadataV3;
 
-use super::setting::setting;
+use super::json::Extension;
 use crate::array::region::{c_strides, Lattice};
 
 /// Memory that decompressors use besides their output.
@@ -32,7 +30,7 @@ pub(super) struct CodecChain {
 }
 
 impl CodecChain {
-    pub(super) fn from_metadata(codecs: &[MetadataV3], axes: usize) -> Result<CodecChain, String> {
+    pub(super) fn from_metadata(codecs: &[Extension], axes: usize) -> Result<CodecChain, String> {
         let mut chain = CodecChain {
             order: None,
             big_endian: false,
@@ -40,7 +38,7 @@ impl CodecChain {
         };
         let mut serialized = false;
         for codec in codecs {
-            let stage = match codec.name() {
+            let stage = match codec.name.as_str() {
                 "transpose" if !serialized => {
                     chain.transpose(codec, axes)?;
                     continue;
@@ -54,12 +52,12 @@ impl CodecChain {
                 "zstd" => CodecStage::Zstd,
                 "blosc" => CodecStage::Blosc,
                 "crc32c" => CodecStage::Crc32c,
-                "transpose" | "bytes" => return Err(format!("codec {:?} is in the wrong place", codec.name())),
+                "transpose" | "bytes" => return Err(format!("codec {:?} is in the wrong place", codec.name)),
                 "sharding_indexed" => return Err("shards within shards are not supported".into()),
                 other => return Err(format!("codec {other:?} is not supported")),
             };
             if !serialized {
-                return Err(format!("codec {:?} stands before \"bytes\"", codec.name()));
+                return Err(format!("codec {:?} stands before \"bytes\"", codec.name));
             }
             chain.stages.push(stage);
         }
@@ -69,8 +67,8 @@ impl CodecChain {
         Ok(chain)
     }
 
-    fn transpose(&mut self, codec: &MetadataV3, axes: usize) -> Result<(), String> {
-        let order = setting(codec, "order").and_then(Value::as_array);
+    fn transpose(&mut self, codec: &Extension, axes: usize) -> Result<(), String> {
+        let order = codec.setting("order").and_then(Value::as_array);
         let order: Option<Vec<usize>> = order.and_then(|order| {
             order
                 .iter()
@@ -155,8 +153,8 @@ fn bound(bytes: usize) -> usize {
     bytes.saturating_add(bytes / 8).saturating_add(64 << 10)
 }
 
-fn big_endian(codec: &MetadataV3) -> Result<bool, String> {
-    match setting(codec, "endian").map(Value::as_str) {
+fn big_endian(codec: &Extension) -> Result<bool, String> {
+    match codec.setting("endian").map(Value::as_str) {
         None | Some(Some("little")) => Ok(false),
         Some(Some("big")) => Ok(true),
         Some(_) => Err("the endian of \"bytes\" is neither \"little\" nor \"big\"".into()),
@@ -184,11 +182,11 @@ impl CodecStage {
                 Ok(Cow::Owned(out))
             }
             CodecStage::Blosc => {
-                let size = blosc_validate(&bytes).ok_or("blosc: a chunk is damaged")?;
+                let size = outcore_blosc::decompressed_bytes(&bytes).ok_or("blosc: a chunk is damaged")?;
                 if size > limit {
                     return Err(format!("blosc: a chunk of {size} bytes, {limit} expected"));
                 }
-                let out = blosc_decompress_bytes(&bytes, size, 1).map_err(|error| format!("blosc: {error}"))?;
+                let out = outcore_blosc::decompress(&bytes, size).ok_or("blosc: a chunk does not decompress")?;
                 Ok(Cow::Owned(out))
             }
         }

@@ -3,9 +3,8 @@
 use std::fmt::Write;
 
 use serde_json::Value;
-use zarrs::metadata::v3::MetadataV3;
 
-use super::setting::setting;
+use super::json::Extension;
 
 /// Chunk coordinates to file names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,13 +15,13 @@ pub(super) struct KeyEncoding {
 }
 
 impl KeyEncoding {
-    pub(super) fn from_metadata(metadata: &MetadataV3) -> Result<KeyEncoding, String> {
-        let (prefixed, usual) = match metadata.name() {
+    pub(super) fn from_metadata(metadata: &Extension) -> Result<KeyEncoding, String> {
+        let (prefixed, usual) = match metadata.name.as_str() {
             "default" => (true, "/"),
             "v2" => (false, "."),
             other => return Err(format!("chunk key encoding {other:?} is not supported")),
         };
-        let separator = match setting(metadata, "separator").map_or(Some(usual), Value::as_str) {
+        let separator = match metadata.setting("separator").map_or(Some(usual), Value::as_str) {
             Some("/") => '/',
             Some(".") => '.',
             _ => return Err("the chunk key separator is neither \"/\" nor \".\"".into()),

@@ -4,12 +4,11 @@ use std::borrow::Cow;
 
 use outcore_dtype::DType;
 use serde_json::Value;
-use zarrs::array::{ArrayMetadataV3, DataType};
-use zarrs::metadata::v3::MetadataV3;
 
 use super::codec::CodecChain;
+use super::fill::fill_bytes;
+use super::json::{ArrayJson, Extension};
 use super::keys::KeyEncoding;
-use super::setting::setting;
 use crate::array::region::checked_elements;
 
 const AXES_MAX: usize = 64;
@@ -55,13 +54,10 @@ pub fn parse_zarr_json(bytes: &[u8]) -> Result<ArrayMetadata, String> {
         _ => return Err("zarr.json has an unknown node_type".into()),
     }
     refuse_unknown(&value)?;
-    let metadata: ArrayMetadataV3 =
-        serde_json::from_value(value).map_err(|error| format!("zarr.json does not describe an array: {error}"))?;
-    if !metadata.storage_transformers.is_empty() {
-        return Err(format!(
-            "storage transformer {:?} is not supported",
-            metadata.storage_transformers[0].name()
-        ));
+    let metadata =
+        ArrayJson::from_value(&value).map_err(|error| format!("zarr.json does not describe an array: {error}"))?;
+    if let [transformer, ..] = &metadata.storage_transformers[..] {
+        return Err(format!("storage transformer {:?} is not supported", transformer.name));
     }
     from_metadata(&metadata)
 }
@@ -119,35 +115,24 @@ fn refuse_unknown(value: &Value) -> Result<(), String> {
     Ok(())
 }
 
-fn from_metadata(metadata: &ArrayMetadataV3) -> Result<ArrayMetadata, String> {
-    let name = metadata.data_type.name();
+fn from_metadata(metadata: &ArrayJson) -> Result<ArrayMetadata, String> {
+    let name = &metadata.data_type.name;
     let dtype = DType::from_name(name).ok_or_else(|| format!("data type {name:?} is not supported"))?;
     let shape = metadata.shape.clone();
     if shape.len() > AXES_MAX {
         return Err(format!("arrays of more than {AXES_MAX} axes are not supported"));
     }
     check_size(&shape, dtype, "shape")?;
-    let grid = metadata.chunk_grid.name();
+    let grid = &metadata.chunk_grid.name;
     if grid != "regular" {
         return Err(format!("chunk grid {grid:?} is not supported, only \"regular\""));
     }
     let chunk = chunk_shape(&metadata.chunk_grid, shape.len())?;
     check_size(&chunk, dtype, "chunk shape")?;
-    let data_type = DataType::from_metadata(&metadata.data_type).map_err(|error| error.to_string())?;
-    let given = metadata.fill_value.to_string();
-    // No number is written with other characters, and whoever reads hexadecimal ones by bytes would cut them apart.
-    let fill = given.is_ascii().then(|| data_type.fill_value_v3(&metadata.fill_value));
-    let fill = fill
-        .and_then(Result::ok)
-        .ok_or_else(|| format!("fill value {} does not fit {dtype}", short(&given)))?;
-    let fill = fill.as_ne_bytes().to_vec();
-    if fill.len() != dtype.size() {
-        return Err(format!(
-            "the fill value has {} bytes, {dtype} has {}",
-            fill.len(),
-            dtype.size()
-        ));
-    }
+    let fill = fill_bytes(dtype, &metadata.fill_value).ok_or_else(|| {
+        let given = metadata.fill_value.to_string();
+        format!("fill value {} does not fit {dtype}", short(&given))
+    })?;
     let keys = KeyEncoding::from_metadata(&metadata.chunk_key_encoding)?;
     let (chain, sharding) = codecs(&metadata.codecs, &chunk)?;
     Ok(ArrayMetadata {
@@ -161,8 +146,8 @@ fn from_metadata(metadata: &ArrayMetadataV3) -> Result<ArrayMetadata, String> {
     })
 }
 
-fn codecs(codecs: &[MetadataV3], chunk: &[u64]) -> Result<(CodecChain, Option<Sharding>), String> {
-    if !codecs.iter().any(|codec| codec.name() == "sharding_indexed") {
+fn codecs(codecs: &[Extension], chunk: &[u64]) -> Result<(CodecChain, Option<Sharding>), String> {
+    if !codecs.iter().any(|codec| codec.name == "sharding_indexed") {
         return Ok((CodecChain::from_metadata(codecs, chunk.len())?, None));
     }
     let [codec] = codecs else {
@@ -177,7 +162,7 @@ fn codecs(codecs: &[MetadataV3], chunk: &[u64]) -> Result<(CodecChain, Option<Sh
         Some(crc) => crc,
         None => return Err("the shard index has codecs other than bytes and crc32c".into()),
     };
-    let index_at_start = match setting(codec, "index_location").map_or(Some("end"), Value::as_str) {
+    let index_at_start = match codec.setting("index_location").map_or(Some("end"), Value::as_str) {
         Some("start") => true,
         Some("end") => false,
         _ => return Err("index_location is neither \"start\" nor \"end\"".into()),
@@ -194,17 +179,17 @@ fn codecs(codecs: &[MetadataV3], chunk: &[u64]) -> Result<(CodecChain, Option<Sh
     ))
 }
 
-fn list(codec: &MetadataV3, name: &str) -> Result<Vec<MetadataV3>, String> {
-    let value = setting(codec, name)
-        .cloned()
+fn list(codec: &Extension, name: &str) -> Result<Vec<Extension>, String> {
+    let value = codec
+        .setting(name)
         .ok_or_else(|| format!("sharding_indexed has no {name}"))?;
-    serde_json::from_value(value).map_err(|error| format!("sharding_indexed: {name}: {error}"))
+    Extension::list(value).ok_or_else(|| format!("sharding_indexed: {name} is not a list of names"))
 }
 
-fn chunk_shape(metadata: &MetadataV3, axes: usize) -> Result<Vec<u64>, String> {
-    let shape = setting(metadata, "chunk_shape").and_then(Value::as_array);
+fn chunk_shape(metadata: &Extension, axes: usize) -> Result<Vec<u64>, String> {
+    let shape = metadata.setting("chunk_shape").and_then(Value::as_array);
     let shape: Option<Vec<u64>> = shape.and_then(|shape| shape.iter().map(Value::as_u64).collect());
-    let shape = shape.ok_or_else(|| format!("{:?} has no valid chunk_shape", metadata.name()))?;
+    let shape = shape.ok_or_else(|| format!("{:?} has no valid chunk_shape", metadata.name))?;
     if shape.len() != axes || shape.contains(&0) {
         return Err(format!("chunk shape {shape:?} does not suit an array of {axes} axes"));
     }

@@ -4,12 +4,13 @@
 
 mod array;
 mod codec;
+mod fill;
 mod inventory;
+mod json;
 mod keys;
 mod listing;
 mod made;
 mod metadata;
-mod setting;
 mod shard;
 mod sink;
 mod source;

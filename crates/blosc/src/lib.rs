@@ -1,0 +1,65 @@
+//! Blosc's decompressor behind safe functions.
+//!
+//! Architecture invariant: a leaf with one reason to say `unsafe`, the calls into c-blosc.
+
+use std::ffi::c_int;
+
+/// The bytes that a buffer decompresses to, by its checked header; nothing where the header is damaged.
+pub fn decompressed_bytes(compressed: &[u8]) -> Option<usize> {
+    let mut size = 0;
+    // SAFETY: c-blosc reads no more than the length that it is told.
+    let code =
+        unsafe { blosc_src::blosc_cbuffer_validate(compressed.as_ptr().cast(), compressed.len(), &raw mut size) };
+    (code == 0).then_some(size)
+}
+
+/// Decompresses a buffer to at most `limit` bytes, in this thread; nothing where the buffer is damaged or holds more.
+pub fn decompress(compressed: &[u8], limit: usize) -> Option<Vec<u8>> {
+    const THREADS: c_int = 1;
+    if decompressed_bytes(compressed)? > limit {
+        return None;
+    }
+    let mut bytes = Vec::<u8>::with_capacity(limit);
+    // SAFETY: the header was checked against the length of the buffer, and c-blosc writes at most `limit` bytes, for which
+    // there is room.
+    let written = unsafe {
+        blosc_src::blosc_decompress_ctx(compressed.as_ptr().cast(), bytes.as_mut_ptr().cast(), limit, THREADS)
+    };
+    let written = usize::try_from(written).ok().filter(|&written| written > 0)?;
+    // SAFETY: as many bytes were written.
+    unsafe { bytes.set_len(written) };
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{decompress, decompressed_bytes};
+
+    /// `b"outcore ".repeat(8)`, stored as it lies.
+    fn stored() -> Vec<u8> {
+        let content = b"outcore ".repeat(8);
+        let mut buffer = vec![2, 1, 0b10, 1];
+        for length in [content.len(), content.len(), content.len() + 16] {
+            buffer.extend((length as u32).to_le_bytes());
+        }
+        buffer.extend(content);
+        buffer
+    }
+
+    #[test]
+    fn a_buffer_decompresses_within_its_limit() {
+        let buffer = stored();
+        assert_eq!(decompressed_bytes(&buffer), Some(64));
+        assert_eq!(decompress(&buffer, 64).unwrap(), b"outcore ".repeat(8));
+        assert_eq!(decompress(&buffer, 63), None);
+    }
+
+    #[test]
+    fn damaged_headers_are_refused() {
+        let buffer = stored();
+        for length in 0..buffer.len() {
+            assert_eq!(decompressed_bytes(&buffer[..length]), None, "{length} bytes");
+            assert_eq!(decompress(&buffer[..length], 64), None, "{length} bytes");
+        }
+    }
+}
