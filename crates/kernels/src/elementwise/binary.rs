@@ -2,9 +2,9 @@
 
 use super::complex::{self, ComplexNumber};
 use super::integer::Integer;
+use super::lifted::{lifted, lifted_test};
 use super::real::Real;
 use super::{binary_body, zip_map, Binary, BinaryKernel};
-use crate::half::Lifted;
 use outcore_dtype::{f16, Complex, DType};
 
 /// The kernel of `op` on arrays of type `compute`; `None` unless `op.compute_dtype(compute)` is `compute` itself.
@@ -14,14 +14,14 @@ pub fn binary_kernel(op: Binary, compute: DType) -> Option<BinaryKernel> {
     }
     match compute {
         DType::Bool => boolean(op),
-        DType::I8 => int8(op),
-        DType::I16 => int16(op),
-        DType::I32 => int32(op),
-        DType::I64 => int64(op),
-        DType::U8 => uint8(op),
-        DType::U16 => uint16(op),
-        DType::U32 => uint32(op),
-        DType::U64 => uint64(op),
+        DType::I8 => words8(op).or_else(|| int8(op)),
+        DType::I16 => words16(op).or_else(|| int16(op)),
+        DType::I32 => words32(op).or_else(|| int32(op)),
+        DType::I64 => words64(op).or_else(|| int64(op)),
+        DType::U8 => words8(op).or_else(|| uint8(op)),
+        DType::U16 => words16(op).or_else(|| uint16(op)),
+        DType::U32 => words32(op).or_else(|| uint32(op)),
+        DType::U64 => words64(op).or_else(|| uint64(op)),
         DType::F16 => float16(op),
         DType::F32 => float32(op),
         DType::F64 => float64(op),
@@ -40,22 +40,31 @@ macro_rules! library {
     }};
 }
 
-fn boolean(op: Binary) -> Option<BinaryKernel> {
-    use Binary::*;
-    Some(match op {
-        Add | Maximum | LogicalOr | BitwiseOr => binary_body!(u8 => u8, |a: u8, b: u8| a | b),
-        Multiply | Minimum | LogicalAnd | BitwiseAnd => binary_body!(u8 => u8, |a: u8, b: u8| a & b),
-        NotEqual | LogicalXor | BitwiseXor => binary_body!(u8 => u8, |a: u8, b: u8| a ^ b),
-        Equal => binary_body!(u8 => u8, |a: u8, b: u8| u8::from(a == b)),
-        Less => binary_body!(u8 => u8, |a: u8, b: u8| u8::from(a < b)),
-        LessEqual => binary_body!(u8 => u8, |a: u8, b: u8| u8::from(a <= b)),
-        Greater => binary_body!(u8 => u8, |a: u8, b: u8| u8::from(a > b)),
-        GreaterEqual => binary_body!(u8 => u8, |a: u8, b: u8| u8::from(a >= b)),
-        _ => return None,
-    })
+/// A comparison with its operands in turn.
+macro_rules! swapped {
+    ($less:ident) => {{
+        fn body(left: &[u8], right: &[u8], output: &mut [u8]) {
+            $less()(right, left, output)
+        }
+        body as BinaryKernel
+    }};
 }
 
-macro_rules! integer {
+/// Truth values are the words 0 and 1.
+fn boolean(op: Binary) -> Option<BinaryKernel> {
+    use Binary::*;
+    match op {
+        Add | Maximum | LogicalOr | BitwiseOr => words8(BitwiseOr),
+        Multiply | Minimum | LogicalAnd | BitwiseAnd => words8(BitwiseAnd),
+        NotEqual | LogicalXor | BitwiseXor => words8(BitwiseXor),
+        Equal => words8(Equal),
+        Less | LessEqual | Greater | GreaterEqual => uint8(op),
+        _ => None,
+    }
+}
+
+/// What does not depend on the sign, of which two's complement is the reason.
+macro_rules! words {
     ($name:ident, $T:ty) => {
         fn $name(op: Binary) -> Option<BinaryKernel> {
             use Binary::*;
@@ -63,17 +72,8 @@ macro_rules! integer {
                 Add => binary_body!($T => $T, |a: $T, b: $T| a.wrapping_add(b)),
                 Subtract => binary_body!($T => $T, |a: $T, b: $T| a.wrapping_sub(b)),
                 Multiply => binary_body!($T => $T, |a: $T, b: $T| a.wrapping_mul(b)),
-                FloorDivide => library!($T => $T, |a: $T, b: $T| a.floor_divide(b)),
-                Remainder => library!($T => $T, |a: $T, b: $T| a.floor_remainder(b)),
-                Pow => library!($T => $T, |a: $T, b: $T| a.power(b)),
-                Minimum => binary_body!($T => $T, |a: $T, b: $T| a.min(b)),
-                Maximum => binary_body!($T => $T, |a: $T, b: $T| a.max(b)),
                 Equal => binary_body!($T => u8, |a: $T, b: $T| u8::from(a == b)),
                 NotEqual => binary_body!($T => u8, |a: $T, b: $T| u8::from(a != b)),
-                Less => binary_body!($T => u8, |a: $T, b: $T| u8::from(a < b)),
-                LessEqual => binary_body!($T => u8, |a: $T, b: $T| u8::from(a <= b)),
-                Greater => binary_body!($T => u8, |a: $T, b: $T| u8::from(a > b)),
-                GreaterEqual => binary_body!($T => u8, |a: $T, b: $T| u8::from(a >= b)),
                 LogicalAnd => binary_body!($T => u8, |a: $T, b: $T| u8::from((a != 0) & (b != 0))),
                 LogicalOr => binary_body!($T => u8, |a: $T, b: $T| u8::from((a != 0) | (b != 0))),
                 LogicalXor => binary_body!($T => u8, |a: $T, b: $T| u8::from((a != 0) ^ (b != 0))),
@@ -81,6 +81,37 @@ macro_rules! integer {
                 BitwiseOr => binary_body!($T => $T, |a: $T, b: $T| a | b),
                 BitwiseXor => binary_body!($T => $T, |a: $T, b: $T| a ^ b),
                 ShiftLeft => binary_body!($T => $T, |a: $T, b: $T| a.shift_left(b)),
+                _ => return None,
+            })
+        }
+    };
+}
+
+words!(words8, u8);
+words!(words16, u16);
+words!(words32, u32);
+words!(words64, u64);
+
+macro_rules! integer {
+    ($name:ident, $T:ty) => {
+        fn $name(op: Binary) -> Option<BinaryKernel> {
+            use Binary::*;
+            fn less() -> BinaryKernel {
+                binary_body!($T => u8, |a: $T, b: $T| u8::from(a < b))
+            }
+            fn less_equal() -> BinaryKernel {
+                binary_body!($T => u8, |a: $T, b: $T| u8::from(a <= b))
+            }
+            Some(match op {
+                FloorDivide => library!($T => $T, |a: $T, b: $T| a.floor_divide(b)),
+                Remainder => library!($T => $T, |a: $T, b: $T| a.floor_remainder(b)),
+                Pow => library!($T => $T, |a: $T, b: $T| a.power(b)),
+                Minimum => binary_body!($T => $T, |a: $T, b: $T| a.min(b)),
+                Maximum => binary_body!($T => $T, |a: $T, b: $T| a.max(b)),
+                Less => less(),
+                LessEqual => less_equal(),
+                Greater => swapped!(less),
+                GreaterEqual => swapped!(less_equal),
                 ShiftRight => binary_body!($T => $T, |a: $T, b: $T| a.shift_right(b)),
                 _ => return None,
             })
@@ -98,28 +129,30 @@ integer!(uint32, u32);
 integer!(uint64, u64);
 
 macro_rules! real {
-    ($name:ident, $T:ty, $W:ident) => {
+    ($name:ident, $T:ident) => {
         fn $name(op: Binary) -> Option<BinaryKernel> {
             use Binary::*;
             macro_rules! vector {
-                                        ($f:expr) => {
-                                            binary_body!($T => $T, |a: $T, b: $T| {
-                                                <$T>::narrow(($f as fn($W, $W) -> $W)(a.widen(), b.widen()))
-                                            })
-                                        };
-                                    }
+                        ($f:expr) => {
+                            binary_body!($T => $T, |a: $T, b: $T| ($f as fn($T, $T) -> $T)(a, b))
+                        };
+                    }
             macro_rules! test {
-                                        ($f:expr) => {
-                                            binary_body!($T => u8, |a: $T, b: $T| {
-                                                u8::from(($f as fn($W, $W) -> bool)(a.widen(), b.widen()))
-                                            })
-                                        };
-                                    }
+                        ($f:expr) => {
+                            binary_body!($T => u8, |a: $T, b: $T| u8::from(($f as fn($T, $T) -> bool)(a, b)))
+                        };
+                    }
             macro_rules! call {
-                                        ($f:expr) => {
-                                            library!($T => $T, |a: $T, b: $T| <$T>::narrow($f(a.widen(), b.widen())))
-                                        };
-                                    }
+                        ($f:expr) => {
+                            library!($T => $T, |a: $T, b: $T| $f(a, b))
+                        };
+                    }
+            fn less() -> BinaryKernel {
+                test!(|a, b| a < b)
+            }
+            fn less_equal() -> BinaryKernel {
+                test!(|a, b| a <= b)
+            }
             Some(match op {
                 Add => vector!(|a, b| a + b),
                 Subtract => vector!(|a, b| a - b),
@@ -127,20 +160,20 @@ macro_rules! real {
                 Divide => vector!(|a, b| a / b),
                 FloorDivide => call!(Real::floor_divide),
                 Remainder => call!(Real::floor_remainder),
-                Pow => call!($W::powf),
-                Atan2 => call!($W::atan2),
-                Hypot => call!($W::hypot),
+                Pow => call!($T::powf),
+                Atan2 => call!($T::atan2),
+                Hypot => call!($T::hypot),
                 LogAddExp => call!(Real::log_add_exp),
                 CopySign => vector!(|a, b| a.copysign(b)),
-                NextAfter => next_after::$name(),
+                NextAfter => call!(Real::next_after),
                 Minimum => vector!(|a, b| Real::minimum(a, b)),
                 Maximum => vector!(|a, b| Real::maximum(a, b)),
                 Equal => test!(|a, b| a == b),
                 NotEqual => test!(|a, b| a != b),
-                Less => test!(|a, b| a < b),
-                LessEqual => test!(|a, b| a <= b),
-                Greater => test!(|a, b| a > b),
-                GreaterEqual => test!(|a, b| a >= b),
+                Less => less(),
+                LessEqual => less_equal(),
+                Greater => swapped!(less),
+                GreaterEqual => swapped!(less_equal),
                 LogicalAnd => test!(|a, b| (a != 0.0) & (b != 0.0)),
                 LogicalOr => test!(|a, b| (a != 0.0) | (b != 0.0)),
                 LogicalXor => test!(|a, b| (a != 0.0) ^ (b != 0.0)),
@@ -150,26 +183,29 @@ macro_rules! real {
     };
 }
 
-real!(float16, f16, f32);
-real!(float32, f32, f32);
-real!(float64, f64, f64);
+real!(float32, f32);
+real!(float64, f64);
 
-/// The neighbouring value depends on the stored type, so halves do not go through single precision here.
-mod next_after {
-    use super::{f16, zip_map, BinaryKernel, Real};
-    use crate::half;
-
-    pub fn float64() -> BinaryKernel {
-        library!(f64 => f64, Real::next_after)
+/// Halves in single precision; the neighbouring value depends on the stored type.
+fn float16(op: Binary) -> Option<BinaryKernel> {
+    macro_rules! through_single {
+        ($lift:ident: $($op:ident)*) => {
+            match op {
+                $(Binary::$op => {
+                    fn body(left: &[u8], right: &[u8], output: &mut [u8]) {
+                        let kernel = float32(Binary::$op).expect("single precision has the operation");
+                        $lift::binary(kernel, left, right, output)
+                    }
+                    return Some(body);
+                })*
+                _ => {}
+            }
+        };
     }
-
-    pub fn float32() -> BinaryKernel {
-        library!(f32 => f32, Real::next_after)
-    }
-
-    pub fn float16() -> BinaryKernel {
-        library!(f16 => f16, half::next_after)
-    }
+    through_single!(lifted: Add Subtract Multiply Divide FloorDivide Remainder Pow Atan2 Hypot LogAddExp CopySign
+        Minimum Maximum);
+    through_single!(lifted_test: Equal NotEqual Less LessEqual Greater GreaterEqual LogicalAnd LogicalOr LogicalXor);
+    (op == Binary::NextAfter).then(|| library!(f16 => f16, crate::half::next_after))
 }
 
 macro_rules! complex_kernels {

@@ -1,9 +1,17 @@
 //! Conversions between element types, as `astype(casting="unsafe")` makes them.
+//!
+//! Loops are compiled for a third of the pairs. Integers of one width are the same words, and wider ones lose their upper
+//! half whatever the sign. Where a third type lies between two and nothing is rounded twice, the conversion takes two steps,
+//! strip by strip: halves go through single precision, and complex numbers through their real part.
 
-use super::{unary_body, UnaryKernel};
+use super::lifted::lifted_test;
+use super::unary::copied;
+use super::UnaryKernel;
+use crate::fence::shells::UnaryBody;
 use crate::half;
 use bytemuck::Pod;
-use outcore_dtype::{f16, with_dtype, Complex, DType};
+use outcore_dtype::{f16, Complex, DType, Kind};
+use std::marker::PhantomData;
 
 /// A target type: how it is made from each primitive. Floats saturate into integers and NaN becomes 0, integers wrap
 /// (Rust's `as`).
@@ -118,13 +126,197 @@ impl Target for Complex<f64> {
     }
 }
 
+/// One loop.
+struct Direct<S, T>(PhantomData<(S, T)>);
+
+impl<S: Source, T: Target> UnaryBody for Direct<S, T> {
+    #[inline(always)]
+    fn run(input: &[u8], output: &mut [u8]) {
+        super::map::<S, T>(input, output, |x| T::from_parts(x))
+    }
+}
+
+fn direct<S: Source, T: Target>() -> UnaryKernel {
+    <Direct<S, T> as UnaryBody>::kernel()
+}
+
+/// Two loops, with a strip of `M` between them.
+fn through<S: Source, M: Source + Target, T: Target>(input: &[u8], output: &mut [u8]) {
+    let sizes = [size_of::<S>(), size_of::<M>(), size_of::<T>()];
+    in_strips(direct::<S, M>(), direct::<M, T>(), sizes, input, output)
+}
+
+fn in_strips(first: UnaryKernel, second: UnaryKernel, sizes: [usize; 3], input: &[u8], output: &mut [u8]) {
+    let mut between = [0u128; 256];
+    let between: &mut [u8] = bytemuck::cast_slice_mut(&mut between);
+    let [own, middle, result] = sizes;
+    assert_eq!(
+        input.len() / own,
+        output.len() / result,
+        "a conversion's input and output differ in length"
+    );
+    let strip = between.len() / middle;
+    for (input, output) in input.chunks(strip * own).zip(output.chunks_mut(strip * result)) {
+        let between = &mut between[..input.len() / own * middle];
+        first(input, between);
+        second(between, output);
+    }
+}
+
+/// Halves as single precision.
+pub fn widened() -> UnaryKernel {
+    direct::<f16, f32>()
+}
+
+/// Single precision as halves.
+pub fn narrowed() -> UnaryKernel {
+    direct::<f32, f16>()
+}
+
+/// Whether an element is not 0.
+struct Truth<S>(PhantomData<S>);
+
+impl<S: Source> UnaryBody for Truth<S> {
+    #[inline(always)]
+    fn run(input: &[u8], output: &mut [u8]) {
+        super::map::<S, u8>(input, output, |x| u8::from(x.is_nonzero()))
+    }
+}
+
 /// The conversion of `from` to `to`. Complex to real drops the imaginary part; to `bool` is `!= 0` (NaN is true).
 pub fn cast_kernel(from: DType, to: DType) -> UnaryKernel {
     if from == to {
-        return |input, output| output.copy_from_slice(input);
+        return copied;
     }
     if to == DType::Bool {
-        return with_dtype!(from, S => unary_body!(S => u8, |x: S| u8::from(x.is_nonzero())));
+        return truth(from);
     }
-    with_dtype!(from, S => with_dtype!(to, T => unary_body!(S => T, |x: S| T::from_parts(x))))
+    if is_word(from) && is_word(to) {
+        return between_words(from, to);
+    }
+    match from {
+        DType::Bool | DType::U8 => of_words::<u8>(to),
+        DType::U16 => of_words::<u16>(to),
+        DType::U32 => of_words::<u32>(to),
+        DType::U64 => of_words::<u64>(to),
+        DType::I8 => of_words::<i8>(to),
+        DType::I16 => of_words::<i16>(to),
+        DType::I32 => of_words::<i32>(to),
+        DType::I64 => of_words::<i64>(to),
+        DType::F16 => of_halves(to),
+        DType::F32 => of_reals::<f32>(to),
+        DType::F64 => of_reals::<f64>(to),
+        DType::C64 => match to {
+            DType::C128 => direct::<Complex<f32>, Complex<f64>>(),
+            DType::F32 => direct::<Complex<f32>, f32>(),
+            _ => of_parts::<Complex<f32>, f32>(to),
+        },
+        DType::C128 => match to {
+            DType::C64 => direct::<Complex<f64>, Complex<f32>>(),
+            DType::F64 => direct::<Complex<f64>, f64>(),
+            _ => of_parts::<Complex<f64>, f64>(to),
+        },
+    }
+}
+
+fn is_word(dtype: DType) -> bool {
+    !matches!(dtype.kind(), Kind::Float | Kind::Complex)
+}
+
+fn truth(from: DType) -> UnaryKernel {
+    match (from, from.size()) {
+        (DType::F16, _) => |input, output| lifted_test::unary(<Truth<f32> as UnaryBody>::kernel(), input, output),
+        (DType::F32, _) => <Truth<f32> as UnaryBody>::kernel(),
+        (DType::F64, _) => <Truth<f64> as UnaryBody>::kernel(),
+        (DType::C64, _) => <Truth<Complex<f32>> as UnaryBody>::kernel(),
+        (DType::C128, _) => <Truth<Complex<f64>> as UnaryBody>::kernel(),
+        (_, 1) => <Truth<u8> as UnaryBody>::kernel(),
+        (_, 2) => <Truth<u16> as UnaryBody>::kernel(),
+        (_, 4) => <Truth<u32> as UnaryBody>::kernel(),
+        _ => <Truth<u64> as UnaryBody>::kernel(),
+    }
+}
+
+/// Between truth values and integers. The sign of what is widened alone has a say.
+fn between_words(from: DType, to: DType) -> UnaryKernel {
+    match (from.size(), to.size()) {
+        (2, 1) => direct::<u16, u8>(),
+        (4, 1) => direct::<u32, u8>(),
+        (4, 2) => direct::<u32, u16>(),
+        (8, 1) => direct::<u64, u8>(),
+        (8, 2) => direct::<u64, u16>(),
+        (8, 4) => direct::<u64, u32>(),
+        (own, other) if own == other => copied,
+        (_, wide) => match from {
+            DType::I8 => widened_word::<i8>(wide),
+            DType::I16 => widened_word::<i16>(wide),
+            DType::I32 => direct::<i32, u64>(),
+            DType::U16 => widened_word::<u16>(wide),
+            DType::U32 => direct::<u32, u64>(),
+            _ => widened_word::<u8>(wide),
+        },
+    }
+}
+
+fn widened_word<S: Source>(bytes: usize) -> UnaryKernel {
+    match bytes {
+        2 => direct::<S, u16>(),
+        4 => direct::<S, u32>(),
+        _ => direct::<S, u64>(),
+    }
+}
+
+/// From integers to floats. Half precision would round what single precision has rounded, but that is beyond its range.
+fn of_words<S: Source>(to: DType) -> UnaryKernel {
+    match to {
+        DType::F16 => through::<S, f32, f16>,
+        DType::F32 => direct::<S, f32>(),
+        DType::C64 => through::<S, f32, Complex<f32>>,
+        DType::C128 => through::<S, f64, Complex<f64>>,
+        _ => direct::<S, f64>(),
+    }
+}
+
+fn of_reals<S: Source>(to: DType) -> UnaryKernel {
+    match to {
+        DType::Bool | DType::U8 => direct::<S, u8>(),
+        DType::U16 => direct::<S, u16>(),
+        DType::U32 => direct::<S, u32>(),
+        DType::U64 => direct::<S, u64>(),
+        DType::I8 => direct::<S, i8>(),
+        DType::I16 => direct::<S, i16>(),
+        DType::I32 => direct::<S, i32>(),
+        DType::I64 => direct::<S, i64>(),
+        DType::F16 => direct::<S, f16>(),
+        DType::F32 => direct::<S, f32>(),
+        DType::F64 => direct::<S, f64>(),
+        DType::C64 => direct::<S, Complex<f32>>(),
+        DType::C128 => direct::<S, Complex<f64>>(),
+    }
+}
+
+fn of_halves(to: DType) -> UnaryKernel {
+    match to {
+        DType::F32 => widened(),
+        _ => of_parts::<f16, f32>(to),
+    }
+}
+
+/// By way of the real part, or of the same number in another type.
+fn of_parts<S: Source, M: Source + Target>(to: DType) -> UnaryKernel {
+    match to {
+        DType::Bool | DType::U8 => through::<S, M, u8>,
+        DType::U16 => through::<S, M, u16>,
+        DType::U32 => through::<S, M, u32>,
+        DType::U64 => through::<S, M, u64>,
+        DType::I8 => through::<S, M, i8>,
+        DType::I16 => through::<S, M, i16>,
+        DType::I32 => through::<S, M, i32>,
+        DType::I64 => through::<S, M, i64>,
+        DType::F16 => through::<S, M, f16>,
+        DType::F32 => through::<S, M, f32>,
+        DType::F64 => through::<S, M, f64>,
+        DType::C64 => through::<S, M, Complex<f32>>,
+        DType::C128 => through::<S, M, Complex<f64>>,
+    }
 }

@@ -1,12 +1,14 @@
 //! Element-wise kernels: one operation, one compute type, one loop.
 //!
 //! `op` names the operations and their types, `unary` and `binary` hold the lookups, and `integer`, `real` and `complex`
-//! the arithmetic that is more than an operator.
+//! the arithmetic that is more than an operator. A loop is compiled once for all types in which it gives the same bits: by
+//! width where signs play no part, and halves go through the loops of single precision (`lifted`).
 
 mod binary;
 mod cast;
 mod complex;
 mod integer;
+mod lifted;
 mod op;
 mod real;
 mod select;

@@ -3,7 +3,7 @@
 use super::SelectKernel;
 use crate::fence::shells::SelectBody;
 use bytemuck::Pod;
-use outcore_dtype::{with_dtype, DType};
+use outcore_dtype::{Complex, DType};
 use std::marker::PhantomData;
 
 struct Body<T>(PhantomData<T>);
@@ -61,7 +61,14 @@ impl<T: Pod> SelectBody for Body<T> {
     }
 }
 
-/// The selection kernel of a type.
+/// The selection kernel of a type: elements only move, so their width and alignment are all that counts.
 pub fn select_kernel(dtype: DType) -> SelectKernel {
-    with_dtype!(dtype, T => <Body<T> as SelectBody>::kernel())
+    match (dtype, dtype.size()) {
+        (DType::C64, _) => <Body<Complex<f32>> as SelectBody>::kernel(),
+        (DType::C128, _) => <Body<Complex<f64>> as SelectBody>::kernel(),
+        (_, 1) => <Body<u8> as SelectBody>::kernel(),
+        (_, 2) => <Body<u16> as SelectBody>::kernel(),
+        (_, 4) => <Body<u32> as SelectBody>::kernel(),
+        _ => <Body<u64> as SelectBody>::kernel(),
+    }
 }

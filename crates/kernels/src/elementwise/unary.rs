@@ -3,10 +3,10 @@
 
 use super::complex::{self, ComplexNumber};
 use super::integer::Integer;
+use super::lifted::{lifted, lifted_test};
 use super::real::Real;
 use super::{map, unary_body, Unary, UnaryKernel};
-use crate::half::Lifted;
-use outcore_dtype::{f16, Complex, DType};
+use outcore_dtype::{Complex, DType};
 
 /// The kernel of `op` on arrays of type `compute`; `None` unless `op.compute_dtype(compute)` is `compute` itself.
 pub fn unary_kernel(op: Unary, compute: DType) -> Option<UnaryKernel> {
@@ -15,14 +15,14 @@ pub fn unary_kernel(op: Unary, compute: DType) -> Option<UnaryKernel> {
     }
     match compute {
         DType::Bool => boolean(op),
-        DType::I8 => int8(op),
-        DType::I16 => int16(op),
-        DType::I32 => int32(op),
-        DType::I64 => int64(op),
-        DType::U8 => uint8(op),
-        DType::U16 => uint16(op),
-        DType::U32 => uint32(op),
-        DType::U64 => uint64(op),
+        DType::I8 => words8(op).or_else(|| int8(op)),
+        DType::I16 => words16(op).or_else(|| int16(op)),
+        DType::I32 => words32(op).or_else(|| int32(op)),
+        DType::I64 => words64(op).or_else(|| int64(op)),
+        DType::U8 => words8(op).or_else(|| uint8(op)),
+        DType::U16 => words16(op).or_else(|| uint16(op)),
+        DType::U32 => words32(op).or_else(|| uint32(op)),
+        DType::U64 => words64(op).or_else(|| uint64(op)),
         DType::F16 => float16(op),
         DType::F32 => float32(op),
         DType::F64 => float64(op),
@@ -41,36 +41,42 @@ macro_rules! library {
     }};
 }
 
+/// The same bytes, whatever they are.
+pub(super) fn copied(input: &[u8], output: &mut [u8]) {
+    output.copy_from_slice(input)
+}
+
+/// One byte throughout.
+fn constant<const BYTE: u8>(_: &[u8], output: &mut [u8]) {
+    output.fill(BYTE)
+}
+
 fn boolean(op: Unary) -> Option<UnaryKernel> {
     Some(match op {
-        Unary::Absolute | Unary::Floor | Unary::Ceil | Unary::Trunc | Unary::Real => unary_body!(u8 => u8, |x: u8| x),
+        Unary::Absolute | Unary::Floor | Unary::Ceil | Unary::Trunc | Unary::Real => copied,
         Unary::LogicalNot | Unary::BitwiseInvert => unary_body!(u8 => u8, |x: u8| x ^ 1),
-        Unary::IsFinite => unary_body!(u8 => u8, |_: u8| 1),
-        Unary::IsNan | Unary::IsInf | Unary::SignBit | Unary::Imag => unary_body!(u8 => u8, |_: u8| 0),
+        Unary::IsFinite => constant::<1>,
+        Unary::IsNan | Unary::IsInf | Unary::SignBit | Unary::Imag => constant::<0>,
         _ => return None,
     })
 }
 
-macro_rules! integer {
+/// What does not depend on the sign.
+macro_rules! words {
     ($name:ident, $T:ty) => {
         fn $name(op: Unary) -> Option<UnaryKernel> {
             Some(match op {
-                Unary::Negative => unary_body!($T => $T, |x: $T| (0 as $T).wrapping_sub(x)),
+                Unary::Negative => unary_body!($T => $T, |x: $T| x.wrapping_neg()),
                 Unary::Positive
                 | Unary::Conj
                 | Unary::Real
                 | Unary::Floor
                 | Unary::Ceil
                 | Unary::Trunc
-                | Unary::Round => unary_body!($T => $T, |x: $T| x),
-                Unary::Absolute => unary_body!($T => $T, |x: $T| x.absolute()),
-                Unary::Sign => unary_body!($T => $T, |x: $T| Integer::sign(x)),
+                | Unary::Round => copied,
                 Unary::Square => unary_body!($T => $T, |x: $T| x.wrapping_mul(x)),
-                Unary::Reciprocal => unary_body!($T => $T, |x: $T| x.reciprocal()),
-                Unary::Imag => unary_body!($T => $T, |_: $T| 0),
-                Unary::IsFinite => unary_body!($T => u8, |_: $T| 1),
-                Unary::IsNan | Unary::IsInf => unary_body!($T => u8, |_: $T| 0),
-                Unary::SignBit => unary_body!($T => u8, |x: $T| u8::from(Integer::is_negative(x))),
+                Unary::Imag | Unary::IsNan | Unary::IsInf => constant::<0>,
+                Unary::IsFinite => constant::<1>,
                 Unary::LogicalNot => unary_body!($T => u8, |x: $T| u8::from(x == 0)),
                 Unary::BitwiseInvert => unary_body!($T => $T, |x: $T| !x),
                 _ => return None,
@@ -79,37 +85,71 @@ macro_rules! integer {
     };
 }
 
-integer!(int8, i8);
-integer!(int16, i16);
-integer!(int32, i32);
-integer!(int64, i64);
-integer!(uint8, u8);
-integer!(uint16, u16);
-integer!(uint32, u32);
-integer!(uint64, u64);
+words!(words8, u8);
+words!(words16, u16);
+words!(words32, u32);
+words!(words64, u64);
+
+macro_rules! signed {
+    ($name:ident, $T:ty) => {
+        fn $name(op: Unary) -> Option<UnaryKernel> {
+            Some(match op {
+                Unary::Absolute => unary_body!($T => $T, |x: $T| x.absolute()),
+                Unary::Sign => unary_body!($T => $T, |x: $T| Integer::sign(x)),
+                Unary::Reciprocal => unary_body!($T => $T, |x: $T| x.reciprocal()),
+                Unary::SignBit => unary_body!($T => u8, |x: $T| u8::from(Integer::is_negative(x))),
+                _ => return None,
+            })
+        }
+    };
+}
+
+signed!(int8, i8);
+signed!(int16, i16);
+signed!(int32, i32);
+signed!(int64, i64);
+
+macro_rules! unsigned {
+    ($name:ident, $T:ty) => {
+        fn $name(op: Unary) -> Option<UnaryKernel> {
+            Some(match op {
+                Unary::Absolute => copied,
+                Unary::Sign => unary_body!($T => $T, |x: $T| Integer::sign(x)),
+                Unary::Reciprocal => unary_body!($T => $T, |x: $T| x.reciprocal()),
+                Unary::SignBit => constant::<0>,
+                _ => return None,
+            })
+        }
+    };
+}
+
+unsigned!(uint8, u8);
+unsigned!(uint16, u16);
+unsigned!(uint32, u32);
+unsigned!(uint64, u64);
 
 macro_rules! real {
-    ($name:ident, $T:ty, $W:ident) => {
+    ($name:ident, $T:ident) => {
         fn $name(op: Unary) -> Option<UnaryKernel> {
             macro_rules! vector {
-                ($f:expr) => {
-                    unary_body!($T => $T, |x: $T| <$T>::narrow(($f as fn($W) -> $W)(x.widen())))
-                };
-            }
+                        ($f:expr) => {
+                            unary_body!($T => $T, |x: $T| ($f as fn($T) -> $T)(x))
+                        };
+                    }
             macro_rules! test {
-                ($f:expr) => {
-                    unary_body!($T => u8, |x: $T| u8::from(($f as fn($W) -> bool)(x.widen())))
-                };
-            }
+                        ($f:expr) => {
+                            unary_body!($T => u8, |x: $T| u8::from(($f as fn($T) -> bool)(x)))
+                        };
+                    }
             macro_rules! call {
-                ($f:expr) => {
-                    library!($T => $T, |x: $T| <$T>::narrow($f(x.widen())))
-                };
-            }
+                        ($f:expr) => {
+                            library!($T => $T, |x: $T| $f(x))
+                        };
+                    }
             Some(match op {
                 Unary::Negative => vector!(|x| -x),
-                Unary::Positive | Unary::Conj | Unary::Real => unary_body!($T => $T, |x: $T| x),
-                Unary::Imag => vector!(|_| 0.0),
+                Unary::Positive | Unary::Conj | Unary::Real => copied,
+                Unary::Imag => constant::<0>,
                 Unary::Absolute => vector!(|x| x.abs()),
                 Unary::Sign => vector!(|x| Real::sign(x)),
                 Unary::Sqrt => vector!(|x| x.sqrt()),
@@ -124,23 +164,23 @@ macro_rules! real {
                 Unary::IsFinite => test!(|x| x.is_finite()),
                 Unary::SignBit => test!(|x| x.is_sign_negative()),
                 Unary::LogicalNot => test!(|x| x == 0.0),
-                Unary::Cbrt => call!($W::cbrt),
-                Unary::Exp => call!($W::exp),
-                Unary::Exp2 => call!($W::exp2),
-                Unary::Expm1 => call!($W::exp_m1),
-                Unary::Log => call!($W::ln),
-                Unary::Log1p => call!($W::ln_1p),
-                Unary::Log2 => call!($W::log2),
-                Unary::Log10 => call!($W::log10),
-                Unary::Sin => call!($W::sin),
-                Unary::Cos => call!($W::cos),
-                Unary::Tan => call!($W::tan),
-                Unary::Asin => call!($W::asin),
-                Unary::Acos => call!($W::acos),
-                Unary::Atan => call!($W::atan),
-                Unary::Sinh => call!($W::sinh),
-                Unary::Cosh => call!($W::cosh),
-                Unary::Tanh => call!($W::tanh),
+                Unary::Cbrt => call!($T::cbrt),
+                Unary::Exp => call!($T::exp),
+                Unary::Exp2 => call!($T::exp2),
+                Unary::Expm1 => call!($T::exp_m1),
+                Unary::Log => call!($T::ln),
+                Unary::Log1p => call!($T::ln_1p),
+                Unary::Log2 => call!($T::log2),
+                Unary::Log10 => call!($T::log10),
+                Unary::Sin => call!($T::sin),
+                Unary::Cos => call!($T::cos),
+                Unary::Tan => call!($T::tan),
+                Unary::Asin => call!($T::asin),
+                Unary::Acos => call!($T::acos),
+                Unary::Atan => call!($T::atan),
+                Unary::Sinh => call!($T::sinh),
+                Unary::Cosh => call!($T::cosh),
+                Unary::Tanh => call!($T::tanh),
                 Unary::Asinh => call!(Real::arsinh),
                 Unary::Acosh => call!(Real::arcosh),
                 Unary::Atanh => call!(Real::artanh),
@@ -150,9 +190,34 @@ macro_rules! real {
     };
 }
 
-real!(float16, f16, f32);
-real!(float32, f32, f32);
-real!(float64, f64, f64);
+real!(float32, f32);
+real!(float64, f64);
+
+/// Halves in single precision.
+fn float16(op: Unary) -> Option<UnaryKernel> {
+    macro_rules! through_single {
+        ($lift:ident: $($op:ident)*) => {
+            match op {
+                $(Unary::$op => {
+                    fn body(input: &[u8], output: &mut [u8]) {
+                        let kernel = float32(Unary::$op).expect("single precision has the operation");
+                        $lift::unary(kernel, input, output)
+                    }
+                    return Some(body);
+                })*
+                _ => {}
+            }
+        };
+    }
+    through_single!(lifted: Negative Absolute Sign Sqrt Square Reciprocal Floor Ceil Trunc Round Cbrt Exp Exp2 Expm1 Log
+        Log1p Log2 Log10 Sin Cos Tan Asin Acos Atan Sinh Cosh Tanh Asinh Acosh Atanh);
+    through_single!(lifted_test: IsNan IsInf IsFinite SignBit LogicalNot);
+    match op {
+        Unary::Positive | Unary::Conj | Unary::Real => Some(copied),
+        Unary::Imag => Some(constant::<0>),
+        _ => None,
+    }
+}
 
 macro_rules! complex_kernels {
     ($name:ident, $R:ty) => {
@@ -165,7 +230,7 @@ macro_rules! complex_kernels {
             }
             Some(match op {
                 Unary::Negative => unary_body!(Z => Z, |z: Z| -z),
-                Unary::Positive => unary_body!(Z => Z, |z: Z| z),
+                Unary::Positive => copied,
                 Unary::Conj => unary_body!(Z => Z, |z: Z| z.conj()),
                 Unary::Real => unary_body!(Z => $R, |z: Z| z.re),
                 Unary::Imag => unary_body!(Z => $R, |z: Z| z.im),
