@@ -1,6 +1,6 @@
 //! Sums, products, extrema, truth and counts: one associative operation on one value per output.
 
-use super::fold::fold_columns;
+use super::fold::Fold;
 use super::kernels::{neutral, Combine, Kernels};
 use super::Reduce;
 use crate::elementwise::ComplexNumber;
@@ -8,7 +8,7 @@ use crate::fence::operands::Block;
 use crate::fence::shells::{FoldBody, UnaryBody};
 use crate::half::Lifted;
 use bytemuck::Pod;
-use outcore_dtype::{f16, with_dtype, Complex, DType};
+use outcore_dtype::{f16, Complex, DType};
 
 #[inline(always)]
 fn accumulate<T: Pod, A: Pod, const L: usize>(
@@ -27,9 +27,15 @@ fn accumulate<T: Pod, A: Pod, const L: usize>(
         }
         return;
     }
+    let fold = Fold {
+        zero,
+        part: |_| (),
+        load: |(), value| load(value),
+        add: &add,
+    };
     for (x, accumulators) in x.chunks_exact(length * inner).zip(accumulators.chunks_exact_mut(inner)) {
         let put = |column: usize, value| accumulators[column] = add(accumulators[column], value);
-        fold_columns::<T, A, L>(x, length, inner, inner, zero, |_, value| load(value), &add, put);
+        fold.columns::<T, (), L>(x, length, inner, inner, put);
     }
 }
 
@@ -77,14 +83,14 @@ pub fn kernels(op: Reduce, input: DType) -> Option<Kernels> {
         Reduce::CountNonzero => Some(count_nonzero::kernels(input)),
         _ => match input {
             DType::Bool => boolean(op),
-            DType::I8 => int8::kernels(op),
-            DType::I16 => int16::kernels(op),
-            DType::I32 => int32::kernels(op),
-            DType::I64 => int64::kernels(op),
-            DType::U8 => uint8::kernels(op),
-            DType::U16 => uint16::kernels(op),
-            DType::U32 => uint32::kernels(op),
-            DType::U64 => uint64::kernels(op),
+            DType::I8 => words8::kernels(op).or_else(|| int8::kernels(op)),
+            DType::I16 => words16::kernels(op).or_else(|| int16::kernels(op)),
+            DType::I32 => words32::kernels(op).or_else(|| int32::kernels(op)),
+            DType::I64 => words64::kernels(op).or_else(|| int64::kernels(op)),
+            DType::U8 => words8::kernels(op).or_else(|| uint8::kernels(op)),
+            DType::U16 => words16::kernels(op).or_else(|| uint16::kernels(op)),
+            DType::U32 => words32::kernels(op).or_else(|| uint32::kernels(op)),
+            DType::U64 => words64::kernels(op).or_else(|| uint64::kernels(op)),
             DType::F16 => float16::kernels(op),
             DType::F32 => float32::kernels(op),
             DType::F64 => float64::kernels(op),
@@ -100,7 +106,22 @@ macro_rules! truth {
             use crate::reduce::simple::*;
 
             pub fn kernels(input: DType) -> Kernels {
-                with_dtype!(input, T => fold!(T => $A, $zero, |x: T| $load(x != zero::<T>()), $add))
+                macro_rules! of {
+                            ($T:ty) => {
+                                fold!($T => $A, $zero, |x: $T| $load(x != zero::<$T>()), $add)
+                            };
+                        }
+                match (input, input.size()) {
+                    (DType::F16, _) => of!(f16),
+                    (DType::F32, _) => of!(f32),
+                    (DType::F64, _) => of!(f64),
+                    (DType::C64, _) => of!(Complex<f32>),
+                    (DType::C128, _) => of!(Complex<f64>),
+                    (_, 1) => of!(u8),
+                    (_, 2) => of!(u16),
+                    (_, 4) => of!(u32),
+                    _ => of!(u64),
+                }
             }
         }
     };
@@ -123,7 +144,8 @@ fn boolean(op: Reduce) -> Option<Kernels> {
     })
 }
 
-macro_rules! integer {
+/// What does not depend on the sign.
+macro_rules! words {
     ($name:ident, $T:ident) => {
         mod $name {
             use crate::reduce::simple::*;
@@ -132,6 +154,25 @@ macro_rules! integer {
                 Some(match op {
                     Reduce::Sum => fold!($T => $T, 0, |x| x, $T::wrapping_add),
                     Reduce::Prod => fold!($T => $T, 1, |x| x, $T::wrapping_mul),
+                    _ => return None,
+                })
+            }
+        }
+    };
+}
+
+words!(words8, u8);
+words!(words16, u16);
+words!(words32, u32);
+words!(words64, u64);
+
+macro_rules! integer {
+    ($name:ident, $T:ident) => {
+        mod $name {
+            use crate::reduce::simple::*;
+
+            pub fn kernels(op: Reduce) -> Option<Kernels> {
+                Some(match op {
                     Reduce::Min => fold!($T => $T, $T::MAX, |x| x, |a, b| a.min(b)),
                     Reduce::Max => fold!($T => $T, $T::MIN, |x| x, |a, b| a.max(b)),
                     _ => return None,
