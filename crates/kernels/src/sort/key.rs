@@ -8,6 +8,8 @@ use outcore_dtype::f16;
 pub trait Word: Pod + Ord {
     const ZERO: Self;
     const MAX: Self;
+    /// Whether there are functions on vectors of such words.
+    const HAS_VECTORS: bool;
     fn not(self) -> Self;
     /// Functions on vectors of such words, where this processor has them.
     fn vectors() -> Option<Vectors<Self>>;
@@ -18,10 +20,11 @@ pub trait Word: Pod + Ord {
 }
 
 macro_rules! words {
-    ($($K:ty: $vectors:expr),*) => {$(
+    ($($K:ty: $has:literal $vectors:expr),*) => {$(
         impl Word for $K {
             const ZERO: $K = 0;
             const MAX: $K = <$K>::MAX;
+            const HAS_VECTORS: bool = $has;
             fn vectors() -> Option<Vectors<$K>> {
                 $vectors
             }
@@ -41,7 +44,7 @@ macro_rules! words {
     )*};
 }
 
-words!(u8: None, u16: None, u32: vectors::words32(), u64: vectors::words64());
+words!(u8: false None, u16: false None, u32: true vectors::words32(), u64: true vectors::words64());
 
 /// A type whose values have an order.
 ///

@@ -32,7 +32,7 @@ pub fn merge_segments(order: KeyOrder, data: &[u8], ends: &[usize], out: &mut [u
     check("merge_segments", count, ends, data.len(), out.len());
     let workspace = take("merge_segments", workspace, merge_workspace_bytes(order, count));
     with_order!(order, T, D => {
-        if size_of::<T>() == 1 {
+        if const { size_of::<T>() == 1 } {
             out.copy_from_slice(data);
             return small::count_bytes::<D>(order.dtype, out);
         }

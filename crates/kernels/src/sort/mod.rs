@@ -56,7 +56,7 @@ pub fn sort_keys(order: KeyOrder, data: &mut [u8], workspace: &mut [u8]) {
     with_order!(order, T, D => {
         let data: &mut [T] = view_mut(data);
         if !already::<T, (), D>(data, nothing(count)) {
-            if size_of::<T>() == 1 {
+            if const { size_of::<T>() == 1 } {
                 small::count_bytes::<D>(order.dtype, view_mut(data));
             } else {
                 let found = encode::encode::<T, D>(data);
@@ -99,6 +99,9 @@ pub fn sort_keys_from(order: KeyOrder, parts: &[&[u8]], places: &mut [&mut [u8]]
     let wanted = sort_keys_from_workspace_bytes(order, count, places.len() <= 1);
     let workspace = take("sort_keys_from", workspace, wanted);
     with_order!(order, T, D => {
+        if const { !<T as SortKey>::Word::HAS_VECTORS } {
+            return sort_through::<T, D>(order, parts, places, workspace);
+        }
         let Some(vectors) = <T as SortKey>::Word::vectors() else {
             return sort_through::<T, D>(order, parts, places, workspace);
         };
@@ -143,7 +146,10 @@ fn sort_through<T: SortKey, const DESCENDING: bool>(
     let count = bytes / size_of::<T>();
     let sort = |keys: &mut [u8], spare: &mut [u8]| {
         let spare = take("sort_keys_from", spare, sort_workspace_bytes(order, count));
-        if size_of::<T>() == 1 || search::runs::<T, DESCENDING>(parts) {
+        if const { size_of::<T>() == 1 } {
+            copy_parts(parts, keys);
+            sort_keys(order, keys, spare);
+        } else if search::runs::<T, DESCENDING>(parts) {
             copy_parts(parts, keys);
             sort_keys(order, keys, spare);
         } else {
@@ -225,8 +231,11 @@ fn sort_all<K: Word, P: Payload>(
     extent: Extent<K>,
     finish: Option<Finish<K>>,
 ) {
+    if const { !(K::HAS_VECTORS && P::NOTHING) } {
+        return distribute::sort_by_radix(columns, spare, extent, finish);
+    }
     match K::vectors() {
-        Some(vectors) if P::NOTHING => quick::sort(columns.words, vectors, finish.unwrap_or(|_| {})),
+        Some(vectors) => quick::sort(columns.words, vectors, finish.unwrap_or(|_| {})),
         _ => distribute::sort_by_radix(columns, spare, extent, finish),
     }
 }
@@ -242,7 +251,8 @@ fn sort_words<T: SortKey, P: Payload, const DESCENDING: bool>(
     let finish = encode::finish::<T, DESCENDING>();
     let mut columns = Columns::new(view_mut(keys), &mut *payload);
     let mut spare = Columns::new(spare_words, spare_payload);
-    if !found.special::<T, DESCENDING>() {
+    // Integers are words all through.
+    if const { T::ZEROS.is_none() } || !found.special::<T, DESCENDING>() {
         return sort_all(columns, spare, found.extent(), finish);
     }
     let apart = encode::set_apart::<T, P, DESCENDING>(&mut columns, &mut spare);

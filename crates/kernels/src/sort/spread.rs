@@ -121,7 +121,7 @@ fn spread<P: Payload>(
             end += std::mem::replace(place, end);
         }
         assert_eq!(end, out.len() / size_of::<T>(), "spread: counts of fewer buckets than there are");
-        scatter::<T, P>(parts, ids, &mut places, view_mut(out), payload, position);
+        scatter::<<T as SortKey>::Word, P>(parts, ids, &mut places, view_mut(out), payload, position);
     })
 }
 
@@ -244,11 +244,11 @@ impl<K: Word> Finder<K> {
 }
 
 /// Moves every element to the next place of its bucket; the lines that will be written next are asked for.
-fn scatter<T: SortKey, P: Payload>(
+fn scatter<K: Word, P: Payload>(
     parts: &[&[u8]],
     ids: &[u16],
     places: &mut [usize; BUCKETS],
-    out: &mut [T],
+    out: &mut [K],
     payload: &mut [P],
     position: impl Fn(usize) -> P,
 ) {
@@ -256,13 +256,13 @@ fn scatter<T: SortKey, P: Payload>(
     const AHEAD_BYTES: usize = 80;
     let mut read = 0;
     for part in parts {
-        let values: &[T] = view(part);
+        let values: &[K] = view(part);
         for (value, id) in values.iter().zip(&ids[read..]) {
             let place = &mut places[usize::from(*id) % BUCKETS];
             let at = *place;
             *place += 1;
             out[at] = *value;
-            prefetch_element(out, at + AHEAD_BYTES / size_of::<T>());
+            prefetch_element(out, at + AHEAD_BYTES / size_of::<K>());
             if !P::NOTHING {
                 payload[at] = position(read);
                 prefetch_element(payload, at + AHEAD_BYTES / size_of::<P>());
