@@ -99,7 +99,7 @@ impl<T: bytemuck::Pod> Rows<'_, T> {
     fn of_all_columns<R: Ring<T = T>, const VALUES: bool, const BACK: bool>(&self, x: &[T], y: &mut [T]) {
         if self.width == 1 {
             // Known to the compiler to be one column.
-            Rows { width: 1, ..*self }.lanes::<R, VALUES, BACK, 1>(0, x, y);
+            Rows { width: 1, ..*self }.by_count::<R, VALUES, BACK, 1>(0, x, y);
             return;
         }
         let mut lane = 0;
@@ -114,7 +114,6 @@ impl<T: bytemuck::Pod> Rows<'_, T> {
         }
     }
 
-    /// Rows of few entries are most of a matrix without structure: a loop of known length keeps more of them under way.
     #[inline(always)]
     fn lanes<R: Ring<T = T>, const VALUES: bool, const BACK: bool, const W: usize>(
         &self,
@@ -122,13 +121,28 @@ impl<T: bytemuck::Pod> Rows<'_, T> {
         x: &[T],
         y: &mut [T],
     ) -> usize {
-        match self.segment.width {
-            1 if R::WIDE || self.width == 1 => self.add::<R, VALUES, BACK, W, 1>(lane, x, y),
-            2 if R::WIDE || self.width == 1 => self.add::<R, VALUES, BACK, W, 2>(lane, x, y),
-            3 if R::WIDE || self.width == 1 => self.add::<R, VALUES, BACK, W, 3>(lane, x, y),
-            _ => self.add::<R, VALUES, BACK, W, 0>(lane, x, y),
+        if R::WIDE {
+            self.by_count::<R, VALUES, BACK, W>(lane, x, y);
+        } else {
+            self.add::<R, VALUES, BACK, W, 0>(lane, x, y);
         }
         W
+    }
+
+    /// Rows of few entries are most of a matrix without structure: a loop of known length keeps more of them under way.
+    #[inline(always)]
+    fn by_count<R: Ring<T = T>, const VALUES: bool, const BACK: bool, const W: usize>(
+        &self,
+        lane: usize,
+        x: &[T],
+        y: &mut [T],
+    ) {
+        match self.segment.width {
+            1 => self.add::<R, VALUES, BACK, W, 1>(lane, x, y),
+            2 => self.add::<R, VALUES, BACK, W, 2>(lane, x, y),
+            3 => self.add::<R, VALUES, BACK, W, 3>(lane, x, y),
+            _ => self.add::<R, VALUES, BACK, W, 0>(lane, x, y),
+        }
     }
 
     /// `W` columns from `lane` on. Each row has `K` entries, or with 0 as many as the segment says.
@@ -200,33 +214,46 @@ impl<R: Ring, const VALUES: bool, const BACK: bool> Sums<R, VALUES, BACK> {
     }
 }
 
-fn of_ring<R: Ring>(back: bool, valued: bool) -> TileProduct {
-    match (back, valued) {
-        (false, false) => Sums::<R, false, false>::product(),
-        (false, true) => Sums::<R, true, false>::product(),
-        (true, false) => Sums::<R, false, true>::product(),
-        (true, true) => Sums::<R, true, true>::product(),
+fn valued<R: Ring>(back: bool) -> TileProduct {
+    match back {
+        false => Sums::<R, true, false>::product(),
+        true => Sums::<R, true, true>::product(),
     }
 }
 
-/// The kernel of a semiring over an ordered type.
+fn pattern<R: Ring>(back: bool) -> TileProduct {
+    match back {
+        false => Sums::<R, false, false>::product(),
+        true => Sums::<R, false, true>::product(),
+    }
+}
+
+fn either<R: Ring>(back: bool, has_values: bool) -> TileProduct {
+    match has_values {
+        true => valued::<R>(back),
+        false => pattern::<R>(back),
+    }
+}
+
+/// The kernel of a semiring over an ordered type. Values that a semiring does not look at are left alone, and where a matrix
+/// has none, its ones times x are x: so these are one kernel.
 macro_rules! ordered_kernel {
     ($module:ident, $semiring:expr, $back:expr, $valued:expr) => {
         match $semiring {
             Semiring::LorLand => return None,
-            Semiring::PlusTimes => of_ring::<$module::PlusTimes>($back, $valued),
-            Semiring::PlusPair => of_ring::<$module::PlusPair>($back, $valued),
-            Semiring::PlusFirst => of_ring::<$module::PlusFirst>($back, $valued),
-            Semiring::PlusSecond => of_ring::<$module::PlusSecond>($back, $valued),
-            Semiring::MinPlus => of_ring::<$module::MinPlus>($back, $valued),
-            Semiring::MaxPlus => of_ring::<$module::MaxPlus>($back, $valued),
-            Semiring::MinTimes => of_ring::<$module::MinTimes>($back, $valued),
-            Semiring::MaxTimes => of_ring::<$module::MaxTimes>($back, $valued),
-            Semiring::MinFirst => of_ring::<$module::MinFirst>($back, $valued),
-            Semiring::MinSecond => of_ring::<$module::MinSecond>($back, $valued),
-            Semiring::MaxFirst => of_ring::<$module::MaxFirst>($back, $valued),
-            Semiring::MaxSecond => of_ring::<$module::MaxSecond>($back, $valued),
-            Semiring::AnyPair => of_ring::<$module::AnyPair>($back, $valued),
+            Semiring::PlusTimes if $valued => valued::<$module::PlusTimes>($back),
+            Semiring::PlusTimes | Semiring::PlusSecond => pattern::<$module::PlusSecond>($back),
+            Semiring::PlusFirst if $valued => valued::<$module::PlusFirst>($back),
+            Semiring::PlusFirst | Semiring::PlusPair => pattern::<$module::PlusPair>($back),
+            Semiring::MinPlus => either::<$module::MinPlus>($back, $valued),
+            Semiring::MaxPlus => either::<$module::MaxPlus>($back, $valued),
+            Semiring::MinTimes if $valued => valued::<$module::MinTimes>($back),
+            Semiring::MinTimes | Semiring::MinSecond => pattern::<$module::MinSecond>($back),
+            Semiring::MaxTimes if $valued => valued::<$module::MaxTimes>($back),
+            Semiring::MaxTimes | Semiring::MaxSecond => pattern::<$module::MaxSecond>($back),
+            Semiring::MinFirst => either::<$module::MinFirst>($back, $valued),
+            Semiring::MaxFirst => either::<$module::MaxFirst>($back, $valued),
+            Semiring::AnyPair => pattern::<$module::AnyPair>($back),
         }
     };
 }
@@ -234,10 +261,10 @@ macro_rules! ordered_kernel {
 fn kernel(semiring: Semiring, dtype: DType, valued: bool, back: bool) -> Option<TileProduct> {
     use Semiring::{AnyPair, LorLand, PlusTimes};
     Some(match (dtype, semiring) {
-        (DType::C64, PlusTimes) => of_ring::<complex::Single>(back, valued),
-        (DType::C128, PlusTimes) => of_ring::<complex::Double>(back, valued),
-        (DType::Bool, LorLand) => of_ring::<truth::LorLand>(back, valued),
-        (DType::Bool, AnyPair) => of_ring::<truth::AnyPair>(back, valued),
+        (DType::C64, PlusTimes) => either::<complex::Single>(back, valued),
+        (DType::C128, PlusTimes) => either::<complex::Double>(back, valued),
+        (DType::Bool, LorLand) => either::<truth::LorLand>(back, valued),
+        (DType::Bool, AnyPair) => pattern::<truth::AnyPair>(back),
         (DType::F64, _) => ordered_kernel!(float64, semiring, back, valued),
         (DType::F32, _) => ordered_kernel!(float32, semiring, back, valued),
         (DType::I64, _) => ordered_kernel!(int64, semiring, back, valued),

@@ -113,7 +113,7 @@ macro_rules! ordered {
             ring!(PlusTimes, $T, $one, $plus, $times $(, $wide)?);
             ring!(PlusPair, $T, $one, $plus, |_, _| $one);
             ring!(PlusFirst, $T, $one, $plus, |value, _| value);
-            ring!(PlusSecond, $T, $one, $plus, |_, x| x);
+            ring!(PlusSecond, $T, $one, $plus, |_, x| x $(, $wide)?);
             ring!(MinPlus, $T, $one, least, $shift);
             ring!(MaxPlus, $T, $one, greatest, $shift);
             ring!(MinTimes, $T, $one, least, $times);
