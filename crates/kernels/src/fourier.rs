@@ -1,4 +1,4 @@
-//! Discrete Fourier transforms along one axis of a block, by `rustfft` and `realfft`.
+//! Discrete Fourier transforms along one axis of a block, by `rustfft`.
 //!
 //! Forward is Σ x[j] exp(−2πi jk/n), backward has the other sign; what is divided by is the caller's `scale`.
 
@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 use outcore_dtype::{Complex, DType};
-use realfft::{ComplexToReal, FftNum, RealFftPlanner, RealToComplex};
-use rustfft::{Fft, FftPlanner};
+use rustfft::{Fft, FftDirection};
 
+use crate::real_fourier::{plan, Real, RealTransform};
 use crate::spare::{taken, Spare, SKIPPED};
 
 /// Which transform.
@@ -38,25 +38,27 @@ enum Plan {
 
 enum Typed<T> {
     Complex(Arc<dyn Fft<T>>),
-    FromReal(Arc<dyn RealToComplex<T>>),
-    ToReal(Arc<dyn ComplexToReal<T>>),
+    FromReal(RealTransform<T>),
+    ToReal(RealTransform<T>),
 }
 
-impl<T: FftNum + Pod> Typed<T> {
+impl<T: Real> Typed<T>
+where
+    Complex<T>: Pod,
+{
     fn new(kind: Fourier, lane: usize) -> Typed<T> {
         match kind {
-            Fourier::Forward => Typed::Complex(FftPlanner::new().plan_fft_forward(lane)),
-            Fourier::Backward => Typed::Complex(FftPlanner::new().plan_fft_inverse(lane)),
-            Fourier::FromReal => Typed::FromReal(RealFftPlanner::new().plan_fft_forward(lane)),
-            Fourier::ToReal => Typed::ToReal(RealFftPlanner::new().plan_fft_inverse(lane)),
+            Fourier::Forward => Typed::Complex(plan(FftDirection::Forward, lane)),
+            Fourier::Backward => Typed::Complex(plan(FftDirection::Inverse, lane)),
+            Fourier::FromReal => Typed::FromReal(RealTransform::new(FftDirection::Forward, lane)),
+            Fourier::ToReal => Typed::ToReal(RealTransform::new(FftDirection::Inverse, lane)),
         }
     }
 
     fn scratch(&self) -> usize {
         match self {
             Typed::Complex(plan) => plan.get_inplace_scratch_len(),
-            Typed::FromReal(plan) => plan.get_scratch_len(),
-            Typed::ToReal(plan) => plan.get_scratch_len(),
+            Typed::FromReal(plan) | Typed::ToReal(plan) => plan.scratch(),
         }
     }
 }
@@ -128,7 +130,10 @@ impl FourierPlan {
         }
     }
 
-    fn spare_bytes<T: FftNum + Pod>(&self, plan: &Typed<T>, inner: usize) -> usize {
+    fn spare_bytes<T: Real>(&self, plan: &Typed<T>, inner: usize) -> usize
+    where
+        Complex<T>: Pod,
+    {
         let lanes = self.lane * GROUP.min(inner);
         let tables = 3 * self.lane * size_of::<Complex<T>>();
         taken::<Complex<T>>(&[lanes, plan.scratch()]) + taken::<T>(&[2 * lanes]) + tables + SKIPPED
@@ -146,7 +151,7 @@ impl FourierPlan {
         }
     }
 
-    fn run_as<T: FftNum + Pod>(
+    fn run_as<T: Real>(
         &self,
         plan: &Typed<T>,
         data: &[u8],
@@ -162,7 +167,6 @@ impl FourierPlan {
         let scratch = spare.take::<Complex<T>>(plan.scratch());
         let complex = spare.take::<Complex<T>>(n.max(half) * most);
         let real = spare.take::<T>(n * most);
-        const FITS: &str = "lanes of the plan's lengths";
         for group in block.groups() {
             let width = group.2;
             match plan {
@@ -176,7 +180,7 @@ impl FourierPlan {
                     let (given, made) = (&mut real[..n * width], &mut complex[..half * width]);
                     block.gather(bytemuck::cast_slice(data), group, given);
                     for (given, made) in given.chunks_exact_mut(n).zip(made.chunks_exact_mut(half)) {
-                        plan.process_with_scratch(given, made, scratch).expect(FITS);
+                        plan.forward(given, made, scratch);
                     }
                     block.scatter(made, group, bytemuck::cast_slice_mut(out), |value| value.scale(scale));
                 }
@@ -188,7 +192,7 @@ impl FourierPlan {
                         if n.is_multiple_of(2) {
                             given[half - 1].im = T::zero();
                         }
-                        plan.process_with_scratch(given, made, scratch).expect(FITS);
+                        plan.inverse(given, made, scratch);
                     }
                     block.scatter(made, group, bytemuck::cast_slice_mut(out), |value| value * scale);
                 }

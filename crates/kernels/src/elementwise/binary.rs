@@ -133,20 +133,20 @@ macro_rules! real {
         fn $name(op: Binary) -> Option<BinaryKernel> {
             use Binary::*;
             macro_rules! vector {
-                        ($f:expr) => {
-                            binary_body!($T => $T, |a: $T, b: $T| ($f as fn($T, $T) -> $T)(a, b))
-                        };
-                    }
+                                ($f:expr) => {
+                                    binary_body!($T => $T, |a: $T, b: $T| ($f as fn($T, $T) -> $T)(a, b))
+                                };
+                            }
             macro_rules! test {
-                        ($f:expr) => {
-                            binary_body!($T => u8, |a: $T, b: $T| u8::from(($f as fn($T, $T) -> bool)(a, b)))
-                        };
-                    }
+                                ($f:expr) => {
+                                    binary_body!($T => u8, |a: $T, b: $T| u8::from(($f as fn($T, $T) -> bool)(a, b)))
+                                };
+                            }
             macro_rules! call {
-                        ($f:expr) => {
-                            library!($T => $T, |a: $T, b: $T| $f(a, b))
-                        };
-                    }
+                                ($f:expr) => {
+                                    library!($T => $T, |a: $T, b: $T| $f(a, b))
+                                };
+                            }
             fn less() -> BinaryKernel {
                 test!(|a, b| a < b)
             }
