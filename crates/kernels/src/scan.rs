@@ -24,6 +24,10 @@ pub enum Scan {
 impl Scan {
     pub const ALL: [Scan; 4] = [Scan::Sum, Scan::Prod, Scan::Max, Scan::Min];
 
+    fn is_arithmetic(self) -> bool {
+        matches!(self, Scan::Sum | Scan::Prod)
+    }
+
     /// Whether `dtype` can be accumulated without a cast: `bool` has extrema only, complex numbers sums and products.
     pub fn supports(self, dtype: DType) -> bool {
         match self {
@@ -80,14 +84,19 @@ pub fn scan(
     };
     match dtype {
         DType::Bool => block.extrema(op, u8::max, u8::min),
-        DType::I8 => block.integers(op, i8::wrapping_add, i8::wrapping_mul),
-        DType::I16 => block.integers(op, i16::wrapping_add, i16::wrapping_mul),
-        DType::I32 => block.integers(op, i32::wrapping_add, i32::wrapping_mul),
-        DType::I64 => block.integers(op, i64::wrapping_add, i64::wrapping_mul),
-        DType::U8 => block.integers(op, u8::wrapping_add, u8::wrapping_mul),
-        DType::U16 => block.integers(op, u16::wrapping_add, u16::wrapping_mul),
-        DType::U32 => block.integers(op, u32::wrapping_add, u32::wrapping_mul),
-        DType::U64 => block.integers(op, u64::wrapping_add, u64::wrapping_mul),
+        // Sums and products do not depend on the sign.
+        DType::I8 | DType::U8 if op.is_arithmetic() => block.words(op, u8::wrapping_add, u8::wrapping_mul),
+        DType::I16 | DType::U16 if op.is_arithmetic() => block.words(op, u16::wrapping_add, u16::wrapping_mul),
+        DType::I32 | DType::U32 if op.is_arithmetic() => block.words(op, u32::wrapping_add, u32::wrapping_mul),
+        DType::I64 | DType::U64 if op.is_arithmetic() => block.words(op, u64::wrapping_add, u64::wrapping_mul),
+        DType::I8 => block.extrema(op, i8::max, i8::min),
+        DType::I16 => block.extrema(op, i16::max, i16::min),
+        DType::I32 => block.extrema(op, i32::max, i32::min),
+        DType::I64 => block.extrema(op, i64::max, i64::min),
+        DType::U8 => block.extrema(op, u8::max, u8::min),
+        DType::U16 => block.extrema(op, u16::max, u16::min),
+        DType::U32 => block.extrema(op, u32::max, u32::min),
+        DType::U64 => block.extrema(op, u64::max, u64::min),
         DType::F16 => block.reals(
             op,
             |a: f16, b: f16| f16::narrow(a.widen() + b.widen()),
@@ -111,11 +120,10 @@ struct Block<'a> {
 }
 
 impl Block<'_> {
-    fn integers<T: Pod + Ord>(self, op: Scan, add: impl Fn(T, T) -> T, multiply: impl Fn(T, T) -> T) {
+    fn words<T: Pod>(self, op: Scan, add: impl Fn(T, T) -> T, multiply: impl Fn(T, T) -> T) {
         match op {
-            Scan::Sum => self.accumulate(add),
             Scan::Prod => self.accumulate(multiply),
-            _ => self.extrema(op, T::max, T::min),
+            _ => self.accumulate(add),
         }
     }
 

@@ -1,7 +1,11 @@
 //! Counting numbers, and gathering what stands beside them: one row of a table for each number.
 
+use std::ops::Range;
+
 use bytemuck::Pod;
-use outcore_dtype::{f16, with_dtype, Complex, DType};
+use outcore_dtype::DType;
+
+use crate::cast_kernel;
 
 /// What is gathered of the values beside equal numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,65 +22,15 @@ pub enum Tally {
     Max,
 }
 
-/// Element types of values, read as those of tables.
-trait Value: Pod {
-    fn whole(self) -> i64;
-    fn real(self) -> f64;
-}
-
-macro_rules! values {
-    ($($kind:ty),*) => {$(
-        impl Value for $kind {
-            #[inline(always)]
-            fn whole(self) -> i64 {
-                self as i64
-            }
-            #[inline(always)]
-            fn real(self) -> f64 {
-                self as f64
-            }
-        }
-    )*};
-}
-
-values!(u8, u16, u32, u64, i8, i16, i32, i64, f32, f64);
-
-/// Complex numbers have no order and are not tallied: the caller refuses them.
-impl<T> Value for Complex<T>
-where
-    Complex<T>: Pod,
-{
-    fn whole(self) -> i64 {
-        panic!("tally: complex values")
-    }
-    fn real(self) -> f64 {
-        panic!("tally: complex values")
-    }
-}
-
-impl Value for f16 {
-    #[inline(always)]
-    fn whole(self) -> i64 {
-        self.to_f64() as i64
-    }
-    #[inline(always)]
-    fn real(self) -> f64 {
-        self.to_f64()
-    }
-}
-
 /// Element types of tables.
 trait Entry: Pod {
-    fn of(value: impl Value) -> Self;
+    const DTYPE: DType;
     fn one(op: Tally) -> Self;
     fn combine(op: Tally, a: Self, b: Self) -> Self;
 }
 
 impl Entry for i64 {
-    #[inline(always)]
-    fn of(value: impl Value) -> i64 {
-        value.whole()
-    }
+    const DTYPE: DType = DType::I64;
     fn one(op: Tally) -> i64 {
         match op {
             Tally::Count | Tally::Sum => 0,
@@ -97,10 +51,7 @@ impl Entry for i64 {
 }
 
 impl Entry for f64 {
-    #[inline(always)]
-    fn of(value: impl Value) -> f64 {
-        value.real()
-    }
+    const DTYPE: DType = DType::F64;
     fn one(op: Tally) -> f64 {
         match op {
             Tally::Count | Tally::Sum => 0.0,
@@ -157,17 +108,52 @@ pub fn tally(op: Tally, types: TallyTypes, numbers: &[u8], values: &[u8], column
         }
         return;
     }
-    with_dtype!(types.values, S => match types.table {
-        DType::I64 => typed::<S, i64>(op, numbers, values, columns, table),
-        DType::F64 => typed::<S, f64>(op, numbers, values, columns, table),
+    match types.table {
+        DType::I64 => typed::<i64>(op, numbers, (types.values, values), columns, table),
+        DType::F64 => typed::<f64>(op, numbers, (types.values, values), columns, table),
         other => panic!("tally: a table of {other}"),
-    })
+    }
 }
 
-fn typed<S: Value, T: Entry>(op: Tally, numbers: &[i64], values: &[u8], columns: usize, table: &mut [u8]) {
-    let values: &[S] = bytemuck::cast_slice(values);
+/// Values by rows, in their own type.
+type Values<'a> = (DType, &'a [u8]);
+
+/// Elements that are converted together.
+const STRIP: usize = 512;
+
+/// Calls `each` with all values as elements of a table: a range of rows, a range of columns, and what they have in common,
+/// row by row. Rows come in their order.
+#[inline(always)]
+fn in_strips<T: Entry>(
+    (dtype, values): Values<'_>,
+    rows: usize,
+    columns: usize,
+    mut each: impl FnMut(Range<usize>, Range<usize>, &[T]),
+) {
+    assert!(!dtype.is_complex(), "tally: complex values");
+    assert_eq!(values.len(), rows * columns * dtype.size(), "tally: numbers and values");
+    if dtype == T::DTYPE {
+        return each(0..rows, 0..columns, bytemuck::cast_slice(values));
+    }
+    let convert = cast_kernel(dtype, T::DTYPE);
+    let mut strip = [T::zeroed(); STRIP];
+    let width = columns.clamp(1, STRIP);
+    let height = STRIP / width;
+    for first in (0..rows).step_by(height) {
+        let own = first..rows.min(first + height);
+        for column in (0..columns).step_by(width) {
+            let beside = column..columns.min(column + width);
+            let strip = &mut strip[..own.len() * beside.len()];
+            let begin = first * columns + column;
+            let bytes = begin * dtype.size()..(begin + strip.len()) * dtype.size();
+            convert(&values[bytes], bytemuck::cast_slice_mut(strip));
+            each(own.clone(), beside, strip);
+        }
+    }
+}
+
+fn typed<T: Entry>(op: Tally, numbers: &[i64], values: Values<'_>, columns: usize, table: &mut [u8]) {
     let table: &mut [T] = bytemuck::cast_slice_mut(table);
-    assert_eq!(values.len(), numbers.len() * columns, "tally: numbers and values");
     match op {
         Tally::Count | Tally::Sum => gather(numbers, values, columns, table, |a, b| T::combine(Tally::Sum, a, b)),
         Tally::Prod => gather(numbers, values, columns, table, |a, b| T::combine(Tally::Prod, a, b)),
@@ -177,41 +163,38 @@ fn typed<S: Value, T: Entry>(op: Tally, numbers: &[i64], values: &[u8], columns:
 }
 
 #[inline(always)]
-fn gather<S: Value, T: Entry>(
-    numbers: &[i64],
-    values: &[S],
-    columns: usize,
-    table: &mut [T],
-    combine: impl Fn(T, T) -> T,
-) {
-    if columns == 1 {
-        for (number, value) in numbers.iter().zip(values) {
-            if let Some(entry) = usize::try_from(*number).ok().and_then(|at| table.get_mut(at)) {
-                *entry = combine(*entry, T::of(*value));
+fn gather<T: Entry>(numbers: &[i64], values: Values<'_>, columns: usize, table: &mut [T], combine: impl Fn(T, T) -> T) {
+    in_strips(values, numbers.len(), columns, |rows, beside, values: &[T]| {
+        if columns == 1 {
+            for (number, value) in numbers[rows].iter().zip(values) {
+                if let Some(entry) = usize::try_from(*number).ok().and_then(|at| table.get_mut(at)) {
+                    *entry = combine(*entry, *value);
+                }
             }
+            return;
         }
-        return;
-    }
-    each_row(numbers, values, columns, table.len(), |inside, row| {
-        for (entry, value) in table[inside].iter_mut().zip(row) {
-            *entry = combine(*entry, T::of(*value));
-        }
+        each_row(&numbers[rows], values, (columns, beside), table.len(), |inside, row| {
+            for (entry, value) in table[inside].iter_mut().zip(row) {
+                *entry = combine(*entry, *value);
+            }
+        });
     });
 }
 
-/// Calls `each` with every row of values and where the row of its number is in a table of so many elements.
+/// Calls `each` with every row of values and where the row of its number, of so many columns and from those `beside` the
+/// values, is in a table of so many elements.
 #[inline(always)]
-fn each_row<S>(
+fn each_row<T>(
     numbers: &[i64],
-    values: &[S],
-    columns: usize,
+    values: &[T],
+    (columns, beside): (usize, Range<usize>),
     table: usize,
-    mut each: impl FnMut(std::ops::Range<usize>, &[S]),
+    mut each: impl FnMut(Range<usize>, &[T]),
 ) {
     let rows = table.checked_div(columns).unwrap_or(0);
-    for (number, row) in numbers.iter().zip(values.chunks_exact(columns.max(1))) {
+    for (number, row) in numbers.iter().zip(values.chunks_exact(beside.len().max(1))) {
         if let Some(at) = usize::try_from(*number).ok().filter(|&at| at < rows) {
-            each(at * columns..(at + 1) * columns, row);
+            each(at * columns + beside.start..at * columns + beside.end, row);
         }
     }
 }
@@ -234,18 +217,26 @@ pub fn tally_squares(
     let centers: &[f64] = bytemuck::cast_slice(centers);
     let table: &mut [f64] = bytemuck::cast_slice_mut(table);
     assert_eq!(centers.len(), table.len(), "tally_squares: centers and table");
-    with_dtype!(values_dtype, S => {
-        let values: &[S] = bytemuck::cast_slice(values);
-        assert_eq!(values.len(), numbers.len() * columns, "tally_squares: numbers and values");
-        each_row(numbers, values, columns, centers.len(), |inside, row| {
-            for ((entry, value), center) in table[inside.clone()].iter_mut().zip(row).zip(&centers[inside]) {
-                let value = f64::of(*value);
-                let apart = value - center;
-                let squared = if value.is_nan() && !center.is_nan() { 0.0 } else { apart * apart };
-                *entry += squared;
-            }
-        });
-    });
+    let each = |rows: Range<usize>, beside, values: &[f64]| {
+        each_row(
+            &numbers[rows],
+            values,
+            (columns, beside),
+            centers.len(),
+            |inside, row| {
+                for ((entry, value), center) in table[inside.clone()].iter_mut().zip(row).zip(&centers[inside]) {
+                    let apart = value - center;
+                    let squared = if value.is_nan() && !center.is_nan() {
+                        0.0
+                    } else {
+                        apart * apart
+                    };
+                    *entry += squared;
+                }
+            },
+        );
+    };
+    in_strips((values_dtype, values), numbers.len(), columns, each);
 }
 
 /// Lowers each element of the table to the first row, counted from `first` on, in which the value beside its number equals
@@ -262,42 +253,40 @@ pub fn tally_places(
     first: i64,
     table: &mut [u8],
 ) {
-    fn places<S: Value, T: Entry + PartialEq>(
+    fn places<T: Entry + PartialEq>(
         numbers: &[i64],
-        values: &[S],
+        values: Values<'_>,
         (centers, columns): (&[T], usize),
         first: i64,
         table: &mut [i64],
     ) {
-        assert_eq!(
-            values.len(),
-            numbers.len() * columns,
-            "tally_places: numbers and values"
-        );
         assert_eq!(centers.len(), table.len(), "tally_places: centers and table");
-        let rows = numbers.chunks_exact(1).zip(values.chunks_exact(columns.max(1)));
-        for (row, (number, values)) in (first..).zip(rows) {
-            each_row(number, values, columns, centers.len(), |inside, values| {
-                for ((entry, value), center) in table[inside.clone()].iter_mut().zip(values).zip(&centers[inside]) {
-                    let value = T::of(*value);
-                    // NaN alone is not equal to itself.
-                    #[allow(clippy::eq_op)]
-                    let is_there = value == *center || value != value;
-                    *entry = if is_there { row.min(*entry) } else { *entry };
-                }
-            });
-        }
+        in_strips(values, numbers.len(), columns, |rows, beside, values: &[T]| {
+            let place = first + rows.start as i64;
+            let rows = numbers[rows]
+                .chunks_exact(1)
+                .zip(values.chunks_exact(beside.len().max(1)));
+            for (place, (number, values)) in (place..).zip(rows) {
+                let columns = (columns, beside.clone());
+                each_row(number, values, columns, centers.len(), |inside, values| {
+                    for ((entry, value), center) in table[inside.clone()].iter_mut().zip(values).zip(&centers[inside]) {
+                        // NaN alone is not equal to itself.
+                        #[allow(clippy::eq_op)]
+                        let is_there = *value == *center || *value != *value;
+                        *entry = if is_there { place.min(*entry) } else { *entry };
+                    }
+                });
+            }
+        });
     }
     let numbers: &[i64] = bytemuck::cast_slice(numbers);
     let table: &mut [i64] = bytemuck::cast_slice_mut(table);
-    with_dtype!(values_dtype, S => {
-        let values: &[S] = bytemuck::cast_slice(values);
-        match centers_dtype {
-            DType::I64 => places::<S, i64>(numbers, values, (bytemuck::cast_slice(centers), columns), first, table),
-            DType::F64 => places::<S, f64>(numbers, values, (bytemuck::cast_slice(centers), columns), first, table),
-            other => panic!("tally_places: centers of {other}"),
-        }
-    });
+    let values = (values_dtype, values);
+    match centers_dtype {
+        DType::I64 => places::<i64>(numbers, values, (bytemuck::cast_slice(centers), columns), first, table),
+        DType::F64 => places::<f64>(numbers, values, (bytemuck::cast_slice(centers), columns), first, table),
+        other => panic!("tally_places: centers of {other}"),
+    }
 }
 
 /// Combines a table with another, element by element.
