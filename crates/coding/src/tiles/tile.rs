@@ -373,23 +373,33 @@ impl<'a> Segment<'a> {
         }
     }
 
-    /// Calls `each` with the numbers of some rows and where the first of them stands among the rows, until all are done.
+    /// Calls `each` with the numbers of some rows and where the first of them stands among the rows, until all are done. There
+    /// is one call in here, since it is inlined into hundreds of products.
     #[inline(always)]
     pub fn for_rows(&self, mut each: impl FnMut(usize, &[u16])) {
-        each(0, &[self.first]);
-        match self.rows {
-            RowNumbers::Numbers(numbers) => each(1, numbers),
-            RowNumbers::Gaps(gaps) => {
-                let mut row = self.first;
-                let mut numbers = [0; CHUNK];
-                for (chunk, gaps) in gaps.chunks(CHUNK).enumerate() {
-                    for (number, gap) in numbers.iter_mut().zip(gaps) {
+        let mut summed;
+        let mut row = self.first;
+        let mut at = 0;
+        loop {
+            let numbers = match self.rows {
+                _ if at == 0 => std::slice::from_ref(&self.first),
+                RowNumbers::Numbers(numbers) => &numbers[at - 1..],
+                RowNumbers::Gaps(gaps) => {
+                    let gaps = &gaps[at - 1..];
+                    let gaps = &gaps[..gaps.len().min(CHUNK)];
+                    summed = [0; CHUNK];
+                    for (number, gap) in summed.iter_mut().zip(gaps) {
                         row = row.wrapping_add(u16::from(*gap));
                         *number = row;
                     }
-                    each(1 + chunk * CHUNK, &numbers[..gaps.len()]);
+                    &summed[..gaps.len()]
                 }
+            };
+            if numbers.is_empty() {
+                return;
             }
+            each(at, numbers);
+            at += numbers.len();
         }
     }
 }
