@@ -132,20 +132,20 @@ macro_rules! real {
     ($name:ident, $T:ident) => {
         fn $name(op: Unary) -> Option<UnaryKernel> {
             macro_rules! vector {
-                                        ($f:expr) => {
-                                            unary_body!($T => $T, |x: $T| ($f as fn($T) -> $T)(x))
-                                        };
-                                    }
+                                                ($f:expr) => {
+                                                    unary_body!($T => $T, |x: $T| ($f as fn($T) -> $T)(x))
+                                                };
+                                            }
             macro_rules! test {
-                                        ($f:expr) => {
-                                            unary_body!($T => u8, |x: $T| u8::from(($f as fn($T) -> bool)(x)))
-                                        };
-                                    }
+                                                ($f:expr) => {
+                                                    unary_body!($T => u8, |x: $T| u8::from(($f as fn($T) -> bool)(x)))
+                                                };
+                                            }
             macro_rules! call {
-                                        ($f:expr) => {
-                                            library!($T => $T, |x: $T| $f(x))
-                                        };
-                                    }
+                                                ($f:expr) => {
+                                                    library!($T => $T, |x: $T| $f(x))
+                                                };
+                                            }
             Some(match op {
                 Unary::Negative => vector!(|x| -x),
                 Unary::Positive | Unary::Conj | Unary::Real => copied,

@@ -107,10 +107,10 @@ macro_rules! truth {
 
             pub fn kernels(input: DType) -> Kernels {
                 macro_rules! of {
-                                            ($T:ty) => {
-                                                fold!($T => $A, $zero, |x: $T| $load(x != zero::<$T>()), $add)
-                                            };
-                                        }
+                                                    ($T:ty) => {
+                                                        fold!($T => $A, $zero, |x: $T| $load(x != zero::<$T>()), $add)
+                                                    };
+                                                }
                 match (input, input.size()) {
                     (DType::F16, _) => of!(f16),
                     (DType::F32, _) => of!(f32),
