@@ -2,9 +2,10 @@
 
 use super::complex::{self, ComplexNumber};
 use super::integer::Integer;
-use super::lifted::{lifted, lifted_test};
+use super::lifted;
 use super::real::Real;
 use super::{binary_body, zip_map, Binary, BinaryKernel};
+use crate::half;
 use outcore_dtype::{f16, Complex, DType};
 
 /// The kernel of `op` on arrays of type `compute`; `None` unless `op.compute_dtype(compute)` is `compute` itself.
@@ -186,26 +187,72 @@ macro_rules! real {
 real!(float32, f32);
 real!(float64, f64);
 
-/// Halves in single precision; the neighbouring value depends on the stored type.
+/// A kernel of halves whose arithmetic is that of single precision.
+macro_rules! half_body {
+    (|$a:ident, $b:ident| $f:expr) => {
+        binary_body!(f16 => f16, |a: f16, b: f16| {
+            let ($a, $b) = (half::widen(a), half::widen(b));
+            half::narrow($f)
+        })
+    };
+}
+
+macro_rules! half_test {
+    (|$a:ident, $b:ident| $f:expr) => {
+        binary_body!(f16 => u8, |a: f16, b: f16| {
+            let ($a, $b) = (half::widen(a), half::widen(b));
+            u8::from($f)
+        })
+    };
+}
+
 fn float16(op: Binary) -> Option<BinaryKernel> {
+    use Binary::*;
+    fn less() -> BinaryKernel {
+        half_test!(|a, b| a < b)
+    }
+    fn less_equal() -> BinaryKernel {
+        half_test!(|a, b| a <= b)
+    }
+    Some(match op {
+        Add => half_body!(|a, b| a + b),
+        Subtract => half_body!(|a, b| a - b),
+        Multiply => half_body!(|a, b| a * b),
+        Divide => half_body!(|a, b| a / b),
+        CopySign => half_body!(|a, b| a.copysign(b)),
+        Minimum => half_body!(|a, b| Real::minimum(a, b)),
+        Maximum => half_body!(|a, b| Real::maximum(a, b)),
+        Equal => half_test!(|a, b| a == b),
+        NotEqual => half_test!(|a, b| a != b),
+        Less => less(),
+        LessEqual => less_equal(),
+        Greater => swapped!(less),
+        GreaterEqual => swapped!(less_equal),
+        LogicalAnd => half_test!(|a, b| (a != 0.0) & (b != 0.0)),
+        LogicalOr => half_test!(|a, b| (a != 0.0) | (b != 0.0)),
+        LogicalXor => half_test!(|a, b| (a != 0.0) ^ (b != 0.0)),
+        NextAfter => library!(f16 => f16, half::next_after),
+        _ => return half_call(op),
+    })
+}
+
+/// Functions of the library take so long that another pass over a strip is nothing.
+fn half_call(op: Binary) -> Option<BinaryKernel> {
     macro_rules! through_single {
-        ($lift:ident: $($op:ident)*) => {
+        ($($op:ident)*) => {
             match op {
                 $(Binary::$op => {
                     fn body(left: &[u8], right: &[u8], output: &mut [u8]) {
                         let kernel = float32(Binary::$op).expect("single precision has the operation");
-                        $lift::binary(kernel, left, right, output)
+                        lifted::binary(kernel, left, right, output)
                     }
-                    return Some(body);
+                    Some(body)
                 })*
-                _ => {}
+                _ => None,
             }
         };
     }
-    through_single!(lifted: Add Subtract Multiply Divide FloorDivide Remainder Pow Atan2 Hypot LogAddExp CopySign
-        Minimum Maximum);
-    through_single!(lifted_test: Equal NotEqual Less LessEqual Greater GreaterEqual LogicalAnd LogicalOr LogicalXor);
-    (op == Binary::NextAfter).then(|| library!(f16 => f16, crate::half::next_after))
+    through_single!(FloorDivide Remainder Pow Atan2 Hypot LogAddExp)
 }
 
 macro_rules! complex_kernels {

@@ -1,10 +1,9 @@
 //! Conversions between element types, as `astype(casting="unsafe")` makes them.
 //!
 //! Loops are compiled for a third of the pairs. Integers of one width are the same words, and wider ones lose their upper
-//! half whatever the sign. Where a third type lies between two and nothing is rounded twice, the conversion takes two steps,
-//! strip by strip: halves go through single precision, and complex numbers through their real part.
+//! half whatever the sign. From and to complex numbers a conversion takes two steps, strip by strip: by way of the real part,
+//! where nothing is rounded twice.
 
-use super::lifted::lifted_test;
 use super::unary::copied;
 use super::UnaryKernel;
 use crate::fence::shells::UnaryBody;
@@ -225,7 +224,7 @@ fn is_word(dtype: DType) -> bool {
 
 fn truth(from: DType) -> UnaryKernel {
     match (from, from.size()) {
-        (DType::F16, _) => |input, output| lifted_test::unary(<Truth<f32> as UnaryBody>::kernel(), input, output),
+        (DType::F16, _) => <Truth<f16> as UnaryBody>::kernel(),
         (DType::F32, _) => <Truth<f32> as UnaryBody>::kernel(),
         (DType::F64, _) => <Truth<f64> as UnaryBody>::kernel(),
         (DType::C64, _) => <Truth<Complex<f32>> as UnaryBody>::kernel(),
@@ -266,10 +265,10 @@ fn widened_word<S: Source>(bytes: usize) -> UnaryKernel {
     }
 }
 
-/// From integers to floats. Half precision would round what single precision has rounded, but that is beyond its range.
+/// From integers to floats.
 fn of_words<S: Source>(to: DType) -> UnaryKernel {
     match to {
-        DType::F16 => through::<S, f32, f16>,
+        DType::F16 => direct::<S, f16>(),
         DType::F32 => direct::<S, f32>(),
         DType::C64 => through::<S, f32, Complex<f32>>,
         DType::C128 => through::<S, f64, Complex<f64>>,
@@ -297,12 +296,13 @@ fn of_reals<S: Source>(to: DType) -> UnaryKernel {
 
 fn of_halves(to: DType) -> UnaryKernel {
     match to {
-        DType::F32 => widened(),
-        _ => of_parts::<f16, f32>(to),
+        DType::C64 => through::<f16, f32, Complex<f32>>,
+        DType::C128 => through::<f16, f32, Complex<f64>>,
+        _ => of_reals::<f16>(to),
     }
 }
 
-/// By way of the real part, or of the same number in another type.
+/// By way of the real part.
 fn of_parts<S: Source, M: Source + Target>(to: DType) -> UnaryKernel {
     match to {
         DType::Bool | DType::U8 => through::<S, M, u8>,

@@ -1,4 +1,4 @@
-//! Halves computed by the kernels of single precision, a strip at a time: no loop is compiled for them but the conversions.
+//! Functions of the mathematical library on halves, by the kernels of single precision, a strip at a time.
 
 use super::cast::{narrowed, widened};
 use super::{BinaryKernel, UnaryKernel};
@@ -44,57 +44,27 @@ impl<'a> Strips<'a> {
     }
 }
 
-/// Kernels from halves to halves.
-pub mod lifted {
-    use super::*;
-
-    pub fn unary(kernel: UnaryKernel, input: &[u8], output: &mut [u8]) {
-        let count = output.len() / HALF_BYTES;
-        let (mut input, narrow) = (Strips::new(input, count), narrowed());
-        let mut results = [0f32; STRIP];
-        for (strip, output) in output.chunks_mut(STRIP * HALF_BYTES).enumerate() {
-            let length = output.len() / HALF_BYTES;
-            let results = bytemuck::cast_slice_mut(&mut results[..length]);
-            kernel(input.get(strip * STRIP, length), results);
-            narrow(results, output);
-        }
-    }
-
-    pub fn binary(kernel: BinaryKernel, left: &[u8], right: &[u8], output: &mut [u8]) {
-        let count = output.len() / HALF_BYTES;
-        let (mut left, mut right, narrow) = (Strips::new(left, count), Strips::new(right, count), narrowed());
-        let mut results = [0f32; STRIP];
-        for (strip, output) in output.chunks_mut(STRIP * HALF_BYTES).enumerate() {
-            let length = output.len() / HALF_BYTES;
-            let results = bytemuck::cast_slice_mut(&mut results[..length]);
-            let first = strip * STRIP;
-            kernel(left.get(first, length), right.get(first, length), results);
-            narrow(results, output);
-        }
+pub fn unary(kernel: UnaryKernel, input: &[u8], output: &mut [u8]) {
+    let count = output.len() / HALF_BYTES;
+    let (mut input, narrow) = (Strips::new(input, count), narrowed());
+    let mut results = [0f32; STRIP];
+    for (strip, output) in output.chunks_mut(STRIP * HALF_BYTES).enumerate() {
+        let length = output.len() / HALF_BYTES;
+        let results = bytemuck::cast_slice_mut(&mut results[..length]);
+        kernel(input.get(strip * STRIP, length), results);
+        narrow(results, output);
     }
 }
 
-/// Kernels from halves to other types that come of single precision.
-pub mod lifted_test {
-    use super::*;
-
-    pub fn unary(kernel: UnaryKernel, input: &[u8], output: &mut [u8]) {
-        let count = input.len() / HALF_BYTES;
-        if count == 0 {
-            return;
-        }
-        let size = output.len() / count;
-        let mut input = Strips::new(input, count);
-        for (strip, output) in output.chunks_mut(STRIP * size).enumerate() {
-            kernel(input.get(strip * STRIP, output.len() / size), output);
-        }
-    }
-
-    pub fn binary(kernel: BinaryKernel, left: &[u8], right: &[u8], output: &mut [u8]) {
-        let (mut left, mut right) = (Strips::new(left, output.len()), Strips::new(right, output.len()));
-        for (strip, output) in output.chunks_mut(STRIP).enumerate() {
-            let (first, length) = (strip * STRIP, output.len());
-            kernel(left.get(first, length), right.get(first, length), output);
-        }
+pub fn binary(kernel: BinaryKernel, left: &[u8], right: &[u8], output: &mut [u8]) {
+    let count = output.len() / HALF_BYTES;
+    let (mut left, mut right, narrow) = (Strips::new(left, count), Strips::new(right, count), narrowed());
+    let mut results = [0f32; STRIP];
+    for (strip, output) in output.chunks_mut(STRIP * HALF_BYTES).enumerate() {
+        let length = output.len() / HALF_BYTES;
+        let results = bytemuck::cast_slice_mut(&mut results[..length]);
+        let first = strip * STRIP;
+        kernel(left.get(first, length), right.get(first, length), results);
+        narrow(results, output);
     }
 }

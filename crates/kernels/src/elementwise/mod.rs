@@ -2,7 +2,7 @@
 //!
 //! `op` names the operations and their types, `unary` and `binary` hold the lookups, and `integer`, `real` and `complex`
 //! the arithmetic that is more than an operator. A loop is compiled once for all types in which it gives the same bits: by
-//! width where signs play no part, and halves go through the loops of single precision (`lifted`).
+//! width where signs play no part, and functions of the mathematical library on halves by way of single precision (`lifted`).
 
 mod binary;
 mod cast;

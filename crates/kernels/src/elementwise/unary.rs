@@ -3,10 +3,11 @@
 
 use super::complex::{self, ComplexNumber};
 use super::integer::Integer;
-use super::lifted::{lifted, lifted_test};
+use super::lifted;
 use super::real::Real;
 use super::{map, unary_body, Unary, UnaryKernel};
-use outcore_dtype::{Complex, DType};
+use crate::half;
+use outcore_dtype::{f16, Complex, DType};
 
 /// The kernel of `op` on arrays of type `compute`; `None` unless `op.compute_dtype(compute)` is `compute` itself.
 pub fn unary_kernel(op: Unary, compute: DType) -> Option<UnaryKernel> {
@@ -193,30 +194,65 @@ macro_rules! real {
 real!(float32, f32);
 real!(float64, f64);
 
-/// Halves in single precision.
+/// A kernel of halves whose arithmetic is that of single precision.
+macro_rules! half_body {
+    (|$x:ident| $f:expr) => {
+        unary_body!(f16 => f16, |x: f16| {
+            let $x = half::widen(x);
+            half::narrow($f)
+        })
+    };
+}
+
+macro_rules! half_test {
+    (|$x:ident| $f:expr) => {
+        unary_body!(f16 => u8, |x: f16| {
+            let $x = half::widen(x);
+            u8::from($f)
+        })
+    };
+}
+
 fn float16(op: Unary) -> Option<UnaryKernel> {
+    Some(match op {
+        Unary::Negative => half_body!(|x| -x),
+        Unary::Positive | Unary::Conj | Unary::Real => copied,
+        Unary::Imag => constant::<0>,
+        Unary::Absolute => half_body!(|x| x.abs()),
+        Unary::Sign => half_body!(|x| Real::sign(x)),
+        Unary::Sqrt => half_body!(|x| x.sqrt()),
+        Unary::Square => half_body!(|x| x * x),
+        Unary::Reciprocal => half_body!(|x| 1.0 / x),
+        Unary::Floor => half_body!(|x| x.floor()),
+        Unary::Ceil => half_body!(|x| x.ceil()),
+        Unary::Trunc => half_body!(|x| x.trunc()),
+        Unary::Round => half_body!(|x| x.round_ties_even()),
+        Unary::IsNan => half_test!(|x| x.is_nan()),
+        Unary::IsInf => half_test!(|x| x.is_infinite()),
+        Unary::IsFinite => half_test!(|x| x.is_finite()),
+        Unary::SignBit => half_test!(|x| x.is_sign_negative()),
+        Unary::LogicalNot => half_test!(|x| x == 0.0),
+        _ => return half_call(op),
+    })
+}
+
+/// Functions of the library take so long that another pass over a strip is nothing.
+fn half_call(op: Unary) -> Option<UnaryKernel> {
     macro_rules! through_single {
-        ($lift:ident: $($op:ident)*) => {
+        ($($op:ident)*) => {
             match op {
                 $(Unary::$op => {
                     fn body(input: &[u8], output: &mut [u8]) {
                         let kernel = float32(Unary::$op).expect("single precision has the operation");
-                        $lift::unary(kernel, input, output)
+                        lifted::unary(kernel, input, output)
                     }
-                    return Some(body);
+                    Some(body)
                 })*
-                _ => {}
+                _ => None,
             }
         };
     }
-    through_single!(lifted: Negative Absolute Sign Sqrt Square Reciprocal Floor Ceil Trunc Round Cbrt Exp Exp2 Expm1 Log
-        Log1p Log2 Log10 Sin Cos Tan Asin Acos Atan Sinh Cosh Tanh Asinh Acosh Atanh);
-    through_single!(lifted_test: IsNan IsInf IsFinite SignBit LogicalNot);
-    match op {
-        Unary::Positive | Unary::Conj | Unary::Real => Some(copied),
-        Unary::Imag => Some(constant::<0>),
-        _ => None,
-    }
+    through_single!(Cbrt Exp Exp2 Expm1 Log Log1p Log2 Log10 Sin Cos Tan Asin Acos Atan Sinh Cosh Tanh Asinh Acosh Atanh)
 }
 
 macro_rules! complex_kernels {

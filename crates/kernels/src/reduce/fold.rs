@@ -108,6 +108,7 @@ impl<A: Copy, P, F, G> Fold<A, P, F, G> {
             if is_last && groups == 0 {
                 return lanes;
             }
+            #[allow(clippy::unnecessary_lazy_evaluations)] // kilobytes
             let pending = pending.get_or_insert_with(|| [[self.zero; L]; DIGITS]);
             // A carry meets every full digit below it: the earlier half is on the left.
             let mut digit = 0;

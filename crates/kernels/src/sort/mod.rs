@@ -146,10 +146,7 @@ fn sort_through<T: SortKey, const DESCENDING: bool>(
     let count = bytes / size_of::<T>();
     let sort = |keys: &mut [u8], spare: &mut [u8]| {
         let spare = take("sort_keys_from", spare, sort_workspace_bytes(order, count));
-        if const { size_of::<T>() == 1 } {
-            copy_parts(parts, keys);
-            sort_keys(order, keys, spare);
-        } else if search::runs::<T, DESCENDING>(parts) {
+        if const { size_of::<T>() == 1 } || search::runs::<T, DESCENDING>(parts) {
             copy_parts(parts, keys);
             sort_keys(order, keys, spare);
         } else {

@@ -116,6 +116,47 @@ fn broadcasting_is_repetition_on_every_type() {
     }
 }
 
+/// Strips of a long row, by way of a third type or not, give what short rows give.
+#[test]
+fn a_long_row_gives_what_its_pieces_give() {
+    const LENGTH: usize = 5000;
+    const PIECE: usize = 7;
+    let pieces = |size: usize| {
+        (0..LENGTH)
+            .step_by(PIECE)
+            .map(move |at| at * size..LENGTH.min(at + PIECE) * size)
+    };
+    for from in DType::ALL {
+        let mut input = samples(from, LENGTH);
+        let input = &*bytes(&mut input, from, LENGTH);
+        let check = |kernel: &dyn Fn(&[u8], &mut [u8]), to: DType, what: &str| {
+            let (mut whole, mut joined) = (zeros(to, LENGTH), zeros(to, LENGTH));
+            kernel(input, bytes(&mut whole, to, LENGTH));
+            for (own, result) in pieces(from.size()).zip(pieces(to.size())) {
+                kernel(&input[own], &mut bytes(&mut joined, to, LENGTH)[result]);
+            }
+            assert_eq!(whole, joined, "{what} {from} {to}");
+        };
+        for to in DType::ALL {
+            check(&cast_kernel(from, to), to, "cast");
+        }
+        for op in Unary::ALL {
+            if let Some(kernel) = unary_kernel(*op, from) {
+                check(&kernel, op.output_dtype(from), op.name());
+            }
+        }
+        for op in Binary::ALL {
+            if let Some(kernel) = binary_kernel(*op, from) {
+                check(
+                    &|input, output| kernel(input, input, output),
+                    op.output_dtype(from),
+                    op.name(),
+                );
+            }
+        }
+    }
+}
+
 macro_rules! integer_properties {
     ($($name:ident, $T:ident, $dtype:expr);*) => {$(
         mod $name {

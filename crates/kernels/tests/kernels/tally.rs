@@ -128,3 +128,72 @@ fn places_are_the_first_rows_that_equal_the_center_or_are_nan() {
     tally_places((DType::F64, DType::F64), numbers, values, (centers, 1), 0, into);
     assert_eq!(table, [i64::MAX, i64::MAX, 2]);
 }
+
+/// Values of other types meet the table as if they were of its type, in however wide rows.
+#[test]
+fn values_of_other_types_are_converted() {
+    for columns in [1, 3, 700] {
+        let numbers: Vec<i64> = (0..60).map(|at| at % 5 - 1).collect();
+        let halves: Vec<i32> = (0..60 * columns as i32).map(|at| (at * 37 % 1013) - 500).collect();
+        let values: Vec<f32> = halves.iter().map(|half| *half as f32 / 2.0).collect();
+        let exact: Vec<f64> = values.iter().map(|value| f64::from(*value)).collect();
+        let gather = |op: Tally, values: DType, bytes: &[u8]| {
+            let mut table = vec![0f64; 3 * columns];
+            clear_tally(op, DType::F64, bytemuck::cast_slice_mut(&mut table));
+            let types = TallyTypes {
+                values,
+                table: DType::F64,
+            };
+            let numbers = bytemuck::cast_slice(&numbers);
+            tally(op, types, numbers, bytes, columns, bytemuck::cast_slice_mut(&mut table));
+            table
+        };
+        for op in [Tally::Sum, Tally::Min, Tally::Max] {
+            let found = gather(op, DType::F32, bytemuck::cast_slice(&values));
+            assert_eq!(
+                found,
+                gather(op, DType::F64, bytemuck::cast_slice(&exact)),
+                "{op:?} {columns}"
+            );
+            let doubled: Vec<f64> = found.iter().map(|value| 2.0 * value).collect();
+            assert_eq!(
+                gather(op, DType::I32, bytemuck::cast_slice(&halves)),
+                doubled,
+                "{op:?} {columns}"
+            );
+        }
+        let centers = vec![1.5f64; 3 * columns];
+        let squares = |values: DType, bytes: &[u8]| {
+            let mut table = vec![0f64; 3 * columns];
+            let (numbers, centers) = (bytemuck::cast_slice(&numbers), bytemuck::cast_slice(&centers));
+            tally_squares(
+                values,
+                numbers,
+                bytes,
+                centers,
+                columns,
+                bytemuck::cast_slice_mut(&mut table),
+            );
+            table
+        };
+        let found = squares(DType::F32, bytemuck::cast_slice(&values));
+        assert_eq!(found, squares(DType::F64, bytemuck::cast_slice(&exact)));
+        let places = |values: DType, bytes: &[u8]| {
+            let mut table = vec![i64::MAX; 3 * columns];
+            let (numbers, centers) = (bytemuck::cast_slice(&numbers), bytemuck::cast_slice(&centers));
+            let types = (values, DType::F64);
+            tally_places(
+                types,
+                numbers,
+                bytes,
+                (centers, columns),
+                7,
+                bytemuck::cast_slice_mut(&mut table),
+            );
+            table
+        };
+        let found = places(DType::F32, bytemuck::cast_slice(&values));
+        assert_eq!(found, places(DType::F64, bytemuck::cast_slice(&exact)));
+        assert!(found.iter().any(|place| *place < i64::MAX));
+    }
+}
