@@ -4,13 +4,17 @@
 //! half whatever the sign. From and to complex numbers a conversion takes two steps, strip by strip: by way of the real part,
 //! where nothing is rounded twice.
 
-use super::unary::copied;
 use super::UnaryKernel;
 use crate::fence::shells::UnaryBody;
 use crate::half;
 use bytemuck::Pod;
 use outcore_dtype::{f16, Complex, DType, Kind};
 use std::marker::PhantomData;
+
+/// The same bytes, whatever they are.
+pub(super) fn copied(input: &[u8], output: &mut [u8]) {
+    output.copy_from_slice(input)
+}
 
 /// A target type: how it is made from each primitive. Floats saturate into integers and NaN becomes 0, integers wrap
 /// (Rust's `as`).

@@ -42,11 +42,6 @@ macro_rules! library {
     }};
 }
 
-/// The same bytes, whatever they are.
-pub(super) fn copied(input: &[u8], output: &mut [u8]) {
-    output.copy_from_slice(input)
-}
-
 /// One byte throughout.
 fn constant<const BYTE: u8>(_: &[u8], output: &mut [u8]) {
     output.fill(BYTE)
