@@ -1,6 +1,7 @@
 //! The lookup of unary kernels. Functions of the mathematical library are called element by element; everything else
 //! is a loop the compiler vectorizes.
 
+use super::cast::copied;
 use super::complex::{self, ComplexNumber};
 use super::integer::Integer;
 use super::lifted;
