@@ -150,18 +150,31 @@ fn is_of_tests(file: &Path) -> bool {
     file.iter().any(name)
 }
 
-#[test]
-fn every_file_is_a_module_of_its_crate() {
-    fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
-        for entry in fs::read_dir(folder).expect("a folder of the crate") {
-            let path = entry.expect("readable").path();
-            if path.is_dir() {
-                rust_files(&path, found);
-            } else if path.extension().is_some_and(|suffix| suffix == "rs") {
-                found.push(path);
-            }
+fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder of the crate") {
+        let path = entry.expect("readable").path();
+        if path.is_dir() {
+            rust_files(&path, files);
+        } else if path.extension().is_some_and(|suffix| suffix == "rs") {
+            files.push(path);
         }
     }
+}
+
+/// The texts of a folder of a crate, by their places in it.
+fn texts_of(name: &str, folder: &str) -> BTreeMap<PathBuf, String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join(folder);
+    let mut files = Vec::new();
+    if root.is_dir() {
+        rust_files(&root, &mut files);
+    }
+    let text = |file: &PathBuf| fs::read_to_string(file).expect("a text");
+    let within = |file: &PathBuf| file.strip_prefix(&root).expect("below").to_path_buf();
+    files.iter().map(|file| (within(file), text(file))).collect()
+}
+
+#[test]
+fn every_file_is_a_module_of_its_crate() {
     for name in CRATES {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src");
         let mut files = Vec::new();
@@ -361,4 +374,29 @@ fn all_that_a_star_brings_counts() {
         ],
     );
     assert_eq!(used(&arrows, "c.rs"), ["b.rs"]);
+}
+
+/// Files that may say `(u64, u64)`, each with the reason.
+const PAIRS: [(&str, &str); 1] = [("kernels/src/generate/fill.rs", "a row and a column")];
+
+#[test]
+fn intervals_of_indices_are_no_pairs() {
+    let mut pairs = Vec::new();
+    for name in ["engine", "kernels"] {
+        for (file, text) in texts_of(name, "src") {
+            let file = format!("{name}/src/{}", file.display());
+            let is_allowed = PAIRS.iter().any(|(allowed, _)| *allowed == file);
+            let words = tokens(&text).concat();
+            assert_eq!(words.contains("(u64,u64)") && is_allowed, is_allowed, "{file} has none");
+            if words
+                .replace("Fn(u64,u64)", "")
+                .replace("FnMut(u64,u64)", "")
+                .contains("(u64,u64)")
+                && !is_allowed
+            {
+                pairs.push(file);
+            }
+        }
+    }
+    assert!(pairs.is_empty(), "say `Interval`, or name the two numbers: {pairs:#?}");
 }

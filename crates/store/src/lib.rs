@@ -42,6 +42,7 @@ pub use array::source::{may_change_unseen, Layout, MemoryView, Opened, Opening, 
 pub use base::error::{Result, Standing, StoreError};
 pub use base::heap::{have_few_arenas, return_freed_memory};
 pub use base::identity::{identity_of_its_own, process_nonce};
+pub use base::interval::Interval;
 pub use base::page::PAGE;
 pub use base::pool::IoPool;
 pub use base::size::{show_size, show_size_up};

@@ -159,7 +159,7 @@ impl Work for Batched {
     fn run(&self, task: u64, tiles: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
         let region = self.operands[0].region(task);
         let leading = &region[..region.len() - 2];
-        let matrices: usize = leading.iter().map(|&(_, length)| length as usize).product();
+        let matrices: usize = leading.iter().map(|along| along.length as usize).product();
         for place in 0..matrices {
             let part = |length: usize| place * (length / matrices)..(place + 1) * (length / matrices);
             let inputs: Vec<&[u8]> = tiles.reads.iter().map(|tile| &tile[part(tile.len())]).collect();
@@ -171,7 +171,7 @@ impl Work for Batched {
                 })
                 .collect();
             self.sizes.run(&inputs, &mut outputs, workspace).map_err(|failure| {
-                let starts: Vec<u64> = leading.iter().map(|&(start, _)| start).collect();
+                let starts: Vec<u64> = leading.iter().map(|along| along.start).collect();
                 let of = match starts.len() {
                     0 => String::new(),
                     _ => format!(" (matrix {place} of the block at {})", show(&starts)),

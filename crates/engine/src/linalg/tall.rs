@@ -134,7 +134,7 @@ impl Factors {
 
     /// Rows of a tile of the input.
     fn tile_rows(&self, task: u64) -> usize {
-        self.input.region(task)[0].1 as usize
+        self.input.region(task)[0].length as usize
     }
 }
 

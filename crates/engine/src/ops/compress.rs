@@ -1,5 +1,6 @@
 //! Rows that a mask chooses, once it is known how many each tile of the mask has.
 
+use outcore_store::Interval;
 use std::sync::Arc;
 
 use outcore_kernels::{compress as compress_items, count_true, nonzero_positions};
@@ -191,21 +192,16 @@ impl Chosen {
         *self.before.last().expect("begins with zero")
     }
 
-    /// What a tile of rows gives: a range of the result's rows.
-    fn range(&self, tile: u64) -> (u64, u64) {
-        (self.before[tile as usize], self.before[tile as usize + 1])
+    /// The rows of the result that a tile of rows gives.
+    fn rows_of(&self, tile: u64) -> Interval {
+        Interval::between(self.before[tile as usize], self.before[tile as usize + 1])
     }
 
     /// The result's tiles of `rows` rows that a tile fills a part of, and whether it is the first to do so.
     fn targets(&self, tile: u64, rows: u64) -> impl Iterator<Item = (u64, Access)> {
-        let (start, end) = self.range(tile);
-        let tiles = if start == end {
-            0..0
-        } else {
-            start / rows..end.div_ceil(rows)
-        };
-        tiles.map(move |target| {
-            let first = target * rows >= start;
+        let range = self.rows_of(tile);
+        range.tiles(rows).map(move |target| {
+            let first = target * rows >= range.start;
             (target, if first { Access::Create } else { Access::Update })
         })
     }
@@ -217,13 +213,18 @@ impl Chosen {
 
 /// Calls `part` for every part of a result's tiles that a range of its rows lies in: the tile's place among those of the
 /// range, its first row there, and the rows of the range.
-fn parts((start, end): (u64, u64), rows: u64, mut part: impl FnMut(usize, u64, (u64, u64))) {
+fn parts(range: Interval, rows: u64, mut part: impl FnMut(usize, u64, Interval)) {
+    let (start, end) = (range.start, range.end());
     let first = start / rows;
     let mut at = start;
     while at < end {
         let tile = at / rows;
         let to = ((tile + 1) * rows).min(end);
-        part((tile - first) as usize, at - tile * rows, (at - start, to - start));
+        part(
+            (tile - first) as usize,
+            at - tile * rows,
+            Interval::new(at - start, to - at),
+        );
         at = to;
     }
 }
@@ -243,16 +244,11 @@ impl Compress {
         self.rows.counts()[1..].iter().product()
     }
 
-    /// First row of a tile and the one after its last.
-    fn range(&self, row_tile: u64) -> (u64, u64) {
+    /// The rows of a tile.
+    fn rows_of(&self, row_tile: u64) -> Interval {
         let start = row_tile * self.rows.tile[0];
-        (start, (start + self.rows.tile[0]).min(self.rows.shape[0]))
+        Interval::between(start, (start + self.rows.tile[0]).min(self.rows.shape[0]))
     }
-}
-
-/// Tiles of a row of flags that overlap a range.
-fn overlapping(mask: &Grid, (start, end): (u64, u64)) -> std::ops::Range<u64> {
-    start / mask.tile[0]..end.div_ceil(mask.tile[0])
 }
 
 impl Alone for Compress {
@@ -283,17 +279,18 @@ impl Work for Compress {
         }
         if wanted {
             each(0, task, Access::Read);
-            overlapping(&self.mask, self.range(tile)).for_each(|flags| each(1, flags, Access::Read));
+            let flags = self.rows_of(tile).tiles(self.mask.tile[0]);
+            flags.for_each(|flags| each(1, flags, Access::Read));
         }
     }
 
     fn workspace_bytes(&self, task: u64) -> u64 {
         // Rows chosen of one tile go to two of the result at times: through here.
-        let (from, to) = self.chosen.range(task / self.across());
+        let chosen = self.chosen.rows_of(task / self.across()).length;
         let region = self.rows.region(task);
-        let row: u64 = region[1..].iter().map(|&(_, length)| length).product();
-        let flags = region[0].1.next_multiple_of(64);
-        flags + (to - from) * row * self.rows.dtype.size() as u64
+        let row: u64 = region[1..].iter().map(|along| along.length).product();
+        let flags = region[0].length.next_multiple_of(64);
+        flags + chosen * row * self.rows.dtype.size() as u64
     }
 
     fn operations(&self) -> f64 {
@@ -305,24 +302,24 @@ impl Work for Compress {
             return Ok(());
         };
         let (tile, region) = (task / self.across(), self.rows.region(task));
-        let row: u64 = region[1..].iter().map(|&(_, length)| length).product();
+        let row: u64 = region[1..].iter().map(|along| along.length).product();
         let row_bytes = row as usize * self.rows.dtype.size();
-        let (space, chosen) = workspace.split_at_mut((region[0].1 as usize).next_multiple_of(64));
-        let mask = &mut space[..region[0].1 as usize];
-        copy_flags(&self.mask, self.range(tile), flags, mask);
-        let range = self.chosen.range(tile);
-        if count_true(mask) != range.1 - range.0 {
+        let (space, chosen) = workspace.split_at_mut((region[0].length as usize).next_multiple_of(64));
+        let mask = &mut space[..region[0].length as usize];
+        copy_flags(&self.mask, self.rows_of(tile), flags, mask);
+        let range = self.chosen.rows_of(tile);
+        if count_true(mask) != range.length {
             return Err(changed());
         }
         let rows_max = self.result[0].tile[0];
         let inside = |at: u64| at as usize * row_bytes;
         if let [target] = &mut tiles.writes[..] {
-            compress_items(row_bytes, mask, rows, &mut target[inside(range.0 % rows_max)..]);
+            compress_items(row_bytes, mask, rows, &mut target[inside(range.start % rows_max)..]);
             return Ok(());
         }
         compress_items(row_bytes, mask, rows, chosen);
-        parts(range, rows_max, |place, first, (from, to)| {
-            let part = &chosen[inside(from)..inside(to)];
+        parts(range, rows_max, |place, first, part| {
+            let part = &chosen[inside(part.start)..inside(part.end())];
             tiles.writes[place][inside(first)..][..part.len()].copy_from_slice(part);
         });
         Ok(())
@@ -330,12 +327,12 @@ impl Work for Compress {
 }
 
 /// The flags of a range, out of the tiles that overlap it.
-fn copy_flags(grid: &Grid, range: (u64, u64), tiles: &[&[u8]], into: &mut [u8]) {
-    for (tile, flags) in overlapping(grid, range).zip(tiles) {
+fn copy_flags(grid: &Grid, range: Interval, tiles: &[&[u8]], into: &mut [u8]) {
+    for (tile, flags) in range.tiles(grid.tile[0]).zip(tiles) {
         let start = tile * grid.tile[0];
-        let (from, to) = (range.0.max(start), range.1.min(start + flags.len() as u64));
-        into[(from - range.0) as usize..(to - range.0) as usize]
-            .copy_from_slice(&flags[(from - start) as usize..(to - start) as usize]);
+        let part = range.intersection(Interval::new(start, flags.len() as u64));
+        into[(part.start - range.start) as usize..(part.end() - range.start) as usize]
+            .copy_from_slice(&flags[(part.start - start) as usize..(part.end() - start) as usize]);
     }
 }
 
@@ -383,8 +380,7 @@ impl Work for Nonzero {
     }
 
     fn workspace_bytes(&self, task: u64) -> u64 {
-        let (from, to) = self.chosen.range(task);
-        (to - from) * size_of::<i64>() as u64
+        self.chosen.rows_of(task).length * size_of::<i64>() as u64
     }
 
     fn operations(&self) -> f64 {
@@ -395,14 +391,14 @@ impl Work for Nonzero {
         let Some(flags) = tiles.reads.first() else {
             return Ok(());
         };
-        let range = self.chosen.range(task);
-        if count_true(flags) != range.1 - range.0 {
+        let range = self.chosen.rows_of(task);
+        if count_true(flags) != range.length {
             return Err(changed());
         }
         nonzero_positions(flags, task * self.mask.tile[0], workspace);
         let inside = |at: u64| at as usize * size_of::<i64>();
-        parts(range, self.result[0].tile[0], |place, first, (from, to)| {
-            let part = &workspace[inside(from)..inside(to)];
+        parts(range, self.result[0].tile[0], |place, first, part| {
+            let part = &workspace[inside(part.start)..inside(part.end())];
             tiles.writes[place][inside(first)..][..part.len()].copy_from_slice(part);
         });
         Ok(())

@@ -1,5 +1,6 @@
 //! Fourier transforms along an axis that is not cut.
 
+use outcore_store::Interval;
 use std::sync::{Arc, OnceLock};
 
 use outcore_dtype::DType;
@@ -116,7 +117,7 @@ impl Transform {
     fn around(&self, task: u64) -> (usize, usize) {
         let first = self.line(&self.input, task).next().unwrap_or_default();
         let region = self.input.region(first);
-        let count = |axes: &[(u64, u64)]| axes.iter().map(|&(_, length)| length as usize).product();
+        let count = |axes: &[Interval]| axes.iter().map(|along| along.length as usize).product();
         (count(&region[..self.axis]), count(&region[self.axis + 1..]))
     }
 }

@@ -4,6 +4,7 @@
 //! so many tiles of the result as fit are held while the rows pass by, or, where the index is sorted, only those pairs
 //! come together whose positions overlap.
 
+use outcore_store::Interval;
 use std::sync::Arc;
 
 use outcore_kernels::{find_outside, gather_rows, positions_between, Rows};
@@ -22,7 +23,14 @@ pub enum GatherOrder {
     /// So many row tiles of the result are filled by each sweep over the rows.
     Sweeps(u64),
     /// For each row tile of the result the first and the last position that its part of the index, which is sorted, names.
-    Sorted(Arc<Vec<(u64, u64)>>),
+    Sorted(Arc<Vec<NamedRows>>),
+}
+
+/// The first and the last row that a part of a sorted index names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NamedRows {
+    pub first: u64,
+    pub last: u64,
 }
 
 /// How `gather` cuts its result, whatever the order.
@@ -56,7 +64,10 @@ pub fn gather(x: &Expr, index: &Expr, order: GatherOrder) -> Result<Expr, Engine
         )));
     }
     let result = gather_grid(x, index);
-    let counts = (x.grid().counts()[0], result.counts()[0]);
+    let counts = TileCounts {
+        rows: x.grid().counts()[0],
+        targets: result.counts()[0],
+    };
     let work = Gather {
         rows: x.grid(),
         index: index.grid(),
@@ -74,8 +85,8 @@ fn pairs_before(order: &GatherOrder, rows: u64) -> Vec<u64> {
         return vec![];
     };
     let mut total = 0;
-    let pairs = ranges.iter().map(|(first, last)| {
-        total += last / rows - first / rows + 1;
+    let pairs = ranges.iter().map(|named| {
+        total += named.last / rows - named.first / rows + 1;
         total
     });
     std::iter::once(0).chain(pairs).collect()
@@ -89,7 +100,13 @@ struct Gather {
     order: GatherOrder,
     before: Vec<u64>,
     /// Row tiles of the array and of the result.
-    counts: (u64, u64),
+    counts: TileCounts,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct TileCounts {
+    rows: u64,
+    targets: u64,
 }
 
 /// What a task brings together.
@@ -109,7 +126,7 @@ impl Gather {
     }
 
     fn pair(&self, task: u64) -> Pair {
-        let (rows, targets) = self.counts;
+        let TileCounts { rows, targets } = self.counts;
         match &self.order {
             GatherOrder::AtOnce => Pair {
                 target: task % targets,
@@ -133,7 +150,7 @@ impl Gather {
                 let pairs = *self.before.last().expect("begins with zero");
                 let (across, task) = (task / pairs, task % pairs);
                 let target = self.before.partition_point(|before| *before <= task) - 1;
-                let from = ranges[target].0 / self.rows.tile[0] + task - self.before[target];
+                let from = ranges[target].first / self.rows.tile[0] + task - self.before[target];
                 Pair {
                     target: target as u64,
                     from: from..from + 1,
@@ -144,10 +161,10 @@ impl Gather {
         }
     }
 
-    /// First element of the index for a row tile of the result, and the one after its last.
-    fn range(&self, target: u64) -> (u64, u64) {
+    /// The elements of the index for a row tile of the result.
+    fn range(&self, target: u64) -> Interval {
         let start = target * self.result[0].tile[0];
-        (start, (start + self.result[0].tile[0]).min(self.result[0].shape[0]))
+        Interval::between(start, (start + self.result[0].tile[0]).min(self.result[0].shape[0]))
     }
 }
 
@@ -156,7 +173,7 @@ impl Alone for Gather {
         let numbers: Vec<u64> = match &self.order {
             GatherOrder::AtOnce => vec![],
             GatherOrder::Sweeps(group) => vec![*group],
-            GatherOrder::Sorted(ranges) => ranges.iter().flat_map(|&(first, last)| [first, last]).collect(),
+            GatherOrder::Sorted(ranges) => ranges.iter().flat_map(|rows| [rows.first, rows.last]).collect(),
         };
         numbers.into_iter().flat_map(u64::to_le_bytes).collect()
     }
@@ -172,7 +189,7 @@ impl Work for Gather {
     }
 
     fn tasks(&self) -> u64 {
-        let (rows, targets) = self.counts;
+        let TileCounts { rows, targets } = self.counts;
         let pairs = match &self.order {
             GatherOrder::AtOnce => targets,
             GatherOrder::Sweeps(_) => rows * targets,
@@ -186,7 +203,8 @@ impl Work for Gather {
         let across = self.across();
         pair.from
             .for_each(|tile| each(0, tile * across + pair.across, Access::Read));
-        overlapping(&self.index, self.range(pair.target)).for_each(|tile| each(1, tile, Access::Read));
+        let index = self.range(pair.target).tiles(self.index.tile[0]);
+        index.for_each(|tile| each(1, tile, Access::Read));
         let access = if pair.first { Access::Create } else { Access::Update };
         each(2, pair.target * across + pair.across, access);
     }
@@ -194,7 +212,7 @@ impl Work for Gather {
     fn operations(&self) -> f64 {
         let elements = self.result[0].shape.iter().product::<u64>() as f64;
         let looked_at = match self.order {
-            GatherOrder::Sweeps(_) => self.index.shape[0] as f64 * self.counts.0 as f64 * self.across() as f64,
+            GatherOrder::Sweeps(_) => self.index.shape[0] as f64 * self.counts.rows as f64 * self.across() as f64,
             _ => 0.0,
         };
         30.0 * elements + 5.0 * looked_at
@@ -204,29 +222,30 @@ impl Work for Gather {
         let pair = self.pair(task);
         let (blocks, index) = tiles.reads.split_at((pair.from.end - pair.from.start) as usize);
         let region = self.rows.region(pair.from.start * self.across() + pair.across);
-        let row: u64 = region[1..].iter().map(|&(_, length)| length).product();
+        let row: u64 = region[1..].iter().map(|along| along.length).product();
         let row_bytes = row as usize * self.rows.dtype.size();
         let rows = Rows {
             row_bytes,
             per_block: self.rows.tile[0],
-            first: region[0].0,
+            first: region[0].start,
             blocks,
         };
         let range = self.range(pair.target);
         let length = self.rows.shape[0];
-        for (tile, index) in overlapping(&self.index, range).zip(index) {
+        for (tile, index) in range.tiles(self.index.tile[0]).zip(index) {
             let start = tile * self.index.tile[0];
             let item = size_of::<i64>();
-            let (from, to) = (range.0.max(start), range.1.min(start + (index.len() / item) as u64));
-            let positions = &index[(from - start) as usize * item..(to - start) as usize * item];
+            let part = range.intersection(Interval::new(start, (index.len() / item) as u64));
+            let positions = &index[(part.start - start) as usize * item..(part.end() - start) as usize * item];
+            let from = part.start;
             if pair.first {
                 check_inside(length, positions)?;
             }
             let part = match self.order {
-                GatherOrder::Sorted(_) => positions_between(positions, region[0].0, region[0].0 + region[0].1),
+                GatherOrder::Sorted(_) => positions_between(positions, region[0].start, region[0].end()),
                 _ => 0..positions.len() / item,
             };
-            let place = (from - range.0) as usize + part.start;
+            let place = (from - range.start) as usize + part.start;
             let target = &mut tiles.writes[0][place * row_bytes..(place + part.len()) * row_bytes];
             gather_rows(&rows, &positions[part.start * item..part.end * item], target);
         }
@@ -252,14 +271,6 @@ pub fn check_inside(length: u64, positions: &[u8]) -> Result<(), EngineError> {
             )))
         }
     }
-}
-
-/// Tiles of a one-dimensional grid that overlap a range.
-pub(crate) fn overlapping(grid: &Grid, (start, end): (u64, u64)) -> std::ops::Range<u64> {
-    if start == end {
-        return 0..0;
-    }
-    start / grid.tile[0]..end.div_ceil(grid.tile[0])
 }
 
 /// The first and the last of every `stride` elements of a sorted row of int64, two for each.

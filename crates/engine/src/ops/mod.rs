@@ -36,7 +36,7 @@ pub use concat::concat;
 pub use describe::described;
 pub use elementwise::{astype, binary, check, copy_tiled, in_tiles, select, unary};
 pub use fourier::fourier;
-pub use gather::{check_inside, edges, gather, gather_grid, GatherOrder};
+pub use gather::{check_inside, edges, gather, gather_grid, GatherOrder, NamedRows};
 pub use generate::{constant, generate, stand_in};
 pub use lanes::sort_lanes;
 pub use map_blocks::{map_blocks, BlockCall};

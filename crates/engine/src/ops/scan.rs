@@ -3,6 +3,7 @@
 //! Tiles are worked through in order; what each hands to the next along the axis is a thin tile of its own, the carry
 //! (scans with a state, TPIE section 4.1).
 
+use outcore_store::Interval;
 use std::sync::Arc;
 
 use outcore_dtype::DType;
@@ -111,9 +112,9 @@ impl Work for Accumulate {
     fn run(&self, task: u64, tiles: &mut Bound<'_>, _workspace: &mut [u8]) -> Result<(), EngineError> {
         let grid = &self.results[0];
         let region = grid.region(task);
-        let length = |axes: &[(u64, u64)]| axes.iter().map(|&(_, length)| length as usize).product::<usize>();
+        let length = |axes: &[Interval]| axes.iter().map(|along| along.length as usize).product::<usize>();
         let (outer, inner) = (length(&region[..self.axis]), length(&region[self.axis + 1..]));
-        let along = region[self.axis].1 as usize;
+        let along = region[self.axis].length as usize;
         let (_, first) = self.carry(task);
         let [result, carry] = &mut tiles.writes[..] else {
             return Err(EngineError::Internal("a scan writes a tile and a carry".into()));

@@ -81,9 +81,14 @@ impl<T: Tabled> Algorithm for Gathering<T> {
 }
 
 impl<T: Tabled> Gathering<T> {
-    /// The band of a task, and the tile in it; behind the last tile its tables are taken together.
-    fn place(&self, task: u64) -> (u64, u64) {
-        (task / (self.tiles + 1), task % (self.tiles + 1))
+    /// The band of a task.
+    fn band(&self, task: u64) -> u64 {
+        task / (self.tiles + 1)
+    }
+
+    /// The tile of a task in its band; behind the last tile the tables of the band are taken together.
+    fn tile(&self, task: u64) -> u64 {
+        task % (self.tiles + 1)
     }
 
     fn table(&self, number: u64, band: u64) -> u64 {
@@ -99,7 +104,7 @@ impl<T: Tabled> Work for Gathering<T> {
         self.bands * (self.tiles + 1)
     }
     fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
-        let ((band, tile), inputs) = (self.place(task), self.banded.len());
+        let (band, tile, inputs) = (self.band(task), self.tile(task), self.banded.len());
         if tile == self.tiles {
             (0..self.tables).for_each(|number| each(inputs + 1, self.table(number, band), Access::Read));
             return each(inputs, band, Access::Create);
@@ -121,7 +126,7 @@ impl<T: Tabled> Work for Gathering<T> {
         self.of.operations() * (self.tiles * self.bands) as f64 + tables
     }
     fn run(&self, task: u64, tiles: &mut Bound<'_>, _workspace: &mut [u8]) -> Result<(), EngineError> {
-        let ((_, tile), table) = (self.place(task), &mut *tiles.writes[0]);
+        let (tile, table) = (self.tile(task), &mut *tiles.writes[0]);
         if tile == self.tiles {
             self.of.clear(table);
             tiles.reads.iter().for_each(|part| self.of.merge(part, table));

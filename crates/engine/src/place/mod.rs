@@ -10,7 +10,7 @@ pub mod slabs;
 pub mod window;
 
 pub use policy::{Limits, Policy};
-pub use program::{Instruction, Program, Totals};
+pub use program::{Instruction, Program, Totals, Traffic};
 pub use simulate::{simulate, Shortage, Start};
 pub use window::Window;
 

@@ -32,6 +32,13 @@ pub enum Instruction {
     Free(TileId),
 }
 
+/// Bytes that are read, and that are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    pub read: u64,
+    pub written: u64,
+}
+
 /// Exact figures of a program: they are the forecast, and they are the outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
@@ -47,8 +54,8 @@ pub struct Totals {
     pub discarded_bytes: u64,
     /// Most bytes of frames and partial results reserved at once.
     pub peak_bytes: u64,
-    /// Per pass: bytes read and bytes written while its tasks were issued.
-    pub per_pass: Vec<(u64, u64)>,
+    /// Per pass, while its tasks were issued.
+    pub per_pass: Vec<Traffic>,
 }
 
 impl Totals {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::policy::{Cost, Policy, Standing, Victims};
-use super::program::{Instruction, Program};
+use super::program::{Instruction, Program, Traffic};
 use super::slabs::{find_slabs, Slab};
 use super::Limits;
 use crate::cancel;
@@ -145,7 +145,7 @@ pub fn simulate(
         earlier: Vec::new(),
     };
     walk.program.instructions.reserve(tasks.len() * 4);
-    walk.program.totals.per_pass = vec![(0, 0); plan.producers.len()];
+    walk.program.totals.per_pass = vec![Traffic::default(); plan.producers.len()];
     walk.mark_computed();
     walk.seed(start);
     walk.run()?;
@@ -432,7 +432,7 @@ impl Walk<'_> {
 
     fn count_write(&mut self, bytes: u64) {
         self.program.totals.written_bytes += bytes;
-        self.program.totals.per_pass[self.pass].1 += bytes;
+        self.program.totals.per_pass[self.pass].written += bytes;
     }
 
     fn issue(&mut self, task: usize, opens: bool) -> Result<(), Shortage> {
@@ -587,7 +587,7 @@ impl Walk<'_> {
 
     fn count_read(&mut self, bytes: u64) {
         self.program.totals.read_bytes += bytes;
-        self.program.totals.per_pass[self.pass].0 += bytes;
+        self.program.totals.per_pass[self.pass].read += bytes;
     }
 
     fn bring(&mut self, tile: TileId) {

@@ -37,7 +37,7 @@ pub fn accumulator_size(root: &PassRoot) -> Option<usize> {
 /// Bytes of the largest partial result of a root.
 pub fn partial_bytes(pass: &Pass, root: &PassRoot) -> u64 {
     let first = cell_extent(pass, &vec![0; pass.domain.shape.len()]);
-    let elements: u64 = root.spans.iter().map(|span| span.resolve(&first).1).product();
+    let elements: u64 = root.spans.iter().map(|span| span.resolve(&first).length).product();
     elements * accumulator_size(root).unwrap_or(0) as u64
 }
 

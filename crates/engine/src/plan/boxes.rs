@@ -1,7 +1,9 @@
 //! Boxes of arrays, and how the axes of one follow from those of another.
 
-/// A box of an array: start and length per axis.
-pub type Box = Vec<(u64, u64)>;
+use outcore_store::Interval;
+
+/// A box of an array: an interval of each axis.
+pub type Box = Vec<Interval>;
 
 /// How one axis of the base follows from the gathered value's axes: index `start + step · i` for output index `i`,
 /// or `start` alone where the axis is fixed or repeated.
@@ -30,9 +32,9 @@ pub fn flat_boxes(shape: &[u64], first: u64, count: u64) -> Vec<(Box, u64)> {
         let run = ((end - flat) / strides[axis]).min(shape[axis] - position);
         let region = (0..shape.len())
             .map(|a| match a.cmp(&axis) {
-                std::cmp::Ordering::Less => (flat / strides[a] % shape[a], 1),
-                std::cmp::Ordering::Equal => (position, run),
-                std::cmp::Ordering::Greater => (0, shape[a]),
+                std::cmp::Ordering::Less => Interval::new(flat / strides[a] % shape[a], 1),
+                std::cmp::Ordering::Equal => Interval::new(position, run),
+                std::cmp::Ordering::Greater => Interval::new(0, shape[a]),
             })
             .collect();
         boxes.push((region, run * strides[axis]));

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use outcore_store::{Io, Positions, Region, Selection, Source};
+use outcore_store::{Interval, Io, Positions, Region, Selection, Source};
 
 use super::compile::StepKind;
 use super::gather::{concat_pieces, flat_index, hull, ArrayId, Base, BaseAxis, Gather};
@@ -82,15 +82,25 @@ pub fn select_few(plan: &mut Plan, io: &Io) -> Result<(), EngineError> {
 
 /// Told an array, the axes of a gather of it, the box of the gathered value that a pass needs and the block it needs of
 /// it at a time; gives the array to read instead.
-type Visit<'a> = &'a mut dyn FnMut(ArrayId, &[BaseAxis], &[(u64, u64)], &[u64]) -> Result<Option<ArrayId>, EngineError>;
+type Visit<'a> = &'a mut dyn FnMut(ArrayId, &[BaseAxis], &[Interval], &[u64]) -> Result<Option<ArrayId>, EngineError>;
 
 /// Calls `visit` for every gather of an array in the passes.
 fn each_use(producers: &mut [Producer], visit: Visit<'_>) -> Result<(), EngineError> {
     for producer in producers {
         let Producer::Pass(pass) = producer else { continue };
-        let whole: Vec<(u64, u64)> = pass.domain.shape.iter().map(|&length| (0, length)).collect();
-        let tile: Vec<(u64, u64)> = pass.domain.tile.iter().map(|&length| (0, length)).collect();
-        if whole.iter().any(|&(_, length)| length == 0) {
+        let whole: Vec<Interval> = pass
+            .domain
+            .shape
+            .iter()
+            .map(|&length| Interval::new(0, length))
+            .collect();
+        let tile: Vec<Interval> = pass
+            .domain
+            .tile
+            .iter()
+            .map(|&length| Interval::new(0, length))
+            .collect();
+        if whole.iter().any(|along| along.length == 0) {
             continue;
         }
         for step in &mut pass.steps {
@@ -100,7 +110,7 @@ fn each_use(producers: &mut [Producer], visit: Visit<'_>) -> Result<(), EngineEr
                 let block = step
                     .spans
                     .iter()
-                    .map(|span: &Span| span.resolve(&tile).1)
+                    .map(|span: &Span| span.resolve(&tile).length)
                     .collect::<Vec<_>>();
                 visit_leaves(gather, &region, &block, visit)?;
             }
@@ -109,13 +119,8 @@ fn each_use(producers: &mut [Producer], visit: Visit<'_>) -> Result<(), EngineEr
     Ok(())
 }
 
-fn visit_leaves(
-    gather: &mut Gather,
-    region: &[(u64, u64)],
-    block: &[u64],
-    visit: Visit<'_>,
-) -> Result<(), EngineError> {
-    if region.iter().any(|&(_, length)| length == 0) {
+fn visit_leaves(gather: &mut Gather, region: &[Interval], block: &[u64], visit: Visit<'_>) -> Result<(), EngineError> {
+    if region.iter().any(|along| along.length == 0) {
         return Ok(());
     }
     let base = gather.base_box(region);
@@ -129,13 +134,13 @@ fn visit_leaves(
         Base::Generate { .. } => {}
         Base::Concat { axis, parts, ends } => {
             for (part, piece) in concat_pieces(*axis, ends, &base) {
-                let lengths: Vec<u64> = piece.local.iter().map(|&(_, length)| length).collect();
+                let lengths: Vec<u64> = piece.local.iter().map(|along| along.length).collect();
                 visit_leaves(&mut parts[part], &piece.local, &lengths, visit)?;
             }
         }
         Base::Reshape { inner, from, to } => {
             let inside = hull(from, flat_index(to, &base, false), flat_index(to, &base, true));
-            let lengths: Vec<u64> = inside.iter().map(|&(_, length)| length).collect();
+            let lengths: Vec<u64> = inside.iter().map(|along| along.length).collect();
             visit_leaves(inner, &inside, &lengths, visit)?;
         }
     }
@@ -143,7 +148,7 @@ fn visit_leaves(
 }
 
 /// The positions along each axis of the base that a box of the gathered value needs.
-fn positions(axes: &[BaseAxis], region: &[(u64, u64)]) -> Vec<Positions> {
+fn positions(axes: &[BaseAxis], region: &[Interval]) -> Vec<Positions> {
     axes.iter()
         .map(|axis| {
             let Some(output) = axis.output else {
@@ -153,8 +158,9 @@ fn positions(axes: &[BaseAxis], region: &[(u64, u64)]) -> Vec<Positions> {
                     count: 1,
                 };
             };
-            let (begin, count) = region[output];
-            let first = axis.start + axis.step * begin as i64;
+            let along = region[output];
+            let count = along.length;
+            let first = axis.start + axis.step * along.start as i64;
             let last = first + axis.step * (count as i64 - 1);
             Positions {
                 start: first.min(last) as u64,
@@ -166,11 +172,11 @@ fn positions(axes: &[BaseAxis], region: &[(u64, u64)]) -> Vec<Positions> {
 }
 
 /// The axis over the selection of the positions that `region` needs.
-fn within_selection(axis: BaseAxis, region: &[(u64, u64)]) -> BaseAxis {
+fn within_selection(axis: BaseAxis, region: &[Interval]) -> BaseAxis {
     let Some(output) = axis.output else {
         return BaseAxis { start: 0, ..axis };
     };
-    let (begin, count) = (region[output].0 as i64, region[output].1 as i64);
+    let (begin, count) = (region[output].start as i64, region[output].length as i64);
     let (start, step) = if axis.step > 0 {
         (-begin, 1)
     } else {

@@ -1,6 +1,7 @@
 //! Reads of stored or materialized arrays, with every view between the array and its user folded in.
 
 use outcore_kernels::Generator;
+use outcore_store::Interval;
 
 pub use super::boxes::{flat_boxes, BaseAxis, Box};
 use super::pieces::each_piece;
@@ -10,7 +11,7 @@ use crate::expr::{Node, Op};
 pub type ArrayId = u32;
 
 /// Told every array that is read, and the box of it.
-pub type Touch<'a> = &'a mut dyn FnMut(ArrayId, &[(u64, u64)]);
+pub type Touch<'a> = &'a mut dyn FnMut(ArrayId, &[Interval]);
 
 #[derive(Clone, Debug)]
 pub enum Base {
@@ -92,12 +93,12 @@ impl Gather {
     }
 
     /// The box of the base that a box of the gathered value touches.
-    pub fn base_box(&self, region: &[(u64, u64)]) -> Box {
+    pub fn base_box(&self, region: &[Interval]) -> Box {
         base_box(&self.axes, region)
     }
 
     /// Calls `touch` with every array and the box of it that a box of the gathered value needs.
-    pub fn visit(&self, region: &[(u64, u64)], touch: Touch<'_>) {
+    pub fn visit(&self, region: &[Interval], touch: Touch<'_>) {
         visit(&self.base, &self.axes, region, touch);
     }
 
@@ -113,26 +114,26 @@ impl Gather {
 }
 
 /// The box of the base that a box of a value over it, by `axes`, touches.
-pub fn base_box(axes: &[BaseAxis], region: &[(u64, u64)]) -> Box {
+pub fn base_box(axes: &[BaseAxis], region: &[Interval]) -> Box {
     axes.iter()
         .map(|axis| match axis.output {
-            None => (axis.start as u64, 1),
+            None => Interval::new(axis.start as u64, 1),
             Some(outer) => {
-                let (start, length) = region[outer];
+                let Interval { start, length } = region[outer];
                 if length == 0 {
-                    return (0, 0);
+                    return Interval::default();
                 }
                 let first = axis.start + axis.step * start as i64;
                 let last = first + axis.step * (length as i64 - 1);
-                (first.min(last) as u64, first.abs_diff(last) + 1)
+                Interval::new(first.min(last) as u64, first.abs_diff(last) + 1)
             }
         })
         .collect()
 }
 
-fn visit(base: &Base, axes: &[BaseAxis], region: &[(u64, u64)], touch: Touch<'_>) {
+fn visit(base: &Base, axes: &[BaseAxis], region: &[Interval], touch: Touch<'_>) {
     let touched = base_box(axes, region);
-    if touched.iter().any(|&(_, length)| length == 0) {
+    if touched.iter().any(|along| along.length == 0) {
         return;
     }
     match base {
@@ -162,15 +163,18 @@ pub struct Piece {
 }
 
 /// The parts that `region` touches.
-pub fn concat_pieces(axis: usize, ends: &[u64], region: &[(u64, u64)]) -> Vec<(usize, Piece)> {
-    let (start, length) = region[axis];
+pub fn concat_pieces(axis: usize, ends: &[u64], region: &[Interval]) -> Vec<(usize, Piece)> {
+    let Interval { start, length } = region[axis];
     let mut begin = 0;
     let mut pieces = Vec::new();
     for (part, &end) in ends.iter().enumerate() {
         let (low, high) = (start.max(begin), (start + length).min(end));
         if low < high {
             let mut local = region.to_vec();
-            local[axis] = (low - begin, high - low);
+            local[axis] = Interval {
+                start: low - begin,
+                length: high - low,
+            };
             pieces.push((
                 part,
                 Piece {
@@ -185,10 +189,13 @@ pub fn concat_pieces(axis: usize, ends: &[u64], region: &[(u64, u64)]) -> Vec<(u
 }
 
 /// The flat C index of a box's first or last element.
-pub fn flat_index(shape: &[u64], region: &[(u64, u64)], last: bool) -> u64 {
-    region.iter().zip(shape).fold(0, |flat, (&(start, length), &size)| {
-        flat * size + start + if last { length - 1 } else { 0 }
-    })
+pub fn flat_index(shape: &[u64], region: &[Interval], last: bool) -> u64 {
+    region
+        .iter()
+        .zip(shape)
+        .fold(0, |flat, (&Interval { start, length }, &size)| {
+            flat * size + start + if last { length - 1 } else { 0 }
+        })
 }
 
 /// The smallest box that holds the flat indices `first..=last`.
@@ -201,13 +208,13 @@ pub fn hull(shape: &[u64], first: u64, last: u64) -> Box {
         .map(|&length| {
             stride /= length;
             if !together {
-                return (0, length);
+                return Interval::new(0, length);
             }
             let (low, high) = (first / stride, last / stride);
             first %= stride;
             last %= stride;
             together = low == high;
-            (low, high - low + 1)
+            Interval::new(low, high - low + 1)
         })
         .collect()
 }
@@ -225,7 +232,7 @@ mod tests {
                 let mut next = first;
                 for (region, elements) in boxes {
                     assert_eq!(flat_index(&shape, &region, false), next);
-                    assert_eq!(region.iter().map(|&(_, length)| length).product::<u64>(), elements);
+                    assert_eq!(region.iter().map(|along| along.length).product::<u64>(), elements);
                     assert_eq!(flat_index(&shape, &region, true), next + elements - 1);
                     next += elements;
                 }

@@ -5,12 +5,13 @@
 
 use super::boxes::{flat_boxes, BaseAxis};
 use crate::cancel;
+use outcore_store::Interval;
 
 /// A box of the array below, in coordinates of its own: where they lie in the array, and where the box goes.
 #[derive(Clone, Debug, Default)]
 pub struct Piece {
     /// Start and length per axis of the array below.
-    pub region: Vec<(u64, u64)>,
+    pub region: Vec<Interval>,
     /// Index in the array below is `start + step · coordinate`, per axis.
     pub within: Vec<(i64, i64)>,
     /// Where the box begins in the target, and how far apart its elements go per axis.
@@ -44,9 +45,9 @@ struct Along {
 }
 
 impl Along {
-    fn new(length: u64, axis: &BaseAxis, region: &[(u64, u64)], strides: &[isize]) -> Along {
+    fn new(length: u64, axis: &BaseAxis, region: &[Interval], strides: &[isize]) -> Along {
         let (first, count, stride) = match axis.output {
-            Some(output) => (region[output].0, region[output].1, strides[output]),
+            Some(output) => (region[output].start, region[output].length, strides[output]),
             None => (0, 1, 0),
         };
         let BaseAxis { start, step, .. } = *axis;
@@ -85,7 +86,7 @@ pub fn each_piece(
     from: &[u64],
     to: &[u64],
     axes: &[BaseAxis],
-    region: &[(u64, u64)],
+    region: &[Interval],
     strides: &[isize],
     visit: &mut dyn FnMut(&Piece),
 ) {
@@ -104,7 +105,9 @@ pub fn each_piece(
     // Along axes that the view only repeats, everything goes to each place.
     let is_read = |output: usize| axes.iter().any(|axis| axis.output == Some(output));
     let repeated = (0..region.len()).filter(|&output| strides[output] != 0 && !is_read(output));
-    let repeated: Vec<(u64, isize)> = repeated.map(|output| (region[output].1, strides[output])).collect();
+    let repeated: Vec<(u64, isize)> = repeated
+        .map(|output| (region[output].length, strides[output]))
+        .collect();
     for place in 0..repeated.iter().map(|&(count, _)| count).product::<u64>() {
         let mut piece = Piece::default();
         let mut rest = place;
@@ -165,7 +168,7 @@ fn groups(from: &[u64], to: &[u64]) -> Vec<(std::ops::Range<usize>, std::ops::Ra
 
 fn unchanged(one: &Along) -> Piece {
     Piece {
-        region: vec![(0, one.count)],
+        region: vec![Interval::new(0, one.count)],
         within: vec![(one.index(0), one.step)],
         offset: 0,
         strides: vec![one.stride],
@@ -183,7 +186,7 @@ fn runs(below: &[u64], above: &[Along]) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let Some((last, leading)) = axes.split_last() else {
         // No axes above: one element, whatever axes of length one are below.
-        push_boxes(below, (0, 1), 0, 0, &mut pieces);
+        push_boxes(below, Interval::new(0, 1), 0, 0, &mut pieces);
         return pieces;
     };
     let mut at = vec![0u64; leading.len()];
@@ -202,14 +205,14 @@ fn runs(below: &[u64], above: &[Along]) -> Vec<Piece> {
         match last.step {
             1 => push_boxes(
                 below,
-                ((flat + last.index(0)) as u64, last.count),
+                Interval::new((flat + last.index(0)) as u64, last.count),
                 offset,
                 last.stride,
                 &mut pieces,
             ),
             -1 => {
                 let far = last.count - 1;
-                let run = ((flat + last.index(far)) as u64, last.count);
+                let run = Interval::new((flat + last.index(far)) as u64, last.count);
                 push_boxes(
                     below,
                     run,
@@ -219,7 +222,7 @@ fn runs(below: &[u64], above: &[Along]) -> Vec<Piece> {
                 );
             }
             _ => (0..last.count).for_each(|at| {
-                let run = ((flat + last.index(at)) as u64, 1);
+                let run = Interval::new((flat + last.index(at)) as u64, 1);
                 push_boxes(below, run, offset + at as isize * last.stride, 0, &mut pieces);
             }),
         }
@@ -231,10 +234,10 @@ fn runs(below: &[u64], above: &[Along]) -> Vec<Piece> {
     }
 }
 
-fn push_boxes(below: &[u64], (flat, count): (u64, u64), offset: isize, stride: isize, pieces: &mut Vec<Piece>) {
+fn push_boxes(below: &[u64], run: Interval, offset: isize, stride: isize, pieces: &mut Vec<Piece>) {
     let apart = |axis: usize| below[axis + 1..].iter().product::<u64>() as isize * stride;
     let mut done = 0;
-    for (region, elements) in flat_boxes(below, flat, count) {
+    for (region, elements) in flat_boxes(below, run.start, run.length) {
         pieces.push(Piece {
             within: vec![(0, 1); below.len()],
             offset: offset + done as isize * stride,
@@ -253,22 +256,22 @@ mod tests {
         at.iter().zip(shape).fold(0, |flat, (&at, &length)| flat * length + at)
     }
 
-    fn each(region: &[(u64, u64)], visit: &mut dyn FnMut(&[u64])) {
-        let total: u64 = region.iter().map(|&(_, length)| length).product();
+    fn each(region: &[Interval], visit: &mut dyn FnMut(&[u64])) {
+        let total: u64 = region.iter().map(|along| along.length).product();
         for index in 0..total {
             let mut rest = index;
             let mut at = vec![0; region.len()];
             for axis in (0..region.len()).rev() {
-                at[axis] = rest % region[axis].1;
-                rest /= region[axis].1;
+                at[axis] = rest % region[axis].length;
+                rest /= region[axis].length;
             }
             visit(&at);
         }
     }
 
     /// What goes where, found from the pieces, is what the definition says.
-    fn check(from: &[u64], to: &[u64], axes: &[BaseAxis], region: &[(u64, u64)]) {
-        let lengths: Vec<u64> = region.iter().map(|&(_, length)| length).collect();
+    fn check(from: &[u64], to: &[u64], axes: &[BaseAxis], region: &[Interval]) {
+        let lengths: Vec<u64> = region.iter().map(|along| along.length).collect();
         let strides: Vec<isize> = (0..lengths.len())
             .map(|axis| lengths[axis + 1..].iter().product::<u64>() as isize)
             .collect();
@@ -277,7 +280,7 @@ mod tests {
             each(&piece.region, &mut |at| {
                 let position = |axis: usize| {
                     let (start, step) = piece.within[axis];
-                    (start + step * (piece.region[axis].0 + at[axis]) as i64) as u64
+                    (start + step * (piece.region[axis].start + at[axis]) as i64) as u64
                 };
                 let index: Vec<u64> = (0..from.len()).map(position).collect();
                 let target: isize = at
@@ -294,7 +297,7 @@ mod tests {
                 .iter()
                 .map(|axis| match axis.output {
                     None => axis.start as u64,
-                    Some(output) => (axis.start + axis.step * (region[output].0 + at[output]) as i64) as u64,
+                    Some(output) => (axis.start + axis.step * (region[output].start + at[output]) as i64) as u64,
                 })
                 .collect();
             assert_eq!(
@@ -317,24 +320,59 @@ mod tests {
     #[test]
     fn splits_joins_and_both_under_views_go_where_they_belong() {
         let plain = view(&[(0, 0, 1), (1, 0, 1), (2, 0, 1)]);
-        check(&[24, 5], &[4, 6, 5], &plain, &[(1, 2), (2, 3), (0, 5)]);
-        check(&[24, 5], &[4, 6, 5], &plain, &[(0, 4), (0, 6), (1, 3)]);
-        check(&[4, 6, 5], &[24, 5], &plain[..2], &[(3, 11), (2, 3)]);
-        check(&[4, 1, 6, 5], &[2, 12, 5], &plain, &[(0, 2), (5, 7), (0, 5)]);
-        check(&[6, 10], &[4, 15], &plain[..2], &[(1, 3), (2, 11)]);
+        check(
+            &[24, 5],
+            &[4, 6, 5],
+            &plain,
+            &[Interval::new(1, 2), Interval::new(2, 3), Interval::new(0, 5)],
+        );
+        check(
+            &[24, 5],
+            &[4, 6, 5],
+            &plain,
+            &[Interval::new(0, 4), Interval::new(0, 6), Interval::new(1, 3)],
+        );
+        check(
+            &[4, 6, 5],
+            &[24, 5],
+            &plain[..2],
+            &[Interval::new(3, 11), Interval::new(2, 3)],
+        );
+        check(
+            &[4, 1, 6, 5],
+            &[2, 12, 5],
+            &plain,
+            &[Interval::new(0, 2), Interval::new(5, 7), Interval::new(0, 5)],
+        );
+        check(
+            &[6, 10],
+            &[4, 15],
+            &plain[..2],
+            &[Interval::new(1, 3), Interval::new(2, 11)],
+        );
         let turned = view(&[(1, 0, 1), (0, 0, 1)]);
-        check(&[60], &[6, 10], &turned, &[(2, 7), (1, 4)]);
-        check(&[3, 20], &[6, 10], &view(&[(0, 5, -1), (1, 9, -1)]), &[(0, 6), (2, 8)]);
-        check(&[3, 20], &[6, 10], &view(&[(0, 0, 2), (1, 1, 3)]), &[(0, 3), (0, 3)]);
+        check(&[60], &[6, 10], &turned, &[Interval::new(2, 7), Interval::new(1, 4)]);
+        check(
+            &[3, 20],
+            &[6, 10],
+            &view(&[(0, 5, -1), (1, 9, -1)]),
+            &[Interval::new(0, 6), Interval::new(2, 8)],
+        );
+        check(
+            &[3, 20],
+            &[6, 10],
+            &view(&[(0, 0, 2), (1, 1, 3)]),
+            &[Interval::new(0, 3), Interval::new(0, 3)],
+        );
         check(
             &[24, 5],
             &[4, 6, 5],
             &view(&[(2, 0, 1), (0, 0, 2), (1, 4, -2)]),
-            &[(0, 3), (0, 3), (1, 3)],
+            &[Interval::new(0, 3), Interval::new(0, 3), Interval::new(1, 3)],
         );
-        check(&[1, 7, 1], &[7], &plain[..1], &[(2, 4)]);
+        check(&[1, 7, 1], &[7], &plain[..1], &[Interval::new(2, 4)]);
         check(&[1], &[], &[], &[]);
-        check(&[], &[1, 1], &plain[..2], &[(0, 1), (0, 1)]);
+        check(&[], &[1, 1], &plain[..2], &[Interval::new(0, 1), Interval::new(0, 1)]);
     }
 
     #[test]
@@ -351,8 +389,8 @@ mod tests {
                 step: 1,
             },
         ];
-        check(&[24], &[4, 6], &fixed, &[(1, 4)]);
-        check(&[24], &[4, 6], &fixed, &[(1, 4), (0, 3)]);
+        check(&[24], &[4, 6], &fixed, &[Interval::new(1, 4)]);
+        check(&[24], &[4, 6], &fixed, &[Interval::new(1, 4), Interval::new(0, 3)]);
         let repeated = [
             BaseAxis {
                 output: None,
@@ -365,13 +403,13 @@ mod tests {
                 step: 1,
             },
         ];
-        check(&[12], &[1, 12], &repeated, &[(0, 3), (2, 5)]);
+        check(&[12], &[1, 12], &repeated, &[Interval::new(0, 3), Interval::new(2, 5)]);
         let mut pieces = 0;
         each_piece(
             &[8, 365, 9],
             &[2920, 9],
             &view(&[(0, 0, 1), (1, 0, 1)]),
-            &[(360, 16), (0, 9)],
+            &[Interval::new(360, 16), Interval::new(0, 9)],
             &[9, 1],
             &mut |_| {
                 pieces += 1;

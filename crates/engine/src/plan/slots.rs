@@ -5,21 +5,22 @@ use super::gather::{Base, Gather};
 use super::span::Span;
 use super::ArrayKind;
 use crate::cancel;
+use outcore_store::Interval;
 
 impl Compiler<'_> {
     /// The block that every later one is at most as large as.
-    fn full_block(&self) -> Vec<(u64, u64)> {
+    fn full_block(&self) -> Vec<Interval> {
         (0..self.domain.shape.len())
             .map(|dim| match self.block {
-                Some((cut, length)) if cut == dim => (0, length),
-                _ => (0, self.domain.tile[dim]),
+                Some((cut, length)) if cut == dim => Interval::new(0, length),
+                _ => Interval::new(0, self.domain.tile[dim]),
             })
             .collect()
     }
 
     fn block_bytes(&self, step: &Step) -> usize {
         let block = self.full_block();
-        let elements: u64 = step.spans.iter().map(|span| span.resolve(&block).1).product();
+        let elements: u64 = step.spans.iter().map(|span| span.resolve(&block).length).product();
         elements as usize * step.node.dtype.size()
     }
 

@@ -4,6 +4,7 @@
 //! affine in the bounds of one dimension of the block, or constant. Demands travel from consumers to producers.
 
 use crate::expr::{Node, Op};
+use outcore_store::Interval;
 
 /// A contiguous interval of one axis.
 ///
@@ -16,9 +17,6 @@ pub struct Span {
     pub low: i64,
     pub high: i64,
 }
-
-/// One block of a domain: start and length along each dimension.
-pub type Extent = [(u64, u64)];
 
 impl Span {
     pub fn whole(length: u64) -> Span {
@@ -40,17 +38,17 @@ impl Span {
         }
     }
 
-    /// The interval for a block: start and length.
-    pub fn resolve(&self, block: &Extent) -> (u64, u64) {
+    /// The interval for a block, which has one along each dimension of its domain.
+    pub fn resolve(&self, block: &[Interval]) -> Interval {
         let Some(dim) = self.dim else {
-            return (self.low as u64, (self.high - self.low) as u64);
+            return Interval::new(self.low as u64, (self.high - self.low) as u64);
         };
-        let (begin, length) = block[dim as usize];
-        let (first, last) = (begin as i64, (begin + length) as i64 - 1);
+        let along = block[dim as usize];
+        let (first, last) = (along.start as i64, along.end() as i64 - 1);
         let (low, high) = if self.scale >= 0 { (first, last) } else { (last, first) };
         let start = self.scale * low + self.low;
         let end = self.scale * high + self.high;
-        (start as u64, (end - start) as u64)
+        Interval::new(start as u64, (end - start) as u64)
     }
 
     /// The interval of the input under `input = start + step · output`, where `self` is that of the output.
@@ -69,8 +67,8 @@ impl Span {
     }
 }
 
-/// The box of a node as resolved spans: start and length per axis.
-pub fn resolve_all(spans: &[Span], block: &Extent) -> Vec<(u64, u64)> {
+/// The box of a node as resolved spans.
+pub fn resolve_all(spans: &[Span], block: &[Interval]) -> Vec<Interval> {
     spans.iter().map(|span| span.resolve(block)).collect()
 }
 
@@ -143,10 +141,10 @@ pub fn demand(node: &Node, index: usize, spans: &[Span]) -> Vec<Span> {
 mod tests {
     use super::*;
 
-    fn indices(start: i64, step: i64, from: u64, count: u64) -> (u64, u64) {
+    fn indices(start: i64, step: i64, from: u64, count: u64) -> Interval {
         let all: Vec<i64> = (from..from + count).map(|index| start + step * index as i64).collect();
         let low = *all.iter().min().expect("not empty");
-        (low as u64, (all.iter().max().expect("not empty") - low + 1) as u64)
+        Interval::new(low as u64, (all.iter().max().expect("not empty") - low + 1) as u64)
     }
 
     #[test]
@@ -156,13 +154,14 @@ mod tests {
                 let outer = Span::along(0);
                 let span = outer.sliced(start, step);
                 assert_eq!(
-                    span.resolve(&[(begin, length)]),
+                    span.resolve(&[Interval::new(begin, length)]),
                     indices(start, step, begin, length),
                     "{start} {step} {begin} {length}"
                 );
                 let twice = span.sliced(200, -2);
-                let (low, count) = indices(start, step, begin, length);
-                assert_eq!(twice.resolve(&[(begin, length)]), indices(200, -2, low, count));
+                let below = indices(start, step, begin, length);
+                let block = [Interval::new(begin, length)];
+                assert_eq!(twice.resolve(&block), indices(200, -2, below.start, below.length));
             }
         }
     }

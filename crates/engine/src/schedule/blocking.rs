@@ -57,9 +57,9 @@ impl Footprint {
 }
 
 /// Result tiles per block along rows and columns, for the least traffic within `memory` bytes.
-pub fn block_shape(rows: u64, columns: u64, tiles: Footprint, memory: u64) -> (u64, u64) {
+pub fn block_shape(rows: u64, columns: u64, tiles: Footprint, memory: u64) -> [u64; 2] {
     let fits = |p: u64, q: u64| tiles.bytes(p, q) <= memory;
-    let mut best = (1, 1);
+    let mut best = [1, 1];
     let mut least = f64::INFINITY;
     for p in 1..=rows {
         if !fits(p, 1) {
@@ -79,7 +79,7 @@ pub fn block_shape(rows: u64, columns: u64, tiles: Footprint, memory: u64) -> (u
         if traffic < least {
             least = traffic;
             // Blocks of equal size: the last one is not left a sliver.
-            best = (rows.div_ceil(row_blocks), columns.div_ceil(column_blocks));
+            best = [rows.div_ceil(row_blocks), columns.div_ceil(column_blocks)];
         }
     }
     best
@@ -98,12 +98,12 @@ mod tests {
 
     #[test]
     fn everything_in_memory_is_one_block() {
-        assert_eq!(block_shape(12, 12, EQUAL, 1 << 20), (12, 12));
+        assert_eq!(block_shape(12, 12, EQUAL, 1 << 20), [12, 12]);
     }
 
     #[test]
     fn blocks_are_near_square_when_memory_is_short() {
-        let (p, q) = block_shape(100, 100, EQUAL, 8 * (400 + 80));
+        let [p, q] = block_shape(100, 100, EQUAL, 8 * (400 + 80));
         assert!(p.abs_diff(q) <= 3, "{p} × {q}");
         assert!(EQUAL.bytes(p, q) <= 8 * 480);
     }
@@ -111,12 +111,12 @@ mod tests {
     #[test]
     fn operands_in_long_tiles_leave_less_for_results() {
         let long = Footprint { left: [1, 16], ..EQUAL };
-        let (p, q) = block_shape(100, 100, long, 8 * 480);
+        let [p, q] = block_shape(100, 100, long, 8 * 480);
         assert!(p < q, "{p} × {q}: each row of the block holds a long tile");
     }
 
     #[test]
     fn the_smallest_block_is_one_tile() {
-        assert_eq!(block_shape(100, 100, EQUAL, 1), (1, 1));
+        assert_eq!(block_shape(100, 100, EQUAL, 1), [1, 1]);
     }
 }

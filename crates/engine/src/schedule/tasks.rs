@@ -1,6 +1,6 @@
 //! Tasks in order, with the tiles each touches, in flat arrays: a program may have millions.
 
-use outcore_store::FramePool;
+use outcore_store::{FramePool, Interval};
 
 use super::tiles::{coordinates, TileId, TileTable};
 use crate::cancel;
@@ -84,13 +84,13 @@ impl TaskList {
     }
 }
 
-/// The block that is the whole cell: start and length along each dimension.
-pub fn cell_extent(pass: &Pass, cell: &[u64]) -> Vec<(u64, u64)> {
+/// The block that is the whole cell: an interval along each dimension.
+pub fn cell_extent(pass: &Pass, cell: &[u64]) -> Vec<Interval> {
     cell.iter()
         .enumerate()
         .map(|(dim, &at)| {
             let start = at * pass.domain.tile[dim];
-            (start, pass.domain.tile[dim].min(pass.domain.shape[dim] - start))
+            Interval::new(start, pass.domain.tile[dim].min(pass.domain.shape[dim] - start))
         })
         .collect()
 }
@@ -135,7 +135,7 @@ impl<'a> InputFinder<'a> {
         });
     }
 
-    pub fn find(&mut self, pass: &Pass, extent: &[(u64, u64)], found: &mut Vec<TileId>) {
+    pub fn find(&mut self, pass: &Pass, extent: &[Interval], found: &mut Vec<TileId>) {
         cancel::check();
         self.task += 1;
         let (plan, tiles, task) = (self.plan, self.tiles, self.task);
@@ -161,13 +161,13 @@ impl<'a> InputFinder<'a> {
 }
 
 /// Calls `touch` with the position of every tile that a box overlaps, in C order.
-pub fn each_tile(tile: &[u64], counts: &[u64], region: &[(u64, u64)], touch: &mut dyn FnMut(u64)) {
-    fn walk(axis: usize, index: u64, tile: &[u64], counts: &[u64], region: &[(u64, u64)], touch: &mut dyn FnMut(u64)) {
+pub fn each_tile(tile: &[u64], counts: &[u64], region: &[Interval], touch: &mut dyn FnMut(u64)) {
+    fn walk(axis: usize, index: u64, tile: &[u64], counts: &[u64], region: &[Interval], touch: &mut dyn FnMut(u64)) {
         if axis == tile.len() {
             touch(index);
             return;
         }
-        let (start, length) = region[axis];
+        let Interval { start, length } = region[axis];
         for at in start / tile[axis]..=(start + length - 1) / tile[axis] {
             walk(axis + 1, index * counts[axis] + at, tile, counts, region, touch);
         }

@@ -78,19 +78,25 @@ impl TileTable {
 /// Tasks that one read of the largest source serves, one after another: tiles of large chunks hold several cells of
 /// their passes.
 pub fn tasks_per_read(plan: &Plan) -> u64 {
-    let streamed = plan.passes().filter(|pass| !is_blocked(pass));
-    let reads = streamed.flat_map(|pass| pass.steps.iter().map(move |step| (pass, step)));
+    let passes = plan.passes().filter(|pass| !is_blocked(pass));
+    let reads = passes.flat_map(|pass| pass.steps.iter().map(move |step| (pass, step)));
     reads
         .filter_map(|(pass, step)| match &step.kind {
-            StepKind::Gather(gather) => cells_per_tile(plan, pass, step, gather),
+            StepKind::Gather(gather) => streamed(plan, pass, step, gather),
             _ => None,
         })
-        .max()
-        .map_or(1, |(_, cells)| cells)
+        .max_by_key(|source| (source.elements, source.cells))
+        .map_or(1, |source| source.cells)
 }
 
-/// Elements of a source, and cells of the pass that a tile of it holds.
-fn cells_per_tile(plan: &Plan, pass: &Pass, step: &Step, gather: &Gather) -> Option<(u64, u64)> {
+/// A source that a pass reads tile by tile.
+struct Streamed {
+    elements: u64,
+    /// Cells of the pass that a tile of it holds.
+    cells: u64,
+}
+
+fn streamed(plan: &Plan, pass: &Pass, step: &Step, gather: &Gather) -> Option<Streamed> {
     let Base::Array(array) = gather.base else { return None };
     let info = &plan.arrays[array as usize];
     // Neighbours that are read together count as one read already.
@@ -104,7 +110,10 @@ fn cells_per_tile(plan: &Plan, pass: &Pass, step: &Step, gather: &Gather) -> Opt
         Some((info.node.tile[axis] / covered.max(1)).max(1))
     };
     let cells = gather.axes.iter().enumerate().filter_map(along).product();
-    Some((info.node.shape.iter().product(), cells))
+    Some(Streamed {
+        elements: info.node.shape.iter().product(),
+        cells,
+    })
 }
 
 /// Row-major coordinates of the `index`-th cell of a grid.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use outcore_dtype::DType;
-use outcore_store::{Io, Layout, ReadCost, Region, Source, StoreError, PAGE};
+use outcore_store::{Interval, Io, Layout, ReadCost, Region, Source, StoreError, PAGE};
 
-use super::form::{self, tiles_of, Elements};
+use super::form::{self, Elements};
 use super::segments::Segments;
 use super::Records;
 use crate::task::{Access, Alone, Bound, Grid, Work};
@@ -105,9 +105,9 @@ pub(super) fn places(
     item: usize,
 ) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
     let mut page = 0;
-    segments.of(group).map(move |(start, length)| {
-        let begin = page + (start as usize * item) % PAGE;
-        let end = begin + length as usize * item;
+    segments.of(group).map(move |segment| {
+        let begin = page + (segment.start as usize * item) % PAGE;
+        let end = begin + segment.length as usize * item;
         page = end.next_multiple_of(PAGE);
         begin..end
     })
@@ -238,9 +238,9 @@ impl SortGroups {
         }
     }
 
-    fn range(&self, task: u64) -> (u64, u64) {
+    fn range(&self, task: u64) -> Interval {
         let group = self.sequence[task as usize] as usize;
-        (self.ranks[group], self.ranks[group + 1])
+        Interval::between(self.ranks[group], self.ranks[group + 1])
     }
 
     /// Whether no earlier task writes to the tile of a result.
@@ -253,7 +253,7 @@ impl SortGroups {
 
     /// Tiles that a task writes to.
     fn written(&self, task: u64) -> std::ops::Range<u64> {
-        tiles_of(&self.records.columns[0], self.range(task))
+        self.range(task).tiles(self.records.columns[0].tile[0])
     }
 }
 
@@ -313,8 +313,8 @@ impl Work for SortGroups {
     }
 
     fn workspace_bytes(&self, task: u64) -> u64 {
-        let (start, end) = self.range(task);
-        form::workspace_bytes(&self.records, end - start, self.written(task).count() <= 1)
+        let count = self.range(task).length;
+        form::workspace_bytes(&self.records, count, self.written(task).count() <= 1)
     }
 
     fn operations(&self) -> f64 {
@@ -335,7 +335,7 @@ impl Work for SortGroups {
         let written = tiles.writes.chunks_mut(per_column.max(1)).zip(&self.records.columns);
         let mut elements = Elements {
             records: &self.records,
-            count: (range.1 - range.0) as usize,
+            count: range.length as usize,
             parts: parts.collect(),
             places: written.map(|(tiles, grid)| cut_down(grid, range, tiles)).collect(),
         };
@@ -345,14 +345,15 @@ impl Work for SortGroups {
 }
 
 /// The parts of tiles that a range of elements goes to.
-fn cut_down<'a>(grid: &Grid, range: (u64, u64), tiles: &'a mut [&mut [u8]]) -> Vec<&'a mut [u8]> {
+fn cut_down<'a>(grid: &Grid, range: Interval, tiles: &'a mut [&mut [u8]]) -> Vec<&'a mut [u8]> {
     let item = grid.dtype.size();
-    tiles_of(grid, range)
+    range
+        .tiles(grid.tile[0])
         .zip(tiles)
         .map(|(tile, bytes)| {
             let begin = tile * grid.tile[0];
-            let from = range.0.saturating_sub(begin) as usize * item;
-            let to = ((range.1 - begin) as usize * item).min(bytes.len());
+            let from = range.start.saturating_sub(begin) as usize * item;
+            let to = ((range.end() - begin) as usize * item).min(bytes.len());
             &mut bytes[from..to]
         })
         .collect()
@@ -383,8 +384,14 @@ mod tests {
             (0..3).map(|group| apart.elements(group)).collect::<Vec<_>>(),
             [4, 19, 2]
         );
-        assert_eq!(groups.of(0).collect::<Vec<_>>(), [(0, 9), (100, 1)]);
-        assert_eq!(groups.of(2).collect::<Vec<_>>(), [(19, 4), (101, 5)]);
+        assert_eq!(
+            groups.of(0).collect::<Vec<_>>(),
+            [Interval::new(0, 9), Interval::new(100, 1)]
+        );
+        assert_eq!(
+            groups.of(2).collect::<Vec<_>>(),
+            [Interval::new(19, 4), Interval::new(101, 5)]
+        );
         assert!(counts(&[&[11, 0], &[0, 0]]).groups(5, 10).is_none());
     }
 

@@ -7,6 +7,7 @@
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap};
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Mutex;
 
@@ -148,23 +149,23 @@ impl Cutter<'_> {
         Ok(Element { order, key, run })
     }
 
-    /// Elements of a run before `key`: fewest and most.
-    fn bracket(&self, run: usize, key: &[u8], or_equal: bool) -> (u64, u64) {
+    /// How many elements of a run may come before `key`.
+    fn bracket(&self, run: usize, key: &[u8], or_equal: bool) -> RangeInclusive<u64> {
         let noted = self.noted;
         let count = if or_equal { count_less_equal } else { count_less };
         let before = count(noted.order, noted.of_run(run), key) as u64;
         let length = noted.run_length(run);
         if before == 0 {
-            return (0, 0);
+            return 0..=0;
         }
         if count(noted.order, noted.last(run), key) == 1 {
-            return (length, length);
+            return length..=length;
         }
-        ((before - 1) * noted.stride + 1, (before * noted.stride).min(length))
+        (before - 1) * noted.stride + 1..=(before * noted.stride).min(length)
     }
 
     fn exact(&mut self, run: usize, key: &[u8], or_equal: bool) -> Result<u64, StoreError> {
-        let (least, most) = self.bracket(run, key, or_equal);
+        let (least, most) = self.bracket(run, key, or_equal).into_inner();
         if least == most {
             return Ok(least);
         }
@@ -185,7 +186,7 @@ impl Cutter<'_> {
     /// Twice the middle of what the rank of `key` may be.
     fn middle(&self, key: &[u8]) -> u64 {
         let brackets = (0..self.noted.runs()).map(|run| self.bracket(run, key, false));
-        brackets.map(|(least, most)| least + most).sum()
+        brackets.map(|bracket| bracket.start() + bracket.end()).sum()
     }
 
     fn cut(&mut self, keys: &[u8], rank: u64) -> Result<Vec<u64>, StoreError> {

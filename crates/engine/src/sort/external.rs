@@ -85,8 +85,16 @@ struct Sorting {
     begun: Option<Room>,
     /// How keys are distributed, once they are.
     spreading: Option<Spreading>,
-    /// Elements of a run and of a block of it, once runs are sorted.
-    runs: Option<(u64, u64)>,
+    /// Once runs are sorted.
+    runs: Option<Lengths>,
+}
+
+/// Lengths in elements.
+#[derive(Clone, Copy)]
+struct Lengths {
+    run: u64,
+    /// From one noted key of a run to the next.
+    stride: u64,
 }
 
 /// How keys are distributed.
@@ -231,7 +239,7 @@ impl Sorting {
             (largest(room.memory / at_once, spreading), group)
         };
         // The pages at the ends of what runs have of groups are read twice.
-        let is_wasteful = |&(run, group): &(u64, u64)| {
+        let is_wasteful = |run: u64, group: u64| {
             let whole = (group / bucket.max(1)).max(1) * bucket.max(1);
             let segments = records.length.div_ceil(run.max(1)) * records.length.div_ceil(whole.min(group));
             segments * PAGE as u64 > records.length * item / ENDS_SHARE
@@ -240,7 +248,7 @@ impl Sorting {
         let threads = room.threads as u64;
         let mut cuts = (AT_ONCE_MIN..=AT_ONCE_MAX).rev().map(|beside| cut(threads + beside));
         let (run, group) = cuts
-            .find(|cut| !is_wasteful(cut))
+            .find(|&(run, group)| !is_wasteful(run, group))
             .unwrap_or_else(|| cut(threads + AT_ONCE_MAX));
         let groups = records.length.div_ceil(group);
         let fits = room.threads as u64 * sorting(group) <= room.memory && group <= u64::from(u32::MAX);
@@ -358,7 +366,7 @@ impl Sorting {
         let records = &self.records;
         let run = most(records, room, |count| form::workspace_bytes(records, count, true));
         let stride = stride(records.order.dtype(), records.length);
-        (self.spreading, self.runs) = (None, Some((run, stride)));
+        (self.spreading, self.runs) = (None, Some(Lengths { run, stride }));
         let form = Form::new(records.clone(), run, Within::Sorted { stride });
         let outputs = ops::algorithm(Arc::new(form), &self.inputs)?;
         let columns = records.columns.len();
@@ -375,7 +383,7 @@ impl Sorting {
     }
 
     fn noted(&self, keys: &[u8]) -> Result<Noted, EngineError> {
-        let (run, stride) = self.sorted()?;
+        let Lengths { run, stride } = self.sorted()?;
         Ok(Noted {
             order: self.records.order,
             length: self.records.length,
@@ -385,7 +393,7 @@ impl Sorting {
         })
     }
 
-    fn sorted(&self) -> Result<(u64, u64), EngineError> {
+    fn sorted(&self) -> Result<Lengths, EngineError> {
         self.runs
             .ok_or_else(|| EngineError::Internal("a sort goes on that was not begun".into()))
     }
@@ -415,7 +423,7 @@ impl Sorting {
 
     fn merge_runs(&self, keys: &[u8], columns: &[Found], room: Room, io: &Io) -> Result<Next, EngineError> {
         let runs = stored(columns);
-        let (run, _) = self.sorted()?;
+        let run = self.sorted()?.run;
         let partition = self.partition(room);
         let noted = self.noted(keys)?;
         let partitions = self.records.length.div_ceil(partition);
@@ -432,7 +440,7 @@ impl Sorting {
     }
 
     fn assume_runs(&self, room: Room) -> Result<Next, EngineError> {
-        let (run, _) = self.sorted()?;
+        let run = self.sorted()?.run;
         let partition = self.partition(room);
         let inputs: Vec<Arc<dyn Source>> = self
             .records
@@ -477,7 +485,9 @@ impl Stages for Sorting {
     }
 
     fn lookup_bytes(&self) -> u64 {
-        let Some((run, stride)) = self.runs else { return 0 };
+        let Some(Lengths { run, stride }) = self.runs else {
+            return 0;
+        };
         let runs = self.records.length.div_ceil(run);
         // Partitions are at least half as long as runs, unless memory has gone since.
         let cuts = 2 * runs;

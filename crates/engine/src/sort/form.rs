@@ -1,5 +1,6 @@
 //! Runs: as many elements as fit the memory several times, sorted or cut into buckets, one task each.
 
+use outcore_store::Interval;
 use std::sync::Arc;
 
 use outcore_dtype::DType;
@@ -229,10 +230,10 @@ struct FormRuns {
 }
 
 impl FormRuns {
-    /// First element of a task's run and the one after its last.
-    fn range(&self, task: u64) -> (u64, u64) {
+    /// The elements of a task's run.
+    fn range(&self, task: u64) -> Interval {
         let start = task * self.form.run;
-        (start, (start + self.form.run).min(self.form.records.length))
+        Interval::between(start, (start + self.form.run).min(self.form.records.length))
     }
 
     fn in_one_tile(&self) -> bool {
@@ -240,22 +241,15 @@ impl FormRuns {
     }
 }
 
-/// Tiles of a one-dimensional grid that overlap a range.
-pub(super) fn tiles_of(grid: &Grid, (start, end): (u64, u64)) -> std::ops::Range<u64> {
-    if start == end {
-        return 0..0;
-    }
-    start / grid.tile[0]..end.div_ceil(grid.tile[0])
-}
-
 /// Cuts a column's tiles down to a range.
-fn parts<'a>(grid: &Grid, range: (u64, u64), tiles: &mut impl Iterator<Item = &'a [u8]>) -> Vec<&'a [u8]> {
+fn parts<'a>(grid: &Grid, range: Interval, tiles: &mut impl Iterator<Item = &'a [u8]>) -> Vec<&'a [u8]> {
     let item = grid.dtype.size();
-    tiles_of(grid, range)
+    range
+        .tiles(grid.tile[0])
         .map(|tile| {
             let begin = tile * grid.tile[0];
-            let from = range.0.saturating_sub(begin) as usize;
-            let to = (range.1 - begin).min(grid.elements(tile)) as usize;
+            let from = range.start.saturating_sub(begin) as usize;
+            let to = (range.end() - begin).min(grid.elements(tile)) as usize;
             &tiles.next().expect("one for each operand")[from * item..to * item]
         })
         .collect()
@@ -301,11 +295,13 @@ impl Work for FormRuns {
     fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
         let range = self.range(task);
         for (set, grid) in self.inputs.iter().enumerate() {
-            tiles_of(grid, range).for_each(|tile| each(set, tile, Access::Read));
+            range.tiles(grid.tile[0]).for_each(|tile| each(set, tile, Access::Read));
         }
         let columns = self.form.records.columns.len();
         for (column, grid) in self.form.results[..columns].iter().enumerate() {
-            tiles_of(grid, range).for_each(|tile| each(columns + column, tile, Access::Create));
+            range
+                .tiles(grid.tile[0])
+                .for_each(|tile| each(columns + column, tile, Access::Create));
         }
         if self.form.is_noted() {
             each(2 * columns, task, Access::Create);
@@ -313,10 +309,10 @@ impl Work for FormRuns {
     }
 
     fn workspace_bytes(&self, task: u64) -> u64 {
-        let (start, end) = self.range(task);
+        let count = self.range(task).length;
         match self.form.within {
-            Within::Spread { .. } => spread_bytes(&self.form.records, end - start),
-            _ => workspace_bytes(&self.form.records, end - start, self.in_one_tile()),
+            Within::Spread { .. } => spread_bytes(&self.form.records, count),
+            _ => workspace_bytes(&self.form.records, count, self.in_one_tile()),
         }
     }
 
@@ -342,7 +338,7 @@ impl Work for FormRuns {
         let columns = columns.chunks_mut(per_column.max(1));
         let mut elements = Elements {
             records,
-            count: (range.1 - range.0) as usize,
+            count: range.length as usize,
             parts: self.inputs.iter().map(|grid| parts(grid, range, &mut reads)).collect(),
             places: columns
                 .map(|tiles| tiles.iter_mut().map(|tile| &mut **tile).collect())

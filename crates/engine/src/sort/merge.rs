@@ -1,10 +1,11 @@
 //! Partitions of sorted runs become parts of the sorted sequence, one task each.
 
+use outcore_store::Interval;
 use std::sync::Arc;
 
 use outcore_kernels::sort::{merge_index, merge_index_workspace_bytes, merge_segments, merge_workspace_bytes};
 
-use super::form::{gather_tiles, tiles_of};
+use super::form::gather_tiles;
 use super::segments::Segments;
 use super::Records;
 use crate::task::{Access, Alone, Bound, Grid, Work};
@@ -74,9 +75,9 @@ impl Alone for Merge {
 }
 
 impl Merge {
-    fn range(&self, task: u64) -> (u64, u64) {
+    fn range(&self, task: u64) -> Interval {
         let start = task * self.partition;
-        (start, (start + self.partition).min(self.records.length))
+        Interval::between(start, (start + self.partition).min(self.records.length))
     }
 }
 
@@ -93,13 +94,13 @@ impl Work for Merge {
         let columns = self.records.columns.len();
         (0..columns).for_each(|column| each(column, task, Access::Read));
         for (column, grid) in self.records.columns.iter().enumerate() {
-            tiles_of(grid, self.range(task)).for_each(|tile| each(columns + column, tile, Access::Create));
+            let tiles = self.range(task).tiles(grid.tile[0]);
+            tiles.for_each(|tile| each(columns + column, tile, Access::Create));
         }
     }
 
     fn workspace_bytes(&self, task: u64) -> u64 {
-        let (start, end) = self.range(task);
-        workspace_bytes(&self.records, end - start)
+        workspace_bytes(&self.records, self.range(task).length)
     }
 
     fn operations(&self) -> f64 {
@@ -108,8 +109,7 @@ impl Work for Merge {
 
     fn run(&self, task: u64, tiles: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
         let records = &self.records;
-        let (start, end) = self.range(task);
-        let count = (end - start) as usize;
+        let count = self.range(task).length as usize;
         let Some(segments) = &self.segments else {
             return Err(EngineError::Internal("a merge whose partitions are not known".into()));
         };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use outcore_dtype::DType;
-use outcore_store::{Io, Layout, ReadCost, Region, Source, StoreError, PAGE};
+use outcore_store::{Interval, Io, Layout, ReadCost, Region, Source, StoreError, PAGE};
 
 use crate::expr::Expr;
 use crate::{ops, EngineError};
@@ -19,33 +19,33 @@ pub(super) struct Segments {
 
 impl Segments {
     /// The segments of a partition that are not empty: first element in the runs' file, and how many.
-    pub fn of(&self, partition: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+    pub fn of(&self, partition: u64) -> impl Iterator<Item = Interval> + '_ {
         let from = &self.starts[partition as usize];
         let to = &self.starts[partition as usize + 1];
         let pairs = from.iter().zip(to).enumerate();
         pairs
-            .map(|(run, (&from, &to))| (run as u64 * self.run + from, to - from))
-            .filter(|&(_, length)| length > 0)
+            .map(|(run, (&from, &to))| Interval::new(run as u64 * self.run + from, to - from))
+            .filter(|segment| !segment.is_empty())
     }
 
     /// The same as parts of the runs' file.
     pub fn regions(&self, partition: u64) -> impl Iterator<Item = Region> + '_ {
-        self.of(partition).map(|(start, length)| Region {
-            start: vec![start],
-            shape: vec![length],
+        self.of(partition).map(|segment| Region {
+            start: vec![segment.start],
+            shape: vec![segment.length],
         })
     }
 
     /// Elements of a partition.
     pub fn elements(&self, partition: u64) -> u64 {
-        self.of(partition).map(|(_, length)| length).sum()
+        self.of(partition).map(|segment| segment.length).sum()
     }
 
     /// Where the segments of a partition end in it.
     pub fn ends(&self, partition: u64) -> Vec<usize> {
         let mut end = 0;
-        let ends = self.of(partition).map(|(_, length)| {
-            end += length as usize;
+        let ends = self.of(partition).map(|segment| {
+            end += segment.length as usize;
             end
         });
         ends.collect()

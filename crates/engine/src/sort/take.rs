@@ -11,7 +11,7 @@ use super::sort_by;
 use crate::expr::grid::PANEL_BYTES;
 use crate::expr::staged::{Found, Keep, Next, Room, Staged, Stages};
 use crate::expr::{AxisSlice, Expr, Node, Op, SourceKey};
-use crate::ops::{self, GatherOrder};
+use crate::ops::{self, GatherOrder, NamedRows};
 use crate::task::Grid;
 use crate::EngineError;
 
@@ -303,7 +303,7 @@ struct Meeting {
 }
 
 impl Meeting {
-    fn done(&self, columns: [Expr; 2], ranges: Vec<(u64, u64)>) -> Result<Next, EngineError> {
+    fn done(&self, columns: [Expr; 2], ranges: Vec<NamedRows>) -> Result<Next, EngineError> {
         let [index, beside] = columns;
         let order = GatherOrder::Sorted(Arc::new(ranges));
         Ok(Next::Done(vec![ops::gather(&self.inputs[2], &index, order)?, beside]))
@@ -334,7 +334,10 @@ impl Stages for Meeting {
         let (ranges, _) = edges.as_chunks::<2>();
         let tile = &self.inputs[0].tile;
         let columns = [stored(index.clone(), tile), stored(beside.clone(), tile)];
-        self.done(columns, ranges.iter().map(|&[first, last]| (first, last)).collect())
+        self.done(
+            columns,
+            ranges.iter().map(|&[first, last]| NamedRows { first, last }).collect(),
+        )
     }
 
     /// As if the index were spread evenly: every other meets as many tiles of rows or fewer, each of them in one go.
@@ -349,7 +352,12 @@ impl Stages for Meeting {
         };
         self.done(
             [column(0), column(1)],
-            (0..parts).map(|at| (place(at), place(at + 1))).collect(),
+            (0..parts)
+                .map(|at| NamedRows {
+                    first: place(at),
+                    last: place(at + 1),
+                })
+                .collect(),
         )
     }
 

@@ -57,12 +57,12 @@ impl Places {
     }
 
     /// Row and column in the matrix, of a place in a tile.
-    fn of_matrix(self, tile: TileNumber, place: u64, side: u32) -> (u64, u64) {
+    fn of_matrix(self, tile: TileNumber, place: u64, side: u32) -> [u64; 2] {
         let (inside, side) = (self.inside(place), u64::from(side));
-        (
+        [
             tile.0.saturating_mul(side).saturating_add(u64::from(inside >> 16)),
             u64::from(tile.1) * side + u64::from(inside & 0xffff),
-        )
+        ]
     }
 }
 
@@ -552,9 +552,9 @@ impl Rules {
             return Ok(());
         }
         let mut outside = places.iter().map(|place| self.of_matrix(tile, *place));
-        match outside.find(|(row, column)| *row >= shape.rows || *column >= shape.columns) {
+        match outside.find(|[row, column]| *row >= shape.rows || *column >= shape.columns) {
             None => Ok(()),
-            Some((row, column)) => Err(EngineError::Index(format!(
+            Some([row, column]) => Err(EngineError::Index(format!(
                 "sparse: entry ({row}, {column}) lies outside ({}, {})",
                 shape.rows, shape.columns
             ))),
@@ -562,7 +562,7 @@ impl Rules {
     }
 
     /// Row and column of a place in a tile.
-    fn of_matrix(&self, tile: TileNumber, place: u64) -> (u64, u64) {
+    fn of_matrix(&self, tile: TileNumber, place: u64) -> [u64; 2] {
         self.places.of_matrix(tile, place, self.shape.side)
     }
 
@@ -582,7 +582,7 @@ impl Rules {
                 add(&before, value, &mut to.values[at..]);
             }
             (Duplicates::Refuse, _) => {
-                let (row, column) = self.of_matrix(tile, place);
+                let [row, column] = self.of_matrix(tile, place);
                 return Err(EngineError::Argument(format!(
                     "sparse: entry ({row}, {column}) is there twice; say what becomes of it"
                 )));
@@ -600,7 +600,7 @@ impl Rules {
         if !std::mem::take(&mut to.is_over) {
             return Ok(());
         }
-        let ((row, column), dtype) = (self.of_matrix(tile, place), self.shape.dtype.expect("it has values"));
+        let ([row, column], dtype) = (self.of_matrix(tile, place), self.shape.dtype.expect("it has values"));
         let sum = match sum {
             Sum::Whole(number) => number.to_string(),
             Sum::Narrow([real, _]) => real.to_string(),

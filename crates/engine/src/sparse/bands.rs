@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use outcore_dtype::DType;
-use outcore_store::SparseFile;
+use outcore_store::{Interval, SparseFile};
 
 /// Columns of a dense matrix that are worked on together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +27,8 @@ impl Bands {
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
     pub tiles: Range<u64>,
-    /// First and number. They ascend, and there may be rows between those of two pieces.
-    pub rows: (u64, u64),
+    /// They ascend, and there may be rows between those of two pieces.
+    pub rows: Interval,
 }
 
 /// The matrix in pieces of so many bytes, or of one tile: in a larger one more tile rows share what they need of the dense
@@ -43,15 +43,15 @@ pub(super) fn pieces_of(file: &SparseFile, bytes: u64) -> Vec<Piece> {
         let end = ((numbers.last().unwrap_or(first) + 1) * side).min(rows);
         held += file.tile_bytes(tile);
         match pieces.last_mut() {
-            Some(piece) if held <= bytes && end - piece.rows.0 <= PIECE_ROWS * side => {
+            Some(piece) if held <= bytes && end - piece.rows.start <= PIECE_ROWS * side => {
                 piece.tiles.end += 1;
-                piece.rows.1 = end - piece.rows.0;
+                piece.rows = Interval::between(piece.rows.start, end);
             }
             _ => {
                 held = file.tile_bytes(tile);
                 pieces.push(Piece {
                     tiles: tile as u64..tile as u64 + 1,
-                    rows: (first * side, end - first * side),
+                    rows: Interval::between(first * side, end),
                 });
             }
         }
@@ -63,9 +63,9 @@ pub(super) fn pieces_of(file: &SparseFile, bytes: u64) -> Vec<Piece> {
 const PIECE_ROWS: u64 = 64;
 
 /// The pieces that some rows meet: a range of their numbers.
-pub(super) fn meeting(pieces: &[(u64, u64)], start: u64, length: u64) -> std::ops::Range<usize> {
-    let first = pieces.partition_point(|(first, rows)| first + rows <= start);
-    let last = pieces.partition_point(|(first, _)| *first < start + length);
+pub(super) fn meeting(pieces: &[Interval], rows: Interval) -> std::ops::Range<usize> {
+    let first = pieces.partition_point(|piece| piece.end() <= rows.start);
+    let last = pieces.partition_point(|piece| piece.start < rows.end());
     first..last.max(first)
 }
 
@@ -74,15 +74,15 @@ pub(super) fn meeting(pieces: &[(u64, u64)], start: u64, length: u64) -> std::op
 pub(super) fn copy_rows(
     (from, from_row, from_pitch, from_at): (&[u8], u64, usize, usize),
     (to, to_row, to_pitch, to_at): (&mut [u8], u64, usize, usize),
-    (first, last): (u64, u64),
+    shared: Interval,
     bytes: usize,
 ) {
-    if first >= last || bytes == 0 {
+    if shared.is_empty() || bytes == 0 {
         return;
     }
-    let from = &from[(first - from_row) as usize * from_pitch..];
-    let to = &mut to[(first - to_row) as usize * to_pitch..];
-    let rows = (last - first) as usize;
+    let from = &from[(shared.start - from_row) as usize * from_pitch..];
+    let to = &mut to[(shared.start - to_row) as usize * to_pitch..];
+    let rows = shared.length as usize;
     if from_pitch == bytes && to_pitch == bytes {
         to[..rows * bytes].copy_from_slice(&from[..rows * bytes]);
         return;

@@ -228,23 +228,35 @@ pub enum Given {
     Refused(EngineError),
 }
 
-/// Writes entries by so many threads, or fewer. `told` hears how many are done and what memory is taken, again and again,
+/// How far an ingest is.
+#[derive(Clone, Copy, Debug)]
+pub struct Assembled {
+    /// Entries that are done.
+    pub entries: u64,
+    /// Memory that is taken.
+    pub bytes: u64,
+}
+
+/// Writes entries by so many threads, or fewer. `watch` hears of it again and again,
 /// and may end the work. Where it refuses memory for the file, of which a tile row is in it at a time, threads go.
 ///
 /// # Errors
-/// Files that cannot be read or written, entries that are refused, what `told` says. No file is left behind then.
+/// Files that cannot be read or written, entries that are refused, what `watch` says. No file is left behind then.
 pub fn assemble(
     ingest: Ingest<'_>,
     mut assembler: Assembler,
     mut crew: Crew,
-    told: &mut dyn FnMut(u64, u64) -> Result<Given, EngineError>,
+    watch: &mut dyn FnMut(Assembled) -> Result<Given, EngineError>,
 ) -> Result<SparseShape, EngineError> {
     let (shared, encoding) = (Shared::default(), assembler.encoding());
     let (parts, io, workers) = (ingest.parts, ingest.io, crew.workers);
     shared.turns().present = workers;
     assembler.keep_spare(crew.encoded_bytes());
     let mut tell = |done: u64, assembler: &mut Assembler| loop {
-        let refused = match told(done, crew.bytes() + assembler.held_bytes() as u64)? {
+        let refused = match watch(Assembled {
+            entries: done,
+            bytes: crew.bytes() + assembler.held_bytes() as u64,
+        })? {
             Given::Enough => return Ok::<_, EngineError>(()),
             Given::Refused(error) => error,
         };

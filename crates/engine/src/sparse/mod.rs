@@ -70,7 +70,7 @@ pub fn open_rows(
     name: String,
     [indptr, indices]: [&Expr; 2],
     data: Option<&Expr>,
-    (rows, columns): (u64, u64),
+    [rows, columns]: [u64; 2],
     side: u32,
     io: &Io,
 ) -> Result<Matrix, EngineError> {

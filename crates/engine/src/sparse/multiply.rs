@@ -31,7 +31,7 @@ impl Multiply {
         let dtype = times.dtype();
         let row = |width: u64| width * dtype.size() as u64;
         let lengths: Arc<[u64]> = (0..bands.count())
-            .flat_map(|band| times.pieces.iter().map(move |piece| (band, piece.rows.1)))
+            .flat_map(|band| times.pieces.iter().map(move |piece| (band, piece.rows.length)))
             .map(|(band, rows)| rows * row(bands.width_of(band)))
             .collect();
         let held = Grid {
@@ -146,7 +146,7 @@ impl Work for Band {
         let mut rows = self.of.opened(piece, own, &(0..u64::MAX), workspace)?;
         let matrix = self.of.file.matrix();
         let side = u64::from(matrix.side);
-        let first = piece.rows.0;
+        let first = piece.rows.start;
         let row = |rows: u64| bytes_of(rows * width as u64, self.of.dtype());
         let kernel = self.of.kernel()?;
         by_columns(&mut rows, |number, tile| {

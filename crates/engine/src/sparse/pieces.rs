@@ -4,6 +4,7 @@
 use super::bands::{bytes_of, copy_rows, meeting, Bands};
 use crate::task::{Access, Bound, Grid, Work};
 use crate::EngineError;
+use outcore_store::Interval;
 
 /// Puts the row tiles of a band, one after the other, into one block. Tiles are as wide as the band.
 #[derive(Clone, Debug)]
@@ -49,13 +50,13 @@ impl Work for Fill {
 pub(super) struct Cut {
     pub bands: Bands,
     pub dense: Grid,
-    pub pieces: std::sync::Arc<[(u64, u64)]>,
+    pub pieces: std::sync::Arc<[Interval]>,
     /// The set of the dense matrix, and that of the pieces, numbered band by band.
     pub sets: (usize, usize),
 }
 
 impl Cut {
-    fn place(&self, task: u64) -> (u64, (u64, u64)) {
+    fn place(&self, task: u64) -> (u64, Interval) {
         let pieces = self.pieces.len() as u64;
         (task / pieces, self.pieces[(task % pieces) as usize])
     }
@@ -69,9 +70,8 @@ impl Work for Cut {
         self.pieces.len() as u64 * self.bands.count()
     }
     fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
-        let (band, (start, rows)) = self.place(task);
-        let height = self.dense.tile[0];
-        for row in start / height..(start + rows).div_ceil(height) {
+        let (band, rows) = self.place(task);
+        for row in rows.tiles(self.dense.tile[0]) {
             each(self.sets.0, row * self.bands.count() + band, Access::Read);
         }
         each(self.sets.1, task, Access::Create);
@@ -80,15 +80,15 @@ impl Work for Cut {
         self.dense.shape.iter().product::<u64>() as f64
     }
     fn run(&self, task: u64, tiles: &mut Bound<'_>, _workspace: &mut [u8]) -> Result<(), EngineError> {
-        let (band, (start, rows)) = self.place(task);
+        let (band, rows) = self.place(task);
         let height = self.dense.tile[0];
         let pitch = bytes_of(self.bands.width_of(band), self.dense.dtype);
-        for (row, tile) in (start / height..).zip(&tiles.reads) {
-            let (first, last) = (row * height, ((row + 1) * height).min(self.dense.shape[0]));
-            let shared = (first.max(start), last.min(start + rows));
+        for (row, tile) in (rows.start / height..).zip(&tiles.reads) {
+            let first = row * height;
+            let shared = Interval::between(first, (first + height).min(self.dense.shape[0])).intersection(rows);
             copy_rows(
                 (tile, first, pitch, 0),
-                (tiles.writes[0], start, pitch, 0),
+                (tiles.writes[0], rows.start, pitch, 0),
                 shared,
                 pitch,
             );
@@ -102,14 +102,14 @@ impl Work for Cut {
 pub(super) struct Join {
     pub bands: Bands,
     pub result: Grid,
-    pub pieces: std::sync::Arc<[(u64, u64)]>,
+    pub pieces: std::sync::Arc<[Interval]>,
     pub zero: Vec<u8>,
     /// The set of the pieces, numbered band by band, and that of the result.
     pub sets: (usize, usize),
 }
 
 impl Join {
-    fn rows(&self, task: u64) -> (u64, u64) {
+    fn rows(&self, task: u64) -> Interval {
         self.result.region(task)[0]
     }
 }
@@ -122,9 +122,9 @@ impl Work for Join {
         self.result.counts()[0]
     }
     fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
-        let (start, rows) = self.rows(task);
+        let rows = self.rows(task);
         for band in 0..self.bands.count() {
-            for piece in meeting(&self.pieces, start, rows) {
+            for piece in meeting(&self.pieces, rows) {
                 each(
                     self.sets.0,
                     band * self.pieces.len() as u64 + piece as u64,
@@ -138,7 +138,7 @@ impl Work for Join {
         self.result.shape.iter().product::<u64>() as f64
     }
     fn run(&self, task: u64, tiles: &mut Bound<'_>, _workspace: &mut [u8]) -> Result<(), EngineError> {
-        let (start, rows) = self.rows(task);
+        let rows = self.rows(task);
         let (dtype, out) = (self.result.dtype, &mut *tiles.writes[0]);
         let mut reads = tiles.reads.iter();
         fill(out, &self.zero);
@@ -148,11 +148,11 @@ impl Work for Join {
                 bytes_of(self.bands.columns, dtype),
             );
             let at = bytes_of(band * self.bands.width, dtype);
-            for piece in meeting(&self.pieces, start, rows) {
-                let (first, length) = self.pieces[piece];
+            for piece in meeting(&self.pieces, rows) {
+                let piece = self.pieces[piece];
                 let tile = reads.next().expect("as many as are named");
-                let shared = (first.max(start), (first + length).min(start + rows));
-                copy_rows((tile, first, own, 0), (out, start, all, at), shared, own);
+                let shared = piece.intersection(rows);
+                copy_rows((tile, piece.start, own, 0), (out, rows.start, all, at), shared, own);
             }
         }
         Ok(())

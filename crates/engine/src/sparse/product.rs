@@ -94,7 +94,7 @@ impl Times {
             .iter()
             .map(|piece| self.values_bytes(piece) + self.piece_bytes(piece))
             .max();
-        let rows = self.pieces.iter().map(|piece| piece.rows.1).max();
+        let rows = self.pieces.iter().map(|piece| piece.rows.length).max();
         let passing = 2 * (largest.unwrap_or(0) + DENSE_BYTES);
         let each = (self.file.matrix().columns + 2 * rows.unwrap_or(0)) * item;
         let fit = (room.memory.saturating_sub(passing) / each.max(1)).clamp(1, columns);

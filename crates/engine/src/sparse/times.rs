@@ -8,7 +8,7 @@ use outcore_coding::Malformed;
 use outcore_dtype::{DType, Scalar};
 use outcore_kernels::{cast_kernel, UnaryKernel};
 use outcore_sparse::{product_kernel, transposed_kernel, Semiring, TileProduct};
-use outcore_store::SparseFile;
+use outcore_store::{Interval, SparseFile};
 
 use super::bands::Piece;
 use crate::task::Grid;
@@ -75,8 +75,8 @@ pub(super) fn by_columns<'a>(
 }
 
 impl Times {
-    /// First row and number of rows of each piece.
-    pub(super) fn rows(&self) -> Arc<[(u64, u64)]> {
+    /// The rows of each piece.
+    pub(super) fn rows(&self) -> Arc<[Interval]> {
         self.pieces.iter().map(|piece| piece.rows).collect()
     }
 

@@ -1,6 +1,7 @@
 //! The product of the transposed matrix: rows of the dense matrix pass by with the tiles, sums stay in memory. The result
 //! is cut into a few blocks, so that several tasks add to it at once, each block in the order of the tile rows.
 
+use outcore_store::Interval;
 use std::sync::Arc;
 
 use outcore_sparse::multiply_tile;
@@ -30,7 +31,7 @@ pub(super) struct MultiplyTransposed {
     /// Bytes of the rows of each tile, and of the sums of each block.
     lengths: [Arc<[u64]>; 2],
     /// Rows of the result in each block.
-    blocks: Arc<[(u64, u64)]>,
+    blocks: Arc<[Interval]>,
 }
 
 impl MultiplyTransposed {
@@ -38,13 +39,13 @@ impl MultiplyTransposed {
         let matrix = times.file.matrix();
         let side = u64::from(matrix.side);
         let height = matrix.columns.div_ceil(side).div_ceil(BLOCKS) * side;
-        let blocks: Arc<[(u64, u64)]> = (0..matrix.columns.div_ceil(height))
-            .map(|block| (block * height, height.min(matrix.columns - block * height)))
+        let blocks: Arc<[Interval]> = (0..matrix.columns.div_ceil(height))
+            .map(|block| Interval::new(block * height, height.min(matrix.columns - block * height)))
             .collect();
         let item = times.dtype().size() as u64;
-        let lengths = |pieces: &[(u64, u64)]| -> Arc<[u64]> {
+        let lengths = |pieces: &[Interval]| -> Arc<[u64]> {
             (0..bands.count())
-                .flat_map(|band| pieces.iter().map(move |(_, rows)| rows * bands.width_of(band) * item))
+                .flat_map(|band| pieces.iter().map(move |rows| rows.length * bands.width_of(band) * item))
                 .collect()
         };
         let lengths = [lengths(&times.rows()), lengths(&blocks)];
@@ -108,7 +109,7 @@ impl Algorithm for MultiplyTransposed {
 struct Add {
     of: Times,
     bands: Bands,
-    blocks: Arc<[(u64, u64)]>,
+    blocks: Arc<[Interval]>,
 }
 
 impl Add {
@@ -151,16 +152,16 @@ impl Work for Add {
         let matrix = self.of.file.matrix();
         let side = u64::from(matrix.side);
         let piece = &self.of.pieces[piece as usize];
-        let (first, (begin, length)) = (piece.rows.0, self.blocks[block as usize]);
+        let (first, block) = (piece.rows.start, self.blocks[block as usize]);
         let row = |rows: u64| bytes_of(rows * width as u64, self.of.dtype());
         let kernel = self.of.kernel()?;
-        let blocks = begin / side..(begin + length).div_ceil(side);
+        let blocks = block.start / side..block.end().div_ceil(side);
         let mut rows = self.of.opened(piece, own, &blocks, workspace)?;
         by_columns(&mut rows, |number, next| {
             let start = u64::from(next.block) * side;
             let (columns, height) = (side.min(matrix.columns - start), side.min(matrix.rows - number * side));
             let at = row(number * side - first);
-            let y = &mut y[row(start - begin)..row(start - begin + columns)];
+            let y = &mut y[row(start - block.start)..row(start - block.start + columns)];
             multiply_tile(kernel, next, width, &x[at..at + row(height)], y)
                 .map_err(|fault| self.of.malformed(number, fault))
         })?;

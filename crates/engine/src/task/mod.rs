@@ -5,6 +5,7 @@
 //!
 //! Uses `error.rs` alone. Start with `Algorithm` and `Work` below.
 
+use outcore_store::Interval;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -31,20 +32,20 @@ impl Grid {
         self.counts().iter().product()
     }
 
-    /// Where a tile begins and how long it is, along each axis.
-    pub fn region(&self, mut tile: u64) -> Vec<(u64, u64)> {
+    /// The interval of a tile along each axis.
+    pub fn region(&self, mut tile: u64) -> Vec<Interval> {
         let counts = self.counts();
-        let mut region = vec![(0, 0); counts.len()];
+        let mut region = vec![Interval::default(); counts.len()];
         for axis in (0..counts.len()).rev() {
             let start = tile % counts[axis] * self.tile[axis];
             tile /= counts[axis];
-            region[axis] = (start, self.tile[axis].min(self.shape[axis] - start));
+            region[axis] = Interval::new(start, self.tile[axis].min(self.shape[axis] - start));
         }
         region
     }
 
     pub fn elements(&self, tile: u64) -> u64 {
-        self.region(tile).iter().map(|&(_, length)| length).product()
+        self.region(tile).iter().map(|along| along.length).product()
     }
 
     pub fn bytes(&self, tile: u64) -> u64 {

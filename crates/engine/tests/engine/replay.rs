@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use outcore_engine::expr::Expr;
 use outcore_engine::place::slabs::find_slabs;
-use outcore_engine::place::{place, Instruction, Limits, Placed, Policy, Shortage, Totals, Window};
+use outcore_engine::place::{place, Instruction, Limits, Placed, Policy, Shortage, Totals, Traffic, Window};
 use outcore_engine::plan::{plan, ArrayKind, Pass, Plan, PlanOptions, Producer, RootKind};
 use outcore_engine::run::Program;
 use outcore_engine::schedule::needed::find_needed;
@@ -648,9 +648,9 @@ impl Replay<'_> {
         assert!(resident.iter().all(|&tile| !is_computed(self.plan, self.tiles, tile)));
         assert_eq!(resident, self.placed.program.left.iter().copied().collect());
         assert!(totals.peak_bytes <= self.memory);
-        let sum = |pick: fn(&(u64, u64)) -> u64| totals.per_pass.iter().map(pick).sum::<u64>();
+        let sum = |pick: fn(&Traffic) -> u64| totals.per_pass.iter().map(pick).sum::<u64>();
         assert_eq!(
-            (sum(|pass| pass.0), sum(|pass| pass.1)),
+            (sum(|pass| pass.read), sum(|pass| pass.written)),
             (totals.read_bytes, totals.written_bytes)
         );
         let per_pass = totals.per_pass.clone();

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use outcore_dtype::{DType, Scalar};
 use outcore_engine::expr::staged::{Next, Room};
 use outcore_engine::expr::Expr;
-use outcore_engine::ops::{self, GatherOrder};
+use outcore_engine::ops::{self, GatherOrder, NamedRows};
 use outcore_engine::place::window::InBytes;
 use outcore_engine::place::{Limits, Policy, Window};
 use outcore_engine::plan::PlanOptions;
@@ -108,7 +108,10 @@ fn taken() -> Vec<Expr> {
     };
     let in_order = ops::generate(counting, index.shape.clone(), DType::I64).expect("an index");
     let parts = (0..index.shape[0]).step_by(grid.tile[0] as usize);
-    let ranges = parts.map(|first| (first, (first + grid.tile[0]).min(index.shape[0]) - 1));
+    let ranges = parts.map(|first| NamedRows {
+        first,
+        last: (first + grid.tile[0]).min(index.shape[0]) - 1,
+    });
     let met = GatherOrder::Sorted(Arc::new(ranges.collect()));
     vec![
         gather(&x, &index, GatherOrder::AtOnce),

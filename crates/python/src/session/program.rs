@@ -112,9 +112,9 @@ impl PyProgram {
         dict.set_item("compute_seconds", outcome.compute_seconds)?;
         let stages = outcome.stages.iter().map(|stage| (stage.forecast, stage.counted));
         dict.set_item("stages", stages.collect::<Vec<_>>())?;
-        let (tiles, bytes) = self.chain.resumed();
-        dict.set_item("resumed_tiles", tiles)?;
-        dict.set_item("verified_bytes", bytes)?;
+        let resumed = self.chain.resumed();
+        dict.set_item("resumed_tiles", resumed.tiles)?;
+        dict.set_item("verified_bytes", resumed.verified_bytes)?;
         let results = PyList::empty(py);
         for (frame, (shape, dtype)) in outcome.results.into_iter().zip(&self.shapes) {
             match frame {

@@ -129,8 +129,9 @@ fn assemble_sparse(
             count,
             io,
         };
-        let made = sparse::assemble(ingest, assembler, crew, &mut |done, taken| {
-            let wanted = taken
+        let made = sparse::assemble(ingest, assembler, crew, &mut |done| {
+            let wanted = done
+                .bytes
                 .saturating_sub(HELD_STEP as u64)
                 .next_multiple_of(HELD_STEP as u64);
             if wanted > set_aside {
@@ -141,7 +142,7 @@ fn assemble_sparse(
                 set_aside = wanted;
             }
             if let Some(told) = &told {
-                let called = Python::attach(|py| told.call1(py, (done,)).map(|_| ()));
+                let called = Python::attach(|py| told.call1(py, (done.entries,)).map(|_| ()));
                 called.map_err(|error| EngineError::Internal(format!("sparse: progress: {error}")))?;
             }
             watch()?;

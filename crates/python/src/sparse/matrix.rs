@@ -159,7 +159,7 @@ fn open_rows(
     let io = session.0.io().clone();
     let (indptr, indices): (Expr, Expr) = (indptr.0.clone(), indices.0.clone());
     let data: Option<Expr> = data.map(|data| data.0.clone());
-    let opened = py.detach(|| sparse::open_rows(name, [&indptr, &indices], data.as_ref(), shape, side, &io));
+    let opened = py.detach(|| sparse::open_rows(name, [&indptr, &indices], data.as_ref(), shape.into(), side, &io));
     Ok(PySparse(opened.map_err(to_python)?))
 }
 

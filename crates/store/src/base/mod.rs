@@ -7,6 +7,7 @@ pub mod gate;
 #[allow(unsafe_code)] // a call to the allocator
 pub mod heap;
 pub mod identity;
+pub mod interval;
 pub mod locked;
 pub mod page;
 pub mod pool;

@@ -2,6 +2,7 @@
 
 use outcore_dtype::DType;
 use outcore_kernels::{copy_strided, generate, Generator};
+use outcore_store::Interval;
 
 use crate::plan::gather::{concat_pieces, BaseAxis};
 use crate::plan::pieces::each_piece;
@@ -27,7 +28,7 @@ struct Target<'a> {
 
 impl Reader<'_> {
     /// The value as a view of one tile or of the caller's array; nothing when it has to be assembled.
-    pub fn view(&self, gather: &Gather, region: &[(u64, u64)]) -> Option<Strided> {
+    pub fn view(&self, gather: &Gather, region: &[Interval]) -> Option<Strided> {
         let Base::Array(array) = gather.base else { return None };
         let info = &self.plan.arrays[array as usize];
         if let ArrayKind::Memory(source) = &info.kind {
@@ -46,7 +47,7 @@ impl Reader<'_> {
         let touched = gather.base_box(region);
         let mut index = 0;
         let mut origin = Vec::with_capacity(touched.len());
-        for (axis, &(start, length)) in touched.iter().enumerate() {
+        for (axis, &Interval { start, length }) in touched.iter().enumerate() {
             let tile = info.node.tile[axis];
             let at = start / tile;
             if (start + length - 1) / tile != at {
@@ -66,8 +67,8 @@ impl Reader<'_> {
     }
 
     /// Copies the value, C-contiguous, into `data`.
-    pub fn assemble(&self, gather: &Gather, dtype: DType, region: &[(u64, u64)], data: &mut [u8]) {
-        let shape: Vec<usize> = region.iter().map(|&(_, length)| length as usize).collect();
+    pub fn assemble(&self, gather: &Gather, dtype: DType, region: &[Interval], data: &mut [u8]) {
+        let shape: Vec<usize> = region.iter().map(|along| along.length as usize).collect();
         let strides = contiguous(&shape);
         self.copy(
             gather,
@@ -81,8 +82,8 @@ impl Reader<'_> {
         );
     }
 
-    fn copy(&self, gather: &Gather, dtype: DType, region: &[(u64, u64)], target: &mut Target<'_>) {
-        if region.iter().any(|&(_, length)| length == 0) {
+    fn copy(&self, gather: &Gather, dtype: DType, region: &[Interval], target: &mut Target<'_>) {
+        if region.iter().any(|along| along.length == 0) {
             return;
         }
         match &gather.base {
@@ -92,7 +93,12 @@ impl Reader<'_> {
                 let touched = gather.base_box(region);
                 for (part, _) in concat_pieces(*axis, ends, &touched) {
                     let begin = if part == 0 { 0 } else { ends[part - 1] };
-                    self.copy_part(gather, *axis, &parts[part], (begin, ends[part]), dtype, region, target);
+                    let joined = JoinedPart {
+                        part: &parts[part],
+                        axis: *axis,
+                        along: Interval::between(begin, ends[part]),
+                    };
+                    self.copy_part(gather, joined, dtype, region, target);
                 }
             }
             Base::Reshape { inner, from, to } => {
@@ -113,14 +119,7 @@ impl Reader<'_> {
         }
     }
 
-    fn copy_array(
-        &self,
-        gather: &Gather,
-        array: ArrayId,
-        dtype: DType,
-        region: &[(u64, u64)],
-        target: &mut Target<'_>,
-    ) {
+    fn copy_array(&self, gather: &Gather, array: ArrayId, dtype: DType, region: &[Interval], target: &mut Target<'_>) {
         let info = &self.plan.arrays[array as usize];
         if matches!(info.kind, ArrayKind::Memory(_)) {
             let value = self.view(gather, region).expect("memory arrays are always viewed");
@@ -128,7 +127,7 @@ impl Reader<'_> {
                 unreachable!("matched above")
             };
             let memory = source.memory().expect("a memory source has memory");
-            let shape: Vec<usize> = region.iter().map(|&(_, length)| length as usize).collect();
+            let shape: Vec<usize> = region.iter().map(|along| along.length as usize).collect();
             copy_strided(
                 dtype.size(),
                 &shape,
@@ -156,7 +155,7 @@ impl Reader<'_> {
             let position = self.inputs.position(tile);
             let shape: Vec<usize> = lengths.iter().map(|&length| length as usize).collect();
             let value = strided(gather, &part, Place::Input(position), 0, &contiguous(&shape), &origin);
-            let sub: Vec<usize> = part.iter().map(|&(_, length)| length as usize).collect();
+            let sub: Vec<usize> = part.iter().map(|along| along.length as usize).collect();
             let into = target
                 .offset
                 .wrapping_add_signed(inner_offset(&part, region, &target.strides));
@@ -175,22 +174,20 @@ impl Reader<'_> {
     }
 
     /// The part of a joined array that one operand holds: its own views composed with those over the join.
-    #[allow(clippy::too_many_arguments)] // the recursion's whole state
     fn copy_part(
         &self,
         gather: &Gather,
-        axis: usize,
-        part: &Gather,
-        (begin, end): (u64, u64),
+        joined: JoinedPart<'_>,
         dtype: DType,
-        region: &[(u64, u64)],
+        region: &[Interval],
         target: &mut Target<'_>,
     ) {
+        let JoinedPart { part, axis, along } = joined;
         let whole: Vec<u64> = (0..gather.axes.len())
-            .map(|a| if a == axis { begin } else { 0 })
+            .map(|a| if a == axis { along.start } else { 0 })
             .collect();
         let lengths: Vec<u64> = (0..gather.axes.len())
-            .map(|a| if a == axis { end - begin } else { u64::MAX >> 2 })
+            .map(|a| if a == axis { along.length } else { u64::MAX >> 2 })
             .collect();
         let Some(sub) = restrict(&gather.axes, region, &whole, &lengths) else {
             return;
@@ -201,7 +198,7 @@ impl Reader<'_> {
             .map(|inner| {
                 let Some(through) = inner.output else { return *inner };
                 let outer = gather.axes[through];
-                let shift = if through == axis { begin as i64 } else { 0 };
+                let shift = if through == axis { along.start as i64 } else { 0 };
                 BaseAxis {
                     output: outer.output,
                     start: inner.start + inner.step * (outer.start - shift),
@@ -220,10 +217,18 @@ impl Reader<'_> {
     }
 }
 
+/// One of the arrays that are joined along `axis`, and where it lies there.
+#[derive(Clone, Copy)]
+struct JoinedPart<'a> {
+    part: &'a Gather,
+    axis: usize,
+    along: Interval,
+}
+
 /// The strided view of a gather over memory whose axes have `strides` and begin at `origin`.
 fn strided(
     gather: &Gather,
-    region: &[(u64, u64)],
+    region: &[Interval],
     place: Place,
     offset: isize,
     base_strides: &[isize],
@@ -234,7 +239,7 @@ fn strided(
     for (axis, base) in gather.axes.iter().enumerate() {
         let mut first = base.start;
         if let Some(output) = base.output {
-            first += base.step * region[output].0 as i64;
+            first += base.step * region[output].start as i64;
             strides[output] = base.step as isize * base_strides[axis];
         }
         offset += (first as isize - origin[axis] as isize) * base_strides[axis];
@@ -247,7 +252,7 @@ fn strided(
 }
 
 /// The part of `region` whose base indices fall into the box at `origin`.
-fn restrict(axes: &[BaseAxis], region: &[(u64, u64)], origin: &[u64], lengths: &[u64]) -> Option<Vec<(u64, u64)>> {
+fn restrict(axes: &[BaseAxis], region: &[Interval], origin: &[u64], lengths: &[u64]) -> Option<Vec<Interval>> {
     let mut part = region.to_vec();
     for (axis, base) in axes.iter().enumerate() {
         let (low, high) = (origin[axis] as i64, (origin[axis] + lengths[axis]) as i64 - 1);
@@ -265,23 +270,23 @@ fn restrict(axes: &[BaseAxis], region: &[(u64, u64)], origin: &[u64], lengths: &
         let step = base.step.abs();
         let first = near.div_euclid(step) + i64::from(near.rem_euclid(step) != 0);
         let last = far.div_euclid(step);
-        let (start, length) = part[output];
+        let Interval { start, length } = part[output];
         let begin = first.max(start as i64);
         let end = (last + 1).min((start + length) as i64);
         if begin >= end {
             return None;
         }
-        part[output] = (begin as u64, (end - begin) as u64);
+        part[output] = Interval::new(begin as u64, (end - begin) as u64);
     }
     Some(part)
 }
 
 /// Elements between the start of `region` and that of `part` in the target.
-fn inner_offset(part: &[(u64, u64)], region: &[(u64, u64)], strides: &[isize]) -> isize {
+fn inner_offset(part: &[Interval], region: &[Interval], strides: &[isize]) -> isize {
     part.iter()
         .zip(region)
         .zip(strides)
-        .map(|((&(start, _), &(from, _)), &stride)| (start - from) as isize * stride)
+        .map(|((part, whole), &stride)| (part.start - whole.start) as isize * stride)
         .sum()
 }
 
@@ -291,12 +296,12 @@ fn copy_generated(
     generator: &Generator,
     shape: &[u64],
     dtype: DType,
-    region: &[(u64, u64)],
+    region: &[Interval],
     target: &mut Target<'_>,
 ) {
     let item = dtype.size();
     let touched = gather.base_box(region);
-    let extent: Vec<usize> = region.iter().map(|&(_, length)| length as usize).collect();
+    let extent: Vec<usize> = region.iter().map(|along| along.length as usize).collect();
     let plain = gather
         .axes
         .iter()
@@ -304,8 +309,8 @@ fn copy_generated(
         .all(|(axis, base)| base.output == Some(axis) && base.step == 1)
         && gather.axes.len() == region.len()
         && target.strides == contiguous(&extent);
-    let start: Vec<u64> = touched.iter().map(|&(start, _)| start).collect();
-    let lengths: Vec<usize> = touched.iter().map(|&(_, length)| length as usize).collect();
+    let start: Vec<u64> = touched.iter().map(|along| along.start).collect();
+    let lengths: Vec<usize> = touched.iter().map(|along| along.length as usize).collect();
     if plain {
         let bytes = lengths.iter().product::<usize>() * item;
         let begin = target.offset * item;
@@ -323,17 +328,17 @@ fn copy_generated(
     let ndim = region.len();
     let mut element = [0u128; 1];
     let scratch: &mut [u8] = bytemuck::cast_slice_mut(&mut element);
-    let total: u64 = region.iter().map(|&(_, length)| length).product();
-    let counts: Vec<u64> = region.iter().map(|&(_, length)| length).collect();
+    let total: u64 = region.iter().map(|along| along.length).product();
+    let counts: Vec<u64> = region.iter().map(|along| along.length).collect();
     let mut at = Vec::new();
     for index in 0..total {
         coordinates(&counts, index, &mut at);
-        let single: Vec<(u64, u64)> = at
+        let single: Vec<Interval> = at
             .iter()
             .zip(region)
-            .map(|(&position, &(start, _))| (start + position, 1))
+            .map(|(&position, along)| Interval::new(along.start + position, 1))
             .collect();
-        let position: Vec<u64> = gather.base_box(&single).iter().map(|&(start, _)| start).collect();
+        let position: Vec<u64> = gather.base_box(&single).iter().map(|along| along.start).collect();
         generate(
             generator,
             dtype,

@@ -1,7 +1,7 @@
 //! One task: every block of one cell of a pass, through the compiled steps.
 
 use outcore_kernels::{copy_strided, Reducer};
-use outcore_store::Frame;
+use outcore_store::{Frame, Interval};
 
 use crate::expr::Block;
 use crate::plan::span::resolve_all;
@@ -35,7 +35,7 @@ pub struct Task<'a> {
 
 /// A block and what has been computed in it.
 struct BlockValues<'a> {
-    block: &'a [(u64, u64)],
+    block: &'a [Interval],
     values: Vec<Strided>,
     shapes: Vec<Vec<usize>>,
 }
@@ -60,11 +60,11 @@ impl Task<'_> {
             self.run_block(&extent.clone(), &extent, workspace)?;
             return Ok(self.buffers);
         };
-        let (start, total) = extent[dim];
+        let Interval { start, length: total } = extent[dim];
         let mut block = extent.clone();
         let mut done = 0;
         while done < total {
-            block[dim] = (start + done, length.min(total - done));
+            block[dim] = Interval::new(start + done, length.min(total - done));
             self.run_block(&block, &extent, workspace)?;
             done += length;
         }
@@ -73,8 +73,8 @@ impl Task<'_> {
 
     fn run_block(
         &mut self,
-        block: &[(u64, u64)],
-        extent: &[(u64, u64)],
+        block: &[Interval],
+        extent: &[Interval],
         workspace: &mut Workspace,
     ) -> Result<(), EngineError> {
         let mut computed = BlockValues {
@@ -87,7 +87,7 @@ impl Task<'_> {
             let region = resolve_all(&step.spans, block);
             computed
                 .shapes
-                .push(region.iter().map(|&(_, length)| length as usize).collect());
+                .push(region.iter().map(|along| along.length as usize).collect());
             let value = self.run_step(step, &region, extent, &mut computed, workspace)?;
             computed.values.push(value);
             for &index in &step.completes {
@@ -126,8 +126,8 @@ impl Task<'_> {
     fn run_step(
         &mut self,
         step: &Step,
-        region: &[(u64, u64)],
-        extent: &[(u64, u64)],
+        region: &[Interval],
+        extent: &[Interval],
         computed: &mut BlockValues<'_>,
         workspace: &mut Workspace,
     ) -> Result<Strided, EngineError> {
@@ -139,7 +139,7 @@ impl Task<'_> {
                     tiles: self.tiles,
                     inputs: self.inputs,
                 };
-                if region.iter().any(|&(_, length)| length == 0) {
+                if region.iter().any(|along| along.length == 0) {
                     return Ok(Strided {
                         place: Place::Slot(0),
                         offset: 0,
@@ -170,8 +170,8 @@ impl Task<'_> {
         &mut self,
         step: &Step,
         shape: &[usize],
-        region: &[(u64, u64)],
-        extent: &[(u64, u64)],
+        region: &[Interval],
+        extent: &[Interval],
         computed: &BlockValues<'_>,
         workspace: &mut Workspace,
     ) -> Result<Strided, EngineError> {
@@ -365,7 +365,7 @@ impl Task<'_> {
         &mut self,
         index: usize,
         root: &PassRoot,
-        extent: &[(u64, u64)],
+        extent: &[Interval],
         computed: &BlockValues<'_>,
         workspace: &Workspace,
     ) {
@@ -381,7 +381,7 @@ impl Task<'_> {
         let region = resolve_all(&root.spans, computed.block);
         let tile: Vec<usize> = resolve_all(&root.spans, extent)
             .iter()
-            .map(|&(_, length)| length as usize)
+            .map(|along| along.length as usize)
             .collect();
         let offset = tile_offset(root, &region, extent);
         let mut buffer = self.buffers[index].take().expect("outputs are given back");
@@ -403,7 +403,7 @@ impl Task<'_> {
         &mut self,
         index: usize,
         root: &PassRoot,
-        extent: &[(u64, u64)],
+        extent: &[Interval],
         computed: &BlockValues<'_>,
         workspace: &mut Workspace,
     ) {
@@ -412,11 +412,11 @@ impl Task<'_> {
         };
         let step = root.operands[0];
         let region = resolve_all(&self.pass.steps[step].spans, computed.block);
-        let start: Vec<u64> = region.iter().map(|&(start, _)| start).collect();
+        let start: Vec<u64> = region.iter().map(|along| along.start).collect();
         let kept = resolve_all(&root.spans, computed.block);
         let size = reducer.op.accumulator_size(reducer.input);
         let begin = tile_offset(root, &kept, extent) * size;
-        let bytes = kept.iter().map(|&(_, length)| length as usize).product::<usize>() * size;
+        let bytes = kept.iter().map(|along| along.length as usize).product::<usize>() * size;
         let mut buffer = self.buffers[index].take().expect("outputs are given back");
         let accumulators = &mut buffer.memory.bytes_mut()[begin..begin + bytes];
         let scratch = root.scratch.expect("planned for reductions");
@@ -437,13 +437,13 @@ impl Task<'_> {
         &mut self,
         index: usize,
         root: &PassRoot,
-        extent: &[(u64, u64)],
+        extent: &[Interval],
         computed: &BlockValues<'_>,
         workspace: &Workspace,
     ) {
         let region = resolve_all(&root.spans, computed.block);
         let offset = tile_offset(root, &region, extent) * root.node.dtype.size();
-        let shape: Vec<usize> = region.iter().map(|&(_, length)| length as usize).collect();
+        let shape: Vec<usize> = region.iter().map(|along| along.length as usize).collect();
         let bytes = shape.iter().product::<usize>() * root.node.dtype.size();
         let operands = [0, 1].map(|side| {
             (
@@ -463,34 +463,32 @@ impl Task<'_> {
             &shape,
             accumulate,
         );
-        let last_part = region
-            .iter()
-            .zip(resolve_all(&root.spans, extent))
-            .all(|(&(start, length), (from, whole))| start + length == from + whole);
+        let whole = resolve_all(&root.spans, extent);
+        let last_part = region.iter().zip(whole).all(|(part, whole)| part.end() == whole.end());
         buffer.started |= last_part;
         self.buffers[index] = Some(buffer);
     }
 }
 
 /// Bytes of a task's accumulators.
-fn buffer_bytes(root: &PassRoot, reducer: &Reducer, extent: &[(u64, u64)]) -> usize {
+fn buffer_bytes(root: &PassRoot, reducer: &Reducer, extent: &[Interval]) -> usize {
     let elements: u64 = resolve_all(&root.spans, extent)
         .iter()
-        .map(|&(_, length)| length)
+        .map(|along| along.length)
         .product();
     elements as usize * reducer.op.accumulator_size(reducer.input)
 }
 
 /// Where a region begins in the root's tile, in elements.
-fn tile_offset(root: &PassRoot, region: &[(u64, u64)], extent: &[(u64, u64)]) -> usize {
+fn tile_offset(root: &PassRoot, region: &[Interval], extent: &[Interval]) -> usize {
     let tile = resolve_all(&root.spans, extent);
-    let shape: Vec<usize> = tile.iter().map(|&(_, length)| length as usize).collect();
+    let shape: Vec<usize> = tile.iter().map(|along| along.length as usize).collect();
     let strides = contiguous(&shape);
     region
         .iter()
         .zip(&tile)
         .zip(&strides)
-        .map(|((&(start, _), &(from, _)), &stride)| (start - from) as usize * stride as usize)
+        .map(|((part, whole), &stride)| (part.start - whole.start) as usize * stride as usize)
         .sum()
 }
 

@@ -10,6 +10,7 @@ use super::Outcome;
 use crate::expr::staged::{Found, Keep, Next, Room, Stages};
 use crate::expr::Expr;
 use crate::ops::{has_staged, resolve, Waiting};
+use crate::place::Traffic;
 use crate::run::prepare::planning::{Asker, Asking, Now, Supposed};
 use crate::run::prepare::program::{Beyond, Program};
 use crate::run::prepare::refusal::{Fit, Looking};
@@ -50,6 +51,14 @@ pub struct Chain {
     /// How often the room was halved until all of it fitted.
     halvings: usize,
     pub stages: Vec<PlannedStage>,
+}
+
+/// What an earlier run left durable of the results.
+#[derive(Clone, Copy, Debug)]
+pub struct Resumed {
+    pub tiles: u64,
+    /// Bytes read to believe that.
+    pub verified_bytes: u64,
 }
 
 /// One program of a chain.
@@ -538,24 +547,29 @@ impl Chain {
         notes
     }
 
-    /// Tiles of outputs that an earlier run left durable, and the bytes read to believe that.
-    pub fn resumed(&self) -> (u64, u64) {
+    /// What an earlier run left durable.
+    pub fn resumed(&self) -> Resumed {
         let resumed = self.targets.iter().filter_map(|target| match target {
             Target::Resumed(resumable) => Some((resumable.done().len() as u64, resumable.verified_bytes)),
             _ => None,
         });
         let of_stages = self.resuming.as_ref().map_or(0, Resuming::verified_bytes);
-        resumed.fold((0, of_stages), |sum, (tiles, bytes)| (sum.0 + tiles, sum.1 + bytes))
+        let none = Resumed {
+            tiles: 0,
+            verified_bytes: of_stages,
+        };
+        resumed.fold(none, |sum, (tiles, bytes)| Resumed {
+            tiles: sum.tiles + tiles,
+            verified_bytes: sum.verified_bytes + bytes,
+        })
     }
 
     /// Most bytes that are read, and that are written.
-    pub fn moved_bytes(&self) -> (u64, u64) {
+    pub fn traffic(&self) -> Traffic {
         let stages = self.stages.iter();
-        stages.fold((0, 0), |(read, written), stage| {
-            (
-                read + stage.program.read_bytes() + stage.lookup_bytes + stage.beyond.read,
-                written + stage.program.written_bytes() + stage.beyond.spilled,
-            )
+        stages.fold(Traffic::default(), |sum, stage| Traffic {
+            read: sum.read + stage.program.read_bytes() + stage.lookup_bytes + stage.beyond.read,
+            written: sum.written + stage.program.written_bytes() + stage.beyond.spilled,
         })
     }
 
@@ -604,7 +618,7 @@ impl Chain {
             turn: &turn,
             tracing,
             total: Outcome::default(),
-            bytes: self.moved_bytes(),
+            bytes: self.traffic().read + self.traffic().written,
             ran: 0,
         };
         let mut at_once = self.at_once.iter();
@@ -635,7 +649,7 @@ struct Running<'a> {
     tracing: bool,
     /// What the stages before did.
     total: Outcome,
-    bytes: (u64, u64),
+    bytes: u64,
     ran: usize,
 }
 
@@ -714,10 +728,7 @@ impl Running<'_> {
     /// What is told while the next stage is planned.
     fn planning(&self) -> ProgressReport {
         let of = self.chain.stages.len();
-        let (bytes_done, bytes_total) = (
-            self.total.read_bytes + self.total.written_bytes,
-            self.bytes.0 + self.bytes.1,
-        );
+        let (bytes_done, bytes_total) = (self.total.read_bytes + self.total.written_bytes, self.bytes);
         let mut report = ProgressReport {
             stage: Some(StageReport {
                 number: self.ran + 1,
@@ -739,7 +750,7 @@ impl Running<'_> {
         }
         let is_last = label == RESULTS;
         let done = self.total.read_bytes + self.total.written_bytes;
-        let all = self.bytes.0 + self.bytes.1;
+        let all = self.bytes;
         let mut told = |report: &ProgressReport| {
             let share = program.read_bytes() + program.written_bytes();
             let mut report = report.clone();

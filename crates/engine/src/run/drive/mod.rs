@@ -270,7 +270,7 @@ impl Program {
         let ledger = session.ledger();
         let need = ledger.held() as u64 + self.peak_bytes();
         let spare = spare_bytes(&self.tiles, self.memory);
-        let (limit, _) = session.claim_room(need + spare + session.kept.bytes() as u64);
+        let limit = session.claim_room(need + spare + session.kept.bytes() as u64);
         let mut beside = session.give_way(limit.saturating_sub(need + spare));
         if beside + need > limit {
             beside = session.give_way(limit.saturating_sub(need));

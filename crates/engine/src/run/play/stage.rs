@@ -53,13 +53,13 @@ impl Stage<'_> {
             .producers
             .iter()
             .zip(per_pass)
-            .map(|(producer, &(read, written))| PassWork {
+            .map(|(producer, traffic)| PassWork {
                 tasks: producer.tasks(),
                 operations: match producer {
                     Producer::Pass(pass) => pass.operations(),
                     Producer::Work(step) => step.work.operations(),
                 },
-                bytes: read + written,
+                bytes: traffic.read + traffic.written,
             })
             .collect()
     }

@@ -296,10 +296,10 @@ impl Session {
     }
 
     /// Has the other sessions give up what they can do without, as far as `wish` bytes here need its room. Returns what
-    /// this session may grant then and what the others still hold. In its turn only.
-    pub(in crate::run) fn claim_room(&self, wish: u64) -> (u64, u64) {
+    /// this session may grant then. In its turn only.
+    pub(in crate::run) fn claim_room(&self, wish: u64) -> u64 {
         let others = self.ledger().shrink_others(self.room().saturating_sub(wish) as usize) as u64;
-        (self.budget().min(self.room().saturating_sub(others)), others)
+        self.budget().min(self.room().saturating_sub(others))
     }
 
     /// Has what stays between programs do with `allowed` bytes: pages of caches leave first, for they can be read again, and
@@ -316,7 +316,7 @@ impl Session {
     pub fn make_way(&self, bytes: u64, of: Option<&dyn Reclaim>, is_turn: bool) -> u64 {
         let ledger = self.ledger();
         if is_turn {
-            let (limit, _) = self.claim_room(ledger.used() as u64 + bytes);
+            let limit = self.claim_room(ledger.used() as u64 + bytes);
             ledger.set_limit(limit as usize);
         }
         let limit = self.budget().min(ledger.limit() as u64);

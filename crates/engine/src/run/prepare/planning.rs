@@ -124,7 +124,7 @@ impl<'a> PlanningMemory<'a> {
         let ledger = session.ledger();
         let held = session.held();
         let need = held.here + self.wanted;
-        let (limit, _) = session.claim_room(need);
+        let limit = session.claim_room(need);
         if need > limit + self.beyond {
             return Err(EngineError::Memory {
                 operator: self.operator.into(),

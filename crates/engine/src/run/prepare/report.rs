@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
+use crate::place::Traffic;
 use crate::plan::{ArrayKind, Producer};
 use crate::run::prepare::program::Program;
 
@@ -114,7 +115,7 @@ impl Program {
 
     fn pass_json(&self, index: usize) -> String {
         let producer = &self.plan.producers[index];
-        let (read, written) = self.placed.program.totals.per_pass[index];
+        let Traffic { read, written } = self.placed.program.totals.per_pass[index];
         let (shape, tile, flops) = match producer {
             Producer::Pass(pass) => (&pass.domain.shape[..], &pass.domain.tile[..], pass.flops),
             Producer::Work(_) => (&[][..], &[][..], 0),
@@ -171,7 +172,7 @@ impl Program {
             let _ = writeln!(out, "  a{id} [shape={form}, label=\"{label}\"];");
         }
         for (index, producer) in self.plan.producers.iter().enumerate() {
-            let (read, written) = self.placed.program.totals.per_pass[index];
+            let Traffic { read, written } = self.placed.program.totals.per_pass[index];
             let label = format!(
                 "pass {index}: {}\\n{} tasks, read {read}, written {written}",
                 producer.label().replace('"', "'"),

@@ -71,7 +71,7 @@ impl InSession<'_> {
         }
         let held = session.held();
         let need = held.here + bytes;
-        let (limit, _) = session.claim_room(need);
+        let limit = session.claim_room(need);
         if need > limit {
             return Err(EngineError::Memory {
                 operator: "the record of an array's chunks".into(),

@@ -28,20 +28,32 @@ pub(in crate::run) struct Overhead {
     own: AtomicU64,
 }
 
-/// Resident bytes of this process: all, and those of mapped files and shared memory among them.
-fn resident_bytes() -> (u64, u64) {
+/// Resident bytes of this process.
+struct Resident {
+    all: u64,
+    /// Those of mapped files and shared memory among them.
+    mapped: u64,
+}
+
+fn resident_bytes() -> Resident {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: Vec<u64> = text.split_whitespace().map_while(|field| field.parse().ok()).collect();
     match pages[..] {
-        [_, resident, mapped, ..] => (resident * PAGE as u64, mapped * PAGE as u64),
-        _ => (64 << 20, 0),
+        [_, resident, mapped, ..] => Resident {
+            all: resident * PAGE as u64,
+            mapped: mapped * PAGE as u64,
+        },
+        _ => Resident {
+            all: 64 << 20,
+            mapped: 0,
+        },
     }
 }
 
 impl Overhead {
     pub fn measure(workers: u64) -> Overhead {
         have_few_arenas();
-        let (resident, mapped) = resident_bytes();
+        let Resident { all: resident, mapped } = resident_bytes();
         let own = Ledger::uncounted(resident as usize) as u64;
         Overhead {
             allowance: FIXED + workers * PER_WORKER,
@@ -73,7 +85,7 @@ impl Overhead {
     }
 
     fn uncounted(&self) -> u64 {
-        let (resident, mapped) = resident_bytes();
+        let Resident { all: resident, mapped } = resident_bytes();
         let anonymous = resident.saturating_sub(mapped);
         if mapped.abs_diff(self.mapped.load(Ordering::Relaxed)) > LOADED {
             self.mapped.store(mapped, Ordering::Relaxed);
@@ -127,6 +139,6 @@ mod tests {
     fn libraries_are_part_of_what_is_mapped() {
         let libraries = library_bytes();
         assert!(libraries > 0);
-        assert!(libraries <= resident_bytes().1 + (1 << 20));
+        assert!(libraries <= resident_bytes().mapped + (1 << 20));
     }
 }

@@ -164,7 +164,7 @@ impl Work for Whole {
 
     fn run(&self, task: u64, tiles: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
         let mut space = self.space(workspace);
-        let width: u64 = self.x.region(task)[1..].iter().map(|&(_, length)| length).product();
+        let width: u64 = self.x.region(task)[1..].iter().map(|along| along.length).product();
         let (width, rows, item) = (width as usize, self.rows(), self.x.dtype.size());
         let reads = match self.has_codes {
             true => {

@@ -71,7 +71,7 @@ impl Noted<'_> {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bracket {
     /// The ranks on both sides of the place, and how far it is from the first to the second.
-    pub ranks: (u64, u64),
+    pub ranks: [u64; 2],
     pub between: f64,
     /// It comes not before this key; none where the column has no numbers.
     pub low: Option<Vec<u8>>,
@@ -154,12 +154,12 @@ fn find(noted: &Noted<'_>, column: usize, count: u64, fraction: f64, candidates:
     };
     let place = fraction * last as f64;
     let first = (place.floor() as u64).min(last);
-    let ranks = (first, (first + 1).min(last));
+    let ranks = [first, (first + 1).min(last)];
     let key = |at: usize| &candidates[at * item..(at + 1) * item];
     let all = candidates.len() / item;
     // The smallest key of all is noted: nothing comes before it.
-    let low = first_where(all, |at| noted.below_most(column, key(at)) > ranks.0).saturating_sub(1);
-    let high = first_where(all, |at| noted.up_to_least(column, key(at)) > ranks.1);
+    let low = first_where(all, |at| noted.below_most(column, key(at)) > ranks[0]).saturating_sub(1);
+    let high = first_where(all, |at| noted.up_to_least(column, key(at)) > ranks[1]);
     Bracket {
         ranks,
         between: place - first as f64,

@@ -76,7 +76,7 @@ impl Work for Note {
         let asked = &self.asked;
         let item = asked.x.dtype.size();
         let rows = self.runs.rows(asked, task / asked.across()) as usize;
-        let width = asked.x.region(task % asked.across())[1].1 as usize;
+        let width = asked.x.region(task % asked.across())[1].length as usize;
         let space = (TOGETHER.min(asked.x.tile[1]) as usize * rows * item).next_multiple_of(64);
         let (space, sort) = workspace.split_at_mut(space);
         let [keys, counts] = &mut tiles.writes[..] else {

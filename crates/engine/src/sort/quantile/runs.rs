@@ -1,5 +1,7 @@
 //! What is asked of a matrix, and the runs of tiles whose columns are brought into rows.
 
+use std::ops::RangeInclusive;
+
 use outcore_dtype::DType;
 use outcore_kernels::sort::KeyOrder;
 
@@ -9,7 +11,7 @@ use crate::task::Grid;
 /// Columns that are brought into a row each at once.
 pub(super) const TOGETHER: u64 = 8;
 /// Bytes of noted keys, at least and at most.
-pub(super) const NOTED_BYTES: (u64, u64) = (1 << 20, 64 << 20);
+pub(super) const NOTED_BYTES: RangeInclusive<u64> = 1 << 20..=64 << 20;
 
 /// What is asked of a matrix: order statistics of its columns.
 #[derive(Clone, Debug)]
@@ -75,7 +77,7 @@ impl Runs {
         let at_once = (threads + 1) * tile + threads * (TOGETHER.min(x.tile[1]) + 1) * x.tile[0] * item;
         let tiles = (room.memory / 4 * 3 / at_once.max(1)).clamp(1, x.counts()[0].max(1));
         let runs = x.counts()[0].div_ceil(tiles).max(1);
-        let budget = (room.memory / 32).clamp(NOTED_BYTES.0, NOTED_BYTES.1);
+        let budget = (room.memory / 32).clamp(*NOTED_BYTES.start(), *NOTED_BYTES.end());
         let rows = (tiles * x.tile[0]).min(asked.rows().max(1));
         let noted = (budget / (runs * asked.columns().max(1) * item))
             .clamp(4, 1 << 16)

@@ -1,5 +1,6 @@
 //! The second read: what lies inside the brackets is kept, then the elements of the asked ranks are picked.
 
+use outcore_store::Interval;
 use std::sync::Arc;
 
 use outcore_dtype::DType;
@@ -64,19 +65,19 @@ impl Select {
     /// The run of a task, its columns, and where its brackets are among those of all runs.
     fn place(&self, task: u64) -> (u64, std::ops::Range<usize>, std::ops::Range<usize>) {
         let (run, side) = (task / self.asked.across(), task % self.asked.across());
-        let (first, width) = self.asked.x.region(side)[1];
-        let columns = first as usize..(first + width) as usize;
+        let columns = self.asked.x.region(side)[1];
+        let columns = columns.start as usize..columns.end() as usize;
         let fractions = self.asked.fractions.len();
         let base = run as usize * self.brackets.all.len();
         let places = base + columns.start * fractions..base + columns.end * fractions;
         (run, columns, places)
     }
 
-    /// First element that a task may keep, among those of all tasks, and the one after its last.
-    fn range(&self, task: u64) -> (u64, u64) {
+    /// The elements that a task may keep, among those of all tasks.
+    fn range(&self, task: u64) -> Interval {
         let (_, _, places) = self.place(task);
         let end = places.end - 1;
-        (self.starts[places.start], self.starts[end] + self.brackets.inside[end])
+        Interval::between(self.starts[places.start], self.starts[end] + self.brackets.inside[end])
     }
 
     fn column_bytes(&self, run: u64) -> usize {
@@ -124,18 +125,16 @@ impl Work for Select {
         let tiles = self.runs.range(&self.asked, task / across);
         tiles.for_each(|tile| each(0, tile * across + task % across, Access::Read));
         each(6, task, Access::Create);
-        let ((start, end), tile) = (self.range(task), self.kept().tile[0]);
-        if start < end {
-            for target in start / tile..end.div_ceil(tile) {
-                let first = target * tile >= start;
-                each(5, target, if first { Access::Create } else { Access::Update });
-            }
+        let (range, tile) = (self.range(task), self.kept().tile[0]);
+        for target in range.tiles(tile) {
+            let first = target * tile >= range.start;
+            each(5, target, if first { Access::Create } else { Access::Update });
         }
     }
 
     fn workspace_bytes(&self, task: u64) -> u64 {
-        let (start, end) = self.range(task);
-        self.column_bytes(task / self.asked.across()) as u64 + (end - start) * self.asked.x.dtype.size() as u64
+        let kept = self.range(task).length;
+        self.column_bytes(task / self.asked.across()) as u64 + kept * self.asked.x.dtype.size() as u64
     }
 
     fn operations(&self) -> f64 {
@@ -150,7 +149,7 @@ impl Work for Select {
         let rows = self.runs.rows(&self.asked, run) as usize;
         let (space, kept) = workspace.split_at_mut(self.column_bytes(run));
         let (counts, targets) = tiles.writes.split_first_mut().ok_or_else(changed)?;
-        let (start, end) = self.range(task);
+        let range = self.range(task);
         let nan = nan_key(self.asked.x.dtype);
         let mut complete = true;
         each_column(
@@ -165,7 +164,7 @@ impl Work for Select {
                     let place = places.start + within;
                     let bracket = &self.brackets.all[columns.start * fractions + within];
                     let room = self.brackets.inside[place] as usize * item;
-                    let kept = &mut kept[(self.starts[place] - start) as usize * item..][..room];
+                    let kept = &mut kept[(self.starts[place] - range.start) as usize * item..][..room];
                     let mut found = [0u8; 16];
                     if let Some(low) = &bracket.low {
                         let high = bracket.high.as_deref().or(nan.as_deref());
@@ -182,11 +181,11 @@ impl Work for Select {
             return Err(changed());
         }
         let tile = self.kept().tile[0];
-        for (target, number) in targets.iter_mut().zip(start / tile..) {
+        for (target, number) in targets.iter_mut().zip(range.start / tile..) {
             let begin = number * tile;
-            let (from, to) = (start.max(begin), end.min(begin + tile));
-            let part = &kept[(from - start) as usize * item..(to - start) as usize * item];
-            target[(from - begin) as usize * item..][..part.len()].copy_from_slice(part);
+            let within = range.intersection(Interval::new(begin, tile));
+            let part = &kept[(within.start - range.start) as usize * item..][..within.length as usize * item];
+            target[(within.start - begin) as usize * item..][..part.len()].copy_from_slice(part);
         }
         Ok(())
     }
@@ -270,7 +269,7 @@ impl Work for Pick {
                 sort_keys(asked.order, inside, sort);
             }
             let at = fraction * columns + column;
-            for (rank, result) in [(bracket.ranks.0, &mut *first), (bracket.ranks.1, &mut *second)] {
+            for (rank, result) in [(bracket.ranks[0], &mut *first), (bracket.ranks[1], &mut *second)] {
                 let value = pick(rank, up_to_low, inside, item, bracket, asked.x.dtype)?;
                 result[at * item..][..item].copy_from_slice(&value);
             }
