@@ -3,7 +3,8 @@
 use outcore_kernels::{copy_strided, find_beyond, prefetch, prefetch_for_write};
 use outcore_store::Frame;
 
-use crate::plan::fuse::{Fused, Kernel, Operand, STRIP};
+use crate::plan::fuse::{Fused, Instruction, Kernel, Operand, STRIP};
+use crate::run::compute::buffers::Buffers;
 use crate::EngineError;
 
 /// One input: its bytes, and offset and strides in elements over the block's shape (zero along repeated axes).
@@ -32,7 +33,7 @@ pub fn run(
     fused: &Fused,
     shape: &[usize],
     mut inputs: Vec<Operands<'_>>,
-    registers: &mut [Option<Frame>],
+    registers: &mut Buffers<Frame>,
     output: &mut [u8],
 ) -> Result<(), EngineError> {
     if shape.contains(&0) {
@@ -149,137 +150,185 @@ fn access(input: &Operands<'_>, strip: Strip) -> Access {
     }
 }
 
+/// Where the strip of an input begins and ends, in bytes of its own data, or of its register.
+#[derive(Clone, Copy, Default)]
+struct Located {
+    is_copied: bool,
+    begin: usize,
+    end: usize,
+}
+
+/// A strip that is worked on, with all that its instructions read.
+struct Reading<'a> {
+    fused: &'a Fused,
+    inputs: &'a [Operands<'a>],
+    located: &'a [Located],
+    /// Elements of the strip.
+    count: usize,
+}
+
 fn run_strip(
     fused: &Fused,
     inputs: &[Operands<'_>],
     bases: &[usize],
     strip: Strip,
-    registers: &mut [Option<Frame>],
+    registers: &mut Buffers<Frame>,
     output: &mut [u8],
     next: &mut [u8],
 ) -> Result<(), EngineError> {
-    let count = strip.height * strip.width;
-    // Where each input's strip begins, in bytes of its own data, or of its register.
-    let mut places: [(bool, usize, usize); 16] = [(false, 0, 0); 16];
-    let mut more: Vec<(bool, usize, usize)> = Vec::new();
-    if inputs.len() > places.len() {
-        more.resize(inputs.len(), (false, 0, 0));
+    let mut few = [Located::default(); 16];
+    let mut many: Vec<Located> = Vec::new();
+    if inputs.len() > few.len() {
+        many.resize(inputs.len(), Located::default());
     }
-    let places: &mut [(bool, usize, usize)] = if more.is_empty() { &mut places } else { &mut more };
+    let located: &mut [Located] = if many.is_empty() { &mut few } else { &mut many };
     for (index, input) in inputs.iter().enumerate() {
-        let ndim = input.strides.len();
-        let mut offset = bases[index] as isize + strip.column as isize * input.strides[ndim - 1];
-        if ndim >= 2 {
-            offset += strip.row as isize * input.strides[ndim - 2];
-        }
-        let begin = offset as usize * input.item;
-        places[index] = match access(input, strip) {
-            Access::Run => (false, begin, begin + count * input.item),
-            Access::Scalar => (false, begin, begin + input.item),
-            Access::Copied => {
-                let register = registers[fused.registers + index]
-                    .as_mut()
-                    .expect("registers are given back");
-                let down = if ndim >= 2 { input.strides[ndim - 2] } else { 0 };
-                let along = input.strides[ndim - 1];
-                // A row that is the same for all of them is there from the strip before, which was no shorter.
-                let is_there = down == 0 && strip.is_whole && strip.row > 0;
-                if !is_there && along == 0 {
-                    widen(input, offset, down, strip, &mut register[..count * input.item]);
-                } else if !is_there {
-                    copy_strided(
-                        input.item,
-                        &[strip.height, strip.width],
-                        input.data,
-                        offset as usize,
-                        &[down, along],
-                        register,
-                        0,
-                        &[strip.width as isize, 1],
-                    );
-                }
-                (true, 0, count * input.item)
-            }
-        };
+        located[index] = locate(input, bases[index], strip, registers, fused.registers + index);
     }
-    let instructions = fused.instructions.len();
+    let reading = Reading {
+        fused,
+        inputs,
+        located,
+        count: strip.height * strip.width,
+    };
     for (number, instruction) in fused.instructions.iter().enumerate() {
-        // The next strip comes from memory while this one is worked on, a part of it with each instruction.
+        reading.prefetch_part(number, next);
+        let refused = match instruction.target {
+            Some(target) => registers.lend(target, |frame, registers| {
+                let target = &mut frame[..reading.count * instruction.item];
+                reading.run_instruction(instruction, registers, target)
+            }),
+            None => reading.run_instruction(instruction, registers, output),
+        };
+        if let Some(error) = refused {
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// Finds the strip of an input, which is copied to a register where it is not in one run.
+#[inline]
+fn locate(input: &Operands<'_>, base: usize, strip: Strip, registers: &mut Buffers<Frame>, register: usize) -> Located {
+    let count = strip.height * strip.width;
+    let ndim = input.strides.len();
+    let mut offset = base as isize + strip.column as isize * input.strides[ndim - 1];
+    if ndim >= 2 {
+        offset += strip.row as isize * input.strides[ndim - 2];
+    }
+    let begin = offset as usize * input.item;
+    let elements = match access(input, strip) {
+        Access::Run => count,
+        Access::Scalar => 1,
+        Access::Copied => {
+            let register = registers.get_mut(register);
+            let down = if ndim >= 2 { input.strides[ndim - 2] } else { 0 };
+            let along = input.strides[ndim - 1];
+            // A row that is the same for all of them is there from the strip before, which was no shorter.
+            let is_there = down == 0 && strip.is_whole && strip.row > 0;
+            if !is_there && along == 0 {
+                widen(input, offset, down, strip, &mut register[..count * input.item]);
+            } else if !is_there {
+                copy_strided(
+                    input.item,
+                    &[strip.height, strip.width],
+                    input.data,
+                    offset as usize,
+                    &[down, along],
+                    register,
+                    0,
+                    &[strip.width as isize, 1],
+                );
+            }
+            return Located {
+                is_copied: true,
+                begin: 0,
+                end: count * input.item,
+            };
+        }
+    };
+    Located {
+        is_copied: false,
+        begin,
+        end: begin + elements * input.item,
+    }
+}
+
+impl Reading<'_> {
+    /// The next strip comes from memory while this one is worked on, a part of it with each instruction.
+    #[inline]
+    fn prefetch_part(&self, number: usize, next: &mut [u8]) {
+        let instructions = self.fused.instructions.len();
         let part = |bytes: usize| bytes * number / instructions..bytes * (number + 1) / instructions;
-        for (input, &(copied, begin, end)) in inputs.iter().zip(&*places) {
-            if !copied && end - begin > input.item {
+        for (input, &Located { is_copied, begin, end }) in self.inputs.iter().zip(self.located) {
+            if !is_copied && end - begin > input.item {
                 let ahead = &input.data[end..input.data.len().min(end + end - begin)];
                 prefetch(&ahead[part(ahead.len())]);
             }
         }
         let ahead = part(next.len());
         prefetch_for_write(&mut next[ahead]);
-        let mut refused = None;
-        let mut taken = instruction
-            .target
-            .map(|target| registers[target].take().expect("registers are given back"));
-        {
-            let target: &mut [u8] = match &mut taken {
-                Some(frame) => &mut frame[..count * instruction.item],
-                None => output,
-            };
-            let registers: &[Option<Frame>] = registers;
-            let operand = |operand: Operand, item: usize| -> &[u8] {
-                match operand {
-                    Operand::Constant(index) => fused.constant(index),
-                    Operand::Register(register) => {
-                        &registers[register].as_ref().expect("written earlier")[..count * item]
-                    }
-                    Operand::Input(index) => {
-                        let (copied, begin, end) = places[index];
-                        if copied {
-                            &registers[fused.registers + index].as_ref().expect("copied above")[begin..end]
-                        } else {
-                            &inputs[index].data[begin..end]
-                        }
-                    }
-                }
-            };
-            let [a, b, c] = instruction.operands;
-            let [wa, wb, wc] = instruction.operand_items;
-            let sources = match instruction.kernel {
-                Kernel::Unary(_) | Kernel::Check(..) => [operand(a, wa), &[], &[]],
-                Kernel::Binary(_) => [operand(a, wa), operand(b, wb), &[]],
-                Kernel::Select(_) => [operand(a, wa), operand(b, wb), operand(c, wc)],
-            };
-            let repeated = count > 1
-                && sources
-                    .iter()
-                    .zip([wa, wb, wc])
-                    .all(|(source, item)| source.len() <= item);
-            // One value for the whole strip is computed once and repeated.
-            let computed = if repeated {
-                &mut target[..instruction.item]
-            } else {
-                &mut *target
-            };
-            match instruction.kernel {
-                Kernel::Unary(kernel) => kernel(sources[0], computed),
-                Kernel::Binary(kernel) => kernel(sources[0], sources[1], computed),
-                Kernel::Select(kernel) => kernel(sources[0], sources[1], sources[2], computed),
-                Kernel::Check(number, dtype) => {
-                    let check = &fused.checks[number];
-                    refused = find_beyond(check.bounds, dtype, sources[0]).map(|element| check.error(element));
-                    computed.copy_from_slice(sources[0]);
+    }
+
+    #[inline]
+    fn operand<'b>(&'b self, operand: Operand, item: usize, registers: &'b Buffers<Frame>) -> &'b [u8] {
+        match operand {
+            Operand::Constant(index) => self.fused.constant(index),
+            Operand::Register(register) => &registers.get(register)[..self.count * item],
+            Operand::Input(index) => {
+                let Located { is_copied, begin, end } = self.located[index];
+                if is_copied {
+                    &registers.get(self.fused.registers + index)[begin..end]
+                } else {
+                    &self.inputs[index].data[begin..end]
                 }
             }
-            if repeated {
-                repeat(target, instruction.item);
-            }
-        }
-        if let (Some(target), Some(frame)) = (instruction.target, taken) {
-            registers[target] = Some(frame);
-        }
-        if let Some(error) = refused {
-            return Err(error);
         }
     }
-    Ok(())
+
+    /// Computes the strip of an instruction; gives what a check refuses.
+    #[inline]
+    fn run_instruction(
+        &self,
+        instruction: &Instruction,
+        registers: &Buffers<Frame>,
+        target: &mut [u8],
+    ) -> Option<EngineError> {
+        let operand = |operand, item| self.operand(operand, item, registers);
+        let [a, b, c] = instruction.operands;
+        let [wa, wb, wc] = instruction.operand_items;
+        let sources = match instruction.kernel {
+            Kernel::Unary(_) | Kernel::Check(..) => [operand(a, wa), &[], &[]],
+            Kernel::Binary(_) => [operand(a, wa), operand(b, wb), &[]],
+            Kernel::Select(_) => [operand(a, wa), operand(b, wb), operand(c, wc)],
+        };
+        let repeated = self.count > 1
+            && sources
+                .iter()
+                .zip([wa, wb, wc])
+                .all(|(source, item)| source.len() <= item);
+        // One value for the whole strip is computed once and repeated.
+        let computed = if repeated {
+            &mut target[..instruction.item]
+        } else {
+            &mut *target
+        };
+        let mut refused = None;
+        match instruction.kernel {
+            Kernel::Unary(kernel) => kernel(sources[0], computed),
+            Kernel::Binary(kernel) => kernel(sources[0], sources[1], computed),
+            Kernel::Select(kernel) => kernel(sources[0], sources[1], sources[2], computed),
+            Kernel::Check(number, dtype) => {
+                let check = &self.fused.checks[number];
+                refused = find_beyond(check.bounds, dtype, sources[0]).map(|element| check.error(element));
+                computed.copy_from_slice(sources[0]);
+            }
+        }
+        if repeated {
+            repeat(target, instruction.item);
+        }
+        refused
+    }
 }
 
 /// Each row of the strip filled with the one element that the input has for it.

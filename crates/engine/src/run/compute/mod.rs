@@ -2,10 +2,12 @@
 //!
 //! Uses `plan`'s model. Start with `task.rs`.
 
+pub mod buffers;
 pub mod fused;
 pub mod gather;
 pub mod product;
 pub mod task;
 pub mod tree;
 pub mod value;
+mod views;
 pub mod workspace;

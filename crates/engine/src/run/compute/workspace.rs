@@ -4,11 +4,12 @@ use outcore_store::{Frame, FramePool, StoreError};
 
 use crate::plan::fuse::REGISTER_BYTES;
 use crate::plan::Plan;
+use crate::run::compute::buffers::Buffers;
 
 /// The memory of one worker: slots for block values and registers for strips. Reserved when a program starts.
 pub struct Workspace {
-    pub(in crate::run) slots: Vec<Option<Frame>>,
-    pub(in crate::run) registers: Vec<Option<Frame>>,
+    pub(in crate::run) slots: Buffers<Frame>,
+    pub(in crate::run) registers: Buffers<Frame>,
 }
 
 /// Bytes of each slot, and registers, that any pass of a plan needs.
@@ -37,7 +38,7 @@ impl Workspace {
     /// When the ledger refuses, which a placed program never meets.
     pub fn new(plan: &Plan, pool: &FramePool) -> Result<Workspace, StoreError> {
         let (slots, registers) = workspace_shape(plan);
-        let allocate = |bytes: usize| pool.allocate(bytes, "workspace of a worker").map(Some);
+        let allocate = |bytes: usize| pool.allocate(bytes, "workspace of a worker");
         Ok(Workspace {
             slots: slots.into_iter().map(allocate).collect::<Result<_, _>>()?,
             registers: (0..registers)

@@ -8,6 +8,7 @@ use outcore_store::Frame;
 
 use crate::place::slabs::{leaf, leaves};
 use crate::plan::{Accumulation, Pass, PassRoot, Producer, RootKind, WorkStep};
+use crate::run::compute::buffers::Buffers;
 use crate::run::compute::product::add_partials;
 use crate::run::compute::task::{Task, TaskBuffer};
 use crate::run::compute::tree::{Step, Tree};
@@ -85,7 +86,7 @@ pub fn run_task<'a>(
 struct Job {
     task: u32,
     inputs: Inputs,
-    buffers: Vec<Option<TaskBuffer>>,
+    outputs: Buffers<TaskBuffer>,
     /// That of a task of an algorithm.
     workspace: Option<Frame>,
 }
@@ -105,7 +106,7 @@ fn take(stage: &Stage<'_>, state: &mut State, task: u32) -> Job {
     if stage.plan.pass(pass_index).is_some() {
         inputs.sort_unstable_by_key(|&(tile, _)| tile);
     }
-    let mut buffers: Vec<Option<TaskBuffer>> = (0..roots.len().max(written.len())).map(|_| None).collect();
+    let mut outputs = Buffers::places(roots.len().max(written.len()));
     for output in written {
         if output.role == Role::Closing {
             continue;
@@ -116,10 +117,11 @@ fn take(stage: &Stage<'_>, state: &mut State, task: u32) -> Job {
             .take()
             .and_then(Arc::into_inner)
             .expect("outputs belong to one task at a time");
-        buffers[output.root as usize] = Some(TaskBuffer {
+        let buffer = TaskBuffer {
             memory,
             started: tile.started,
-        });
+        };
+        outputs.put(output.root as usize, buffer);
     }
     for (root_index, root) in roots.iter().enumerate() {
         if matches!(root.kind, RootKind::Reduce | RootKind::Contraction) {
@@ -129,16 +131,17 @@ fn take(stage: &Stage<'_>, state: &mut State, task: u32) -> Job {
                 .get_mut(&key)
                 .and_then(Vec::pop)
                 .expect("partial results are reserved for the window");
-            buffers[root_index] = Some(TaskBuffer {
+            let buffer = TaskBuffer {
                 memory: TileMemory::Frame { frame, offset: 0 },
                 started: false,
-            });
+            };
+            outputs.put(root_index, buffer);
         }
     }
     Job {
         task,
         inputs: Inputs(inputs),
-        buffers,
+        outputs,
         workspace: state.workspaces.remove(&task),
     }
 }
@@ -147,7 +150,7 @@ fn take(stage: &Stage<'_>, state: &mut State, task: u32) -> Job {
 fn run_work(stage: &Stage<'_>, step: &WorkStep, job: Job) -> Result<(), EngineError> {
     let index = job.task as usize;
     let number = u64::from(stage.tasks.cell[index]);
-    let mut buffers = job.buffers;
+    let mut outputs = job.outputs;
     let mut workspace = job.workspace;
     let mut bound = Bound::default();
     let bytes = |tile: TileId| {
@@ -161,9 +164,8 @@ fn run_work(stage: &Stage<'_>, step: &WorkStep, job: Job) -> Result<(), EngineEr
         .iter()
         .map(|(tile, memory)| &memory.bytes()[..bytes(*tile)])
         .collect();
-    for (output, buffer) in stage.tasks.outputs(index).iter().zip(&mut buffers) {
-        let memory = &mut buffer.as_mut().expect("one per operand").memory;
-        bound.writes.push(&mut memory.bytes_mut()[..bytes(output.tile)]);
+    for (output, buffer) in stage.tasks.outputs(index).iter().zip(outputs.iter_mut().flatten()) {
+        bound.writes.push(&mut buffer.memory.bytes_mut()[..bytes(output.tile)]);
     }
     let space = step.work.workspace_bytes(number) as usize;
     let result = match &mut workspace {
@@ -177,13 +179,16 @@ fn run_work(stage: &Stage<'_>, step: &WorkStep, job: Job) -> Result<(), EngineEr
         stage.shared.lock().workspaces.insert(job.task, frame);
     }
     result?;
-    publish(stage, job.task, buffers);
+    publish(stage, job.task, outputs);
     Ok(())
 }
 
 fn run(stage: &Stage<'_>, pass: &Pass, job: Job, workspace: &mut Workspace) -> Result<(), EngineError> {
     let Job {
-        task, inputs, buffers, ..
+        task,
+        inputs,
+        mut outputs,
+        ..
     } = job;
     let index = task as usize;
     let pass_index = stage.tasks.pass[index];
@@ -196,14 +201,12 @@ fn run(stage: &Stage<'_>, pass: &Pass, job: Job, workspace: &mut Workspace) -> R
         pass,
         cell: &cell,
         inputs: &inputs,
-        buffers,
     };
-    let mut buffers = work.run(workspace)?;
+    work.run(&mut outputs, workspace)?;
     drop(inputs);
     for (root_index, root) in pass.roots.iter().enumerate() {
         if matches!(root.kind, RootKind::Reduce | RootKind::Contraction) {
-            let buffer = buffers[root_index].take().expect("given back by the task");
-            let TileMemory::Frame { frame, .. } = buffer.memory else {
+            let TileMemory::Frame { frame, .. } = outputs.take(root_index).memory else {
                 unreachable!("partials are frames")
             };
             let kept = root.kept_dims();
@@ -218,17 +221,17 @@ fn run(stage: &Stage<'_>, pass: &Pass, job: Job, workspace: &mut Workspace) -> R
             );
         }
     }
-    publish(stage, task, buffers);
+    publish(stage, task, outputs);
     Ok(())
 }
 
 /// Gives finished tiles to their consumers and lets go of the inputs.
-fn publish(stage: &Stage<'_>, task: u32, mut buffers: Vec<Option<TaskBuffer>>) {
+fn publish(stage: &Stage<'_>, task: u32, mut outputs: Buffers<TaskBuffer>) {
     let mut state = stage.shared.lock();
     let index = task as usize;
     for output in stage.tasks.outputs(index) {
         if let Role::Whole | Role::Accumulate { .. } = output.role {
-            let buffer = buffers[output.root as usize].take().expect("given back by the task");
+            let buffer = outputs.take(output.root as usize);
             let tile = state.tile(output.tile);
             tile.memory = Some(Arc::new(buffer.memory));
             tile.started = true;
