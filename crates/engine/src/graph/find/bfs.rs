@@ -121,7 +121,7 @@ impl Search<'_> {
             next,
         } = known;
         let (active, met) = (&*active, &*met);
-        let mut take = |found: Vec<Vertex>| {
+        let take = |found: Vec<Vertex>| {
             for vertex in found {
                 levels[vertex as usize] = distance as i32 + 1;
                 next.insert(vertex);
@@ -140,49 +140,10 @@ impl Search<'_> {
                 return watch();
             }
         };
-        let keeping = Keeping::new(if is_turned { resources.memory / KEPT } else { 0 });
-        let resources = &Resources {
-            memory: resources.memory - keeping.most(),
-            ..*resources
-        };
-        let look = |scratch: &mut Scratch, lists: &Lists<'_>| {
-            let (mut found, mut piece) = (vec![], Piece::default());
-            let mut find = |vertex| {
-                if met.insert(vertex) {
-                    found.push(vertex);
-                }
-            };
-            if is_turned {
-                let keeps = keeping.is_on();
-                let take = |vertex, looked: Looked<'_>| match looked {
-                    Looked::Has => find(vertex),
-                    Looked::HasNot(list) if keeps => piece.push(vertex, list),
-                    Looked::HasNot(_) => (),
-                    Looked::HasNotInPart => keeping.give_up(),
-                };
-                lists.each_with(|neighbour| active.has(neighbour), take)?;
-            } else {
-                lists.each(scratch, |list| list.neighbours.iter().for_each(|vertex| find(*vertex)))?;
-            }
-            Ok((found, keeping.keep(piece)))
-        };
-        // Where those that were found take all the memory there is for them, they are counted before others are looked for.
-        let room = Room {
-            bytes: resources.memory / 2,
-            most: most_found,
-            weigh: |(found, _): &(Vec<Vertex>, Piece)| found_bytes(found),
-        };
-        let (mut rest, mut pieces) = (Some(sweep.whole(Heading::of(distance))), vec![]);
-        while let Some(round) = rest {
-            let found = |(found, piece)| {
-                pieces.push(piece);
-                take(found);
-                Ok(())
-            };
-            rest = round.run_within(resources, &room, Scratch::default, look, found, watch)?;
-        }
+        let looked_for = is_turned.then_some(active);
+        let lists = look_through(&sweep, Heading::of(distance), met, looked_for, resources, take, watch)?;
         if is_turned {
-            kept[place] = keeping.whole(pieces);
+            kept[place] = lists;
         }
         Ok(())
     }
@@ -250,6 +211,61 @@ impl Search<'_> {
             false => Way::Straight(straight),
         }
     }
+}
+
+/// Gives `take` those that are met for the first time: all neighbours, or with active vertices to look for, the vertices that
+/// have one of these as a neighbour. Lists that have none are kept then, where there is memory for all.
+fn look_through(
+    sweep: &Sweep<'_>,
+    heading: Heading,
+    met: &SharedBits,
+    looked_for: Option<&Frontier>,
+    resources: &Resources<'_>,
+    mut take: impl FnMut(Vec<Vertex>),
+    watch: &mut Watch<'_>,
+) -> Result<Option<Kept>, EngineError> {
+    let keeping = Keeping::new(looked_for.map_or(0, |_| resources.memory / KEPT));
+    let resources = &Resources {
+        memory: resources.memory - keeping.most(),
+        ..*resources
+    };
+    let look = |scratch: &mut Scratch, lists: &Lists<'_>| {
+        let (mut found, mut piece) = (vec![], Piece::default());
+        let mut find = |vertex| {
+            if met.insert(vertex) {
+                found.push(vertex);
+            }
+        };
+        if let Some(active) = looked_for {
+            let keeps = keeping.is_on();
+            let take = |vertex, looked: Looked<'_>| match looked {
+                Looked::Has => find(vertex),
+                Looked::HasNot(list) if keeps => piece.push(vertex, list),
+                Looked::HasNot(_) => (),
+                Looked::HasNotInPart => keeping.give_up(),
+            };
+            lists.each_with(|neighbour| active.has(neighbour), take)?;
+        } else {
+            lists.each(scratch, |list| list.neighbours.iter().for_each(|vertex| find(*vertex)))?;
+        }
+        Ok((found, keeping.keep(piece)))
+    };
+    // Where those that were found take all the memory there is for them, they are counted before others are looked for.
+    let room = Room {
+        bytes: resources.memory / 2,
+        most: most_found,
+        weigh: |(found, _): &(Vec<Vertex>, Piece)| found_bytes(found),
+    };
+    let (mut rest, mut pieces) = (Some(sweep.whole(heading)), vec![]);
+    while let Some(round) = rest {
+        let found = |(found, piece)| {
+            pieces.push(piece);
+            take(found);
+            Ok(())
+        };
+        rest = round.run_within(resources, &room, Scratch::default, look, found, watch)?;
+    }
+    Ok(looked_for.and_then(|_| keeping.whole(pieces)))
 }
 
 /// How an iteration goes in a direction.

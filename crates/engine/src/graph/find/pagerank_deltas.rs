@@ -53,6 +53,17 @@ impl Telling<'_> {
         let strength = self.strength.of(vertex);
         (strength != 0.0).then(|| self.what.damping * gain / strength)
     }
+
+    /// The same for all active vertices; the others give nothing.
+    fn settle_active(&self, active: &Frontier, gains: &mut Sums, threads: usize) {
+        let parts = gains.chunks_mut(SHARED).enumerate();
+        each_part(parts, threads, |(part, gains)| {
+            for (vertex, gain) in ((part * SHARED) as Vertex..).zip(gains) {
+                let gives = active.has(vertex).then(|| self.settle(vertex, gain)).flatten();
+                self.given.set(vertex, gives.unwrap_or(0.0));
+            }
+        });
+    }
 }
 
 impl VertexProgram for Telling<'_> {
@@ -158,13 +169,7 @@ pub fn ranks_by_deltas(
             continue;
         }
         resources.iteration(active.count());
-        let parts = gains.chunks_mut(SHARED).enumerate();
-        each_part(parts, resources.threads, |(part, gains)| {
-            for (vertex, gain) in ((part * SHARED) as Vertex..).zip(gains) {
-                let gives = active.has(vertex).then(|| telling.settle(vertex, gain)).flatten();
-                given.set(vertex, gives.unwrap_or(0.0));
-            }
-        });
+        telling.settle_active(&active, &mut gains, resources.threads);
         gather(
             &sweep,
             Heading::of(number),
@@ -178,20 +183,24 @@ pub fn ranks_by_deltas(
     }
     let is_done = active.is_empty();
     drop(telling);
-    // What nobody was told of is part of a rank too.
+    let total = settle_rest(&ranks, &mut gains, resources.threads);
+    drop((gains, given));
+    let mut ranks = ranks.into_values();
+    ranks.iter_mut().for_each(|rank| *rank /= total);
+    Ok((ranks, is_done.then_some(number)))
+}
+
+/// Adds to ranks the gains that nobody was told of; gives the sum of all ranks.
+fn settle_rest(ranks: &Sums, gains: &mut Sums, threads: usize) -> f64 {
+    let mut totals = vec![0.0; gains.states_mut().len().div_ceil(SHARED)];
     let parts = gains.chunks_mut(SHARED).enumerate();
-    let mut totals = vec![0.0; vertices.div_ceil(SHARED)];
-    each_part(parts.zip(&mut totals), resources.threads, |((part, gains), total)| {
+    each_part(parts.zip(&mut totals), threads, |((part, gains), total)| {
         for (vertex, gain) in ((part * SHARED) as Vertex..).zip(gains) {
             ranks.add(vertex, taken(gain));
             *total += ranks.of(vertex);
         }
     });
-    let total: f64 = totals.iter().sum();
-    drop((gains, given));
-    let mut ranks = ranks.into_values();
-    ranks.iter_mut().for_each(|rank| *rank /= total);
-    Ok((ranks, is_done.then_some(number)))
+    totals.iter().sum()
 }
 
 /// Those that have gained more than the threshold.

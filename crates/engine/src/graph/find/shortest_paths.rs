@@ -104,12 +104,18 @@ impl Paths<'_> {
             active.settle();
             resources.iteration(active.count());
             for direction in self.directions {
-                let (heading, bound) = (Heading::of(iteration), bound);
+                let relaxation = Relaxation {
+                    direction: *direction,
+                    heading: Heading::of(iteration),
+                    bound,
+                    reached: &reached,
+                    active: &active,
+                };
                 let found = |nearer: Nearer| {
                     nearer.near.into_iter().for_each(|vertex| near.insert(vertex));
                     nearer.far.into_iter().for_each(|vertex| far.insert(vertex));
                 };
-                self.tell(*direction, heading, bound, &reached, &active, found, resources, watch)?;
+                self.relax(relaxation, found, resources, watch)?;
             }
             iteration += 1;
         }
@@ -119,18 +125,20 @@ impl Paths<'_> {
     }
 
     /// One direction of an iteration.
-    #[allow(clippy::too_many_arguments)]
-    fn tell(
+    fn relax(
         &self,
-        direction: Direction,
-        heading: Heading,
-        bound: f64,
-        reached: &Reached,
-        active: &Frontier,
+        relaxation: Relaxation<'_>,
         mut found: impl FnMut(Nearer),
         resources: &Resources<'_>,
         watch: &mut Watch<'_>,
     ) -> Result<(), EngineError> {
+        let Relaxation {
+            direction,
+            heading,
+            bound,
+            reached,
+            active,
+        } = relaxation;
         let wanted = Wanted {
             file: self.graph.file,
             direction,
@@ -163,6 +171,15 @@ impl Paths<'_> {
         }
         Ok(())
     }
+}
+
+/// The edges of active vertices, of a direction, along which their neighbours are told of shorter paths.
+struct Relaxation<'a> {
+    direction: Direction,
+    heading: Heading,
+    bound: f64,
+    reached: &'a Reached,
+    active: &'a Frontier,
 }
 
 /// Vertices with news: within the bound, and beyond it.

@@ -274,42 +274,14 @@ fn iterate<P: VertexProgram>(
         }
         begin(program, number, states, &mut wanted, &requested, cut, resources.threads);
         for direction in program.directions().to_vec() {
-            let asked = Wanted {
-                file: graph.file,
-                direction,
-                chosen: wanted.chosen(),
-                weights: graph.weights(direction).filter(|_| program.wants_weights()),
+            let iteration = Iteration {
+                graph,
+                number,
+                cut,
+                delivery,
+                resources,
             };
-            let sweep = match program.takes_parts() {
-                true => Sweep::in_parts(asked, resources),
-                false => Sweep::new(asked, resources),
-            };
-            let heading = Heading::of(number);
-            for round in sweep.rounds(bytes_between(delivery, resources), heading) {
-                let mut rest = Some(round);
-                while let Some(round) = rest {
-                    let mut outboxes = vec![];
-                    rest = round.run_within(
-                        resources,
-                        &room::<P::Message>(resources),
-                        Scratch::default,
-                        |scratch, lists| {
-                            let mut outbox = Outbox::new(cut);
-                            lists.each(scratch, |list| program.on_edges(number, list, states, &mut outbox))?;
-                            if heading == Heading::Descending {
-                                outbox.reverse();
-                            }
-                            Ok(outbox)
-                        },
-                        |outbox| {
-                            outboxes.push(outbox);
-                            Ok(())
-                        },
-                        watch,
-                    )?;
-                    deliver(program, number, states, active, cut, &mut outboxes, resources.threads);
-                }
-            }
+            iteration.exchange(program, direction, &wanted, states, active, watch)?;
         }
         if !later.is_empty() {
             stage += 1;
@@ -320,6 +292,73 @@ fn iterate<P: VertexProgram>(
         number += 1;
     }
     Ok(number)
+}
+
+/// An iteration of a program.
+struct Iteration<'a> {
+    graph: &'a Graph<'a>,
+    number: u32,
+    cut: Cut,
+    delivery: Delivery,
+    resources: &'a Resources<'a>,
+}
+
+impl Iteration<'_> {
+    /// Works on the lists of a direction and delivers what is sent.
+    fn exchange<P: VertexProgram>(
+        &self,
+        program: &P,
+        direction: Direction,
+        wanted: &Frontier,
+        states: &mut [P::State],
+        active: &mut Frontier,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), EngineError> {
+        let Iteration {
+            graph,
+            number,
+            cut,
+            resources,
+            ..
+        } = *self;
+        let asked = Wanted {
+            file: graph.file,
+            direction,
+            chosen: wanted.chosen(),
+            weights: graph.weights(direction).filter(|_| program.wants_weights()),
+        };
+        let sweep = match program.takes_parts() {
+            true => Sweep::in_parts(asked, resources),
+            false => Sweep::new(asked, resources),
+        };
+        let heading = Heading::of(number);
+        for round in sweep.rounds(bytes_between(self.delivery, resources), heading) {
+            let mut rest = Some(round);
+            while let Some(round) = rest {
+                let mut outboxes = vec![];
+                rest = round.run_within(
+                    resources,
+                    &room::<P::Message>(resources),
+                    Scratch::default,
+                    |scratch, lists| {
+                        let mut outbox = Outbox::new(cut);
+                        lists.each(scratch, |list| program.on_edges(number, list, states, &mut outbox))?;
+                        if heading == Heading::Descending {
+                            outbox.reverse();
+                        }
+                        Ok(outbox)
+                    },
+                    |outbox| {
+                        outboxes.push(outbox);
+                        Ok(())
+                    },
+                    watch,
+                )?;
+                deliver(program, number, states, active, cut, &mut outboxes, resources.threads);
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Bytes of lists that are worked on before their messages are delivered.

@@ -217,6 +217,14 @@ impl<'a> Sweep<'a> {
     }
 }
 
+/// How lists are worked on: with a value for each thread, and as far as there is room for the results.
+struct Handling<'a, T, M, F> {
+    resources: &'a Resources<'a>,
+    room: Option<&'a Room<T>>,
+    worker: &'a M,
+    work: &'a F,
+}
+
 /// Some of the batches of a sweep.
 pub struct Round<'a> {
     sweep: &'a Sweep<'a>,
@@ -242,9 +250,15 @@ impl<'r> Round<'r> {
         mut take: impl FnMut(T) -> Result<(), EngineError>,
         watch: &mut Watch<'_>,
     ) -> Result<(), EngineError> {
+        let handling = Handling {
+            resources,
+            room: None,
+            worker: &worker,
+            work: &work,
+        };
         let mut round = self.again(self.batches.clone(), self.more.clone());
         loop {
-            round.run_portion(resources, None, &worker, &work, &mut take, watch)?;
+            round.run_portion(&handling, &mut take, watch)?;
             if !round.go_on() {
                 return Ok(());
             }
@@ -277,7 +291,13 @@ impl<'r> Round<'r> {
         mut take: impl FnMut(T) -> Result<(), EngineError>,
         watch: &mut Watch<'_>,
     ) -> Result<Option<Round<'r>>, EngineError> {
-        let taken = self.run_portion(resources, Some(room), &worker, &work, &mut take, watch)?;
+        let handling = Handling {
+            resources,
+            room: Some(room),
+            worker: &worker,
+            work: &work,
+        };
+        let taken = self.run_portion(&handling, &mut take, watch)?;
         let mut rest = self.again(self.batches.clone(), self.more.clone());
         rest.batches.split(taken, self.heading);
         let is_left = !rest.batches.is_empty() || rest.go_on();
@@ -287,10 +307,7 @@ impl<'r> Round<'r> {
     /// Gives the batches that were taken: all, or as many of the first stretch as there was room for.
     fn run_portion<W: Send, T: Send>(
         &self,
-        resources: &Resources<'_>,
-        room: Option<&Room<T>>,
-        worker: &(impl Fn() -> W + Sync),
-        work: &(impl Fn(&mut W, &Lists<'_>) -> Result<T, EngineError> + Sync),
+        handling: &Handling<'_, T, impl Fn() -> W + Sync, impl Fn(&mut W, &Lists<'_>) -> Result<T, EngineError> + Sync>,
         take: &mut impl FnMut(T) -> Result<(), EngineError>,
         watch: &mut Watch<'_>,
     ) -> Result<usize, EngineError> {
@@ -307,8 +324,9 @@ impl<'r> Round<'r> {
         let mut taken = 0;
         for batches in stretches {
             if batches[0].parts > 0 {
-                let mut worker = worker();
-                self.run_long(&batches[0], resources, |lists| take(work(&mut worker, lists)?), watch)?;
+                let mut worker = (handling.worker)();
+                let work = |lists: &Lists<'_>| take((handling.work)(&mut worker, lists)?);
+                self.run_long(&batches[0], handling.resources, work, watch)?;
                 taken += 1;
                 continue;
             }
@@ -316,8 +334,8 @@ impl<'r> Round<'r> {
                 batches,
                 heading: self.heading,
             };
-            taken += self.run_batches(stretch, resources, room, worker, work, take, watch)?;
-            if room.is_some() {
+            taken += self.run_batches(stretch, handling, take, watch)?;
+            if handling.room.is_some() {
                 break;
             }
         }
@@ -357,10 +375,7 @@ impl<'r> Round<'r> {
     fn run_batches<W: Send, T: Send>(
         &self,
         stretch: Stretch<'_>,
-        resources: &Resources<'_>,
-        room: Option<&Room<T>>,
-        worker: &(impl Fn() -> W + Sync),
-        work: &(impl Fn(&mut W, &Lists<'_>) -> Result<T, EngineError> + Sync),
+        handling: &Handling<'_, T, impl Fn() -> W + Sync, impl Fn(&mut W, &Lists<'_>) -> Result<T, EngineError> + Sync>,
         take: &mut impl FnMut(T) -> Result<(), EngineError>,
         watch: &mut Watch<'_>,
     ) -> Result<usize, EngineError> {
@@ -370,6 +385,12 @@ impl<'r> Round<'r> {
             is_one_way,
             ..
         } = self.sweep;
+        let Handling {
+            resources,
+            room,
+            worker,
+            work,
+        } = *handling;
         let read = |batch: &Batch| wanted.read(batch, batch.caching(stretch.heading, *is_one_way), resources);
         if let [batch] = stretch.batches {
             let ahead = ahead.borrow_mut().remove(&batch.vertices.start);
