@@ -7,6 +7,7 @@ pub mod policy;
 pub mod program;
 pub mod simulate;
 pub mod slabs;
+mod uses;
 pub mod window;
 
 pub use policy::{Limits, Policy};

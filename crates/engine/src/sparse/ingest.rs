@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use outcore_store::{Io, SparseShape};
 
-use super::assemble::{Assembler, Encoded, Encoding};
+use super::assemble::Assembler;
+use super::encoding::{Encoded, Encoding};
 use crate::expr::Expr;
 use crate::sort::{group_bytes, Parts, Space};
 use crate::EngineError;

@@ -10,6 +10,7 @@
 mod adding;
 mod assemble;
 mod bands;
+mod encoding;
 mod entries;
 mod foreseen;
 mod gustavson;
@@ -18,6 +19,7 @@ mod meeting;
 mod multiply;
 mod operands;
 mod pieces;
+mod places;
 mod product;
 mod terms;
 mod times;
@@ -31,13 +33,15 @@ use outcore_store::{open_rows as open_compressed, open_sparse, CompressedRows, I
 use crate::expr::{Expr, Op};
 use crate::{ops, EngineError};
 
-pub use assemble::{Assembler, Duplicates, Places};
+pub use assemble::Assembler;
+pub use encoding::Duplicates;
 pub use entries::Entries;
 pub use foreseen::{forecast, Forecast};
 pub use gustavson::{join, multiply_sparse};
 pub use ingest::{assemble, groups_in, Crew, Given, Groups, Ingest};
 pub use operands::{ProductResources, SparseProduct};
 pub use outcore_sparse::{Broken, Incomplete, Number, Semiring};
+pub use places::Places;
 pub use product::product;
 
 /// A stored sparse matrix.

@@ -1,13 +1,10 @@
 //! Computations in stages: facts of one program make the next, and one turn lasts for all of them.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use outcore_store::{open, AlignedBuffer, Held, Region, Turn, PAGE};
-
 use super::resume::{self, Resuming};
-use super::Outcome;
-use crate::expr::staged::{Found, Keep, Next, Room, Stages};
+use super::steps::{by_call, is_of_planning, lesser, need_of, with_less, Begun, Kept, Step, Watch, HALVES_MAX};
+use crate::expr::staged::Room;
 use crate::expr::Expr;
 use crate::ops::{has_staged, resolve, Waiting};
 use crate::place::Traffic;
@@ -15,22 +12,16 @@ use crate::run::prepare::planning::{Asker, Asking, Now, Supposed};
 use crate::run::prepare::program::{Beyond, Program};
 use crate::run::prepare::refusal::{Fit, Looking};
 use crate::run::prepare::report::{list, quoted};
-use crate::run::session::progress::{Doing, Progress, ProgressReport, StageReport};
-use crate::run::session::{nesting, Session, Target};
+use crate::run::session::{Session, Target};
 use crate::sort::restacked;
 use crate::EngineError;
-
-/// How often a step that does not fit is taken again with half the room.
-const HALVES_MAX: usize = 5;
-/// The same while a limit that works is looked for: every half makes larger programs, most of which do not fit either.
+/// How often while a limit that works is looked for: every half makes larger programs, most of which do not fit either.
 const HALVES_LOOKING: usize = 1;
 /// A program of more tasks is not planned again to see whether it would move less.
 const TASKS_TO_COMPARE: u64 = 20_000;
 
 /// The last stage, which makes what was asked for.
-const RESULTS: &str = "results";
-
-type Watch<'a> = &'a mut dyn FnMut() -> Result<(), EngineError>;
+pub(super) const RESULTS: &str = "results";
 
 /// A computation, planned: its first program exactly, those that follow from its facts by their bounds.
 ///
@@ -39,17 +30,17 @@ type Watch<'a> = &'a mut dyn FnMut() -> Result<(), EngineError>;
 /// 2. The first stage is exact in any case; every later one moves at most what its bound says.
 /// 3. Files of stages go with the last node that reads them: when it has run, whatever happened.
 pub struct Chain {
-    session: Arc<Session>,
-    outputs: Vec<Expr>,
-    targets: Vec<Target>,
-    asking: Asking,
+    pub(super) session: Arc<Session>,
+    pub(super) outputs: Vec<Expr>,
+    pub(super) targets: Vec<Target>,
+    pub(super) asking: Asking,
     /// The room in which the first operator with a stage was begun, and the files of that stage.
-    first: Option<(Room, Vec<Kept>)>,
-    resuming: Option<Resuming>,
+    pub(super) first: Option<(Room, Vec<Kept>)>,
+    pub(super) resuming: Option<Resuming>,
     /// The rooms of the operators before it, which were done at once.
-    at_once: Vec<Room>,
+    pub(super) at_once: Vec<Room>,
     /// How often the room was halved until all of it fitted.
-    halvings: usize,
+    pub(super) halvings: usize,
     pub stages: Vec<PlannedStage>,
 }
 
@@ -90,80 +81,6 @@ impl PlannedStage {
             lookup_bytes,
         }
     }
-}
-
-/// Where a result of a stage goes.
-#[derive(Clone)]
-enum Kept {
-    Fact,
-    /// A file of scratch, or one that can be gone on with.
-    File(PathBuf),
-    /// A small result in a file that can be gone on with.
-    FactFile(PathBuf),
-}
-
-/// The step that a staged operator is at.
-enum Step {
-    Stage {
-        label: String,
-        awaits: String,
-        kept: Vec<Kept>,
-        /// Nothing where an earlier run has done it all.
-        program: Option<Box<Program>>,
-    },
-    Done(Vec<Expr>),
-}
-
-/// An operator that was begun: in which room, and what its first step is.
-type Begun = (Room, Box<dyn Stages>, Step);
-
-/// Bytes that a refusal says are needed; nothing for another error.
-fn need_of(error: &EngineError) -> Option<u64> {
-    match error {
-        EngineError::Memory { need, .. } => Some(*need),
-        _ => None,
-    }
-}
-
-/// Whether the plan itself is too large, so that another must not be made beside it.
-fn is_of_planning(error: &EngineError) -> bool {
-    matches!(error, EngineError::Memory { planning: true, .. })
-}
-
-/// The refusal that needs less.
-fn lesser(before: Option<EngineError>, now: EngineError) -> EngineError {
-    match before {
-        Some(before) if need_of(&before) <= need_of(&now) => before,
-        _ => now,
-    }
-}
-
-/// The refusal of an operator by the name of the function that the caller called for it.
-fn by_call(waiting: &Waiting, mut error: EngineError) -> EngineError {
-    if let (EngineError::Memory { operator, .. }, Some(called)) = (&mut error, waiting.node.called()) {
-        if *operator == waiting.key.0.name() {
-            *operator = called.into();
-        }
-    }
-    error
-}
-
-/// Takes a step with all the room, and with less of it where that does not fit.
-fn with_less<T>(mut room: Room, mut step: impl FnMut(Room) -> Result<T, EngineError>) -> Result<T, EngineError> {
-    let refused = |result: &Result<T, EngineError>| matches!(result, Err(EngineError::Memory { .. }));
-    let mut result = step(room);
-    for _ in 0..HALVES_MAX {
-        if !refused(&result) {
-            break;
-        }
-        room.memory /= 2;
-        let next = step(room);
-        // The refusal that counts is that of all the room.
-        if !refused(&next) {
-            result = next;
-        }
-    }
-    result
 }
 
 impl Session {
@@ -264,78 +181,6 @@ impl Session {
             *need = (*need).min(budget);
         }
         Ok(refused)
-    }
-
-    /// What a program of a stage may take for tiles.
-    fn stage_room(&self, memory: Supposed) -> Room {
-        let beside = self.budget_for(memory);
-        Room {
-            // Buffers of I/O threads, workspaces of passes and the program itself are beside them.
-            memory: beside - beside / 16,
-            threads: self.options.threads.max(1),
-        }
-    }
-
-    /// Plans the program of a step.
-    fn prepare_step(
-        self: &Arc<Session>,
-        next: Next,
-        resuming: Option<&Resuming>,
-        asking: Asking,
-        watch: Watch<'_>,
-    ) -> Result<Step, EngineError> {
-        let (label, awaits, outputs) = match next {
-            Next::Done(results) => return Ok(Step::Done(results)),
-            Next::Stage { label, awaits, outputs } => (label, awaits, outputs),
-        };
-        let folder = self.folder()?;
-        let kept: Vec<Kept> = outputs
-            .iter()
-            .map(|(output, keep)| match (keep, resuming) {
-                (Keep::Fact, None) => Kept::Fact,
-                (Keep::Stored, None) => Kept::File(folder.unused()),
-                (Keep::Fact, Some(resuming)) => Kept::FactFile(resuming.path(output)),
-                (Keep::Stored, Some(resuming)) => Kept::File(resuming.path(output)),
-            })
-            .collect();
-        let mut missing = Vec::new();
-        let mut targets = Vec::new();
-        for ((output, _), kept) in outputs.into_iter().zip(&kept) {
-            match (kept, resuming) {
-                (Kept::File(path) | Kept::FactFile(path), Some(resuming)) => {
-                    if resuming.has(path, &self.io) {
-                        continue;
-                    }
-                    targets.push(resuming.target(self, &output)?);
-                }
-                _ => targets.push(kept.target()),
-            }
-            missing.push(output);
-        }
-        let program = match missing.is_empty() {
-            true => None,
-            false => Some(Box::new(self.prepare_for(asking, &missing, &targets, watch)?)),
-        };
-        Ok(Step::Stage {
-            label,
-            awaits,
-            kept,
-            program,
-        })
-    }
-}
-
-impl Kept {
-    fn target(&self) -> Target {
-        match self {
-            Kept::Fact => Target::Memory,
-            Kept::File(path) | Kept::FactFile(path) => Target::Path {
-                path: path.clone(),
-                overwrite: false,
-                chunks: None,
-                resume: false,
-            },
-        }
     }
 }
 
@@ -505,7 +350,7 @@ impl Chain {
     }
 
     /// Begins an operator, in the room in which an earlier run did where there was one.
-    fn begin(
+    pub(super) fn begin(
         &self,
         waiting: &Waiting,
         resuming: Option<&Resuming>,
@@ -598,207 +443,4 @@ impl Chain {
     pub fn to_dot(&self) -> String {
         self.stages.iter().map(|stage| stage.program.to_dot()).collect()
     }
-
-    /// Runs all stages once. Outputs appear under their names when everything is complete and synced.
-    ///
-    /// # Errors
-    /// As a program's; nothing is left behind then.
-    pub fn run(&self, tracing: bool, progress: Progress<'_>) -> Result<Outcome, EngineError> {
-        let session = &self.session;
-        if self.first.is_none() {
-            let outcome = self.stages[0].program.run(tracing, progress)?;
-            self.finish();
-            return Ok(outcome);
-        }
-        session.check_usable()?;
-        nesting::check_outside()?;
-        let turn = session.wait_for_turn(progress)?;
-        let mut run = Running {
-            chain: self,
-            turn: &turn,
-            tracing,
-            total: Outcome::default(),
-            bytes: self.traffic().read + self.traffic().written,
-            ran: 0,
-        };
-        let mut at_once = self.at_once.iter();
-        let outputs = resolve(&self.outputs, &mut |waiting| match at_once.next() {
-            Some(room) => run.at_once(waiting, *room),
-            None => run.operator(waiting, progress).map_err(|error| by_call(waiting, error)),
-        })?;
-        let program = session.prepare_for(Asking::of(Asker::InTurn), &outputs, &self.targets, &mut || {
-            progress(&run.planning())
-        })?;
-        let results = run.program(&program, RESULTS, progress)?.results;
-        self.finish();
-        Ok(Outcome { results, ..run.total })
-    }
-
-    /// Nothing has to be gone on with.
-    fn finish(&self) {
-        if let Some(resuming) = &self.resuming {
-            resuming.finish();
-        }
-    }
-}
-
-/// A chain that runs.
-struct Running<'a> {
-    chain: &'a Chain,
-    turn: &'a Turn,
-    tracing: bool,
-    /// What the stages before did.
-    total: Outcome,
-    bytes: u64,
-    ran: usize,
-}
-
-impl Running<'_> {
-    /// The results of an operator that was done at once when it was planned.
-    fn at_once(&self, waiting: &Waiting, room: Room) -> Result<Vec<Expr>, EngineError> {
-        let mut stages = waiting.key.0.begin(&waiting.inputs, room)?;
-        match stages.next(&[], room, &self.chain.session.io)? {
-            Next::Done(results) => Ok(results),
-            Next::Stage { .. } => Err(EngineError::Internal(
-                "an operator takes another way than planned".into(),
-            )),
-        }
-    }
-
-    /// Runs the stages of an operator. Their stored results live as long as the nodes that read them.
-    fn operator(&mut self, waiting: &Waiting, progress: Progress<'_>) -> Result<Vec<Expr>, EngineError> {
-        let session = &self.chain.session;
-        let asking = Asking {
-            called: waiting.node.called(),
-            ..Asking::of(Asker::InTurn)
-        };
-        let (mut room, mut stages, mut step) = match &self.chain.first {
-            // As the first stage was planned.
-            Some((room, kept)) if self.ran == 0 && !kept.is_empty() => {
-                let mut stages = waiting.key.0.begin(&waiting.inputs, *room)?;
-                stages.next(&[], *room, &session.io)?;
-                (*room, stages, Err(kept.clone()))
-            }
-            _ => {
-                let resuming = self.chain.resuming.as_ref();
-                let planning = self.planning();
-                let mut watch = || progress(&planning);
-                let (room, stages, step) = self.chain.begin(waiting, resuming, asking, &mut watch)?;
-                (room, stages, Ok(step))
-            }
-        };
-        loop {
-            let (kept, outcome) = match step {
-                Err(kept) => {
-                    let first = &self.chain.stages[0];
-                    let outcome = self.program(&first.program, &first.label, progress)?;
-                    (kept, outcome)
-                }
-                Ok(Step::Done(results)) => return Ok(results),
-                Ok(Step::Stage {
-                    label, kept, program, ..
-                }) => {
-                    let outcome = match program {
-                        Some(program) => self.program(&program, &label, progress)?,
-                        None => Outcome::default(),
-                    };
-                    (kept, outcome)
-                }
-            };
-            let found = find(session, &kept, outcome, self.chain.resuming.is_some())?;
-            room = Room {
-                memory: room.memory.max(session.stage_room(Supposed::Nothing).memory),
-                ..room
-            };
-            let verified = || self.chain.resuming.as_ref().map_or(0, Resuming::verified_bytes);
-            let (before, verified_before) = (session.io.counters(), verified());
-            let planning = self.planning();
-            let next = with_less(room, |room| {
-                let next = stages.next(&found, room, &session.io)?;
-                let resuming = self.chain.resuming.as_ref();
-                session.prepare_step(next, resuming, asking, &mut || progress(&planning))
-            })?;
-            // What is read to believe files of an earlier run is no part of the work.
-            let read = session.io.counters().since(&before).bytes_read;
-            self.total.read_bytes += read.saturating_sub(verified() - verified_before);
-            step = Ok(next);
-        }
-    }
-
-    /// What is told while the next stage is planned.
-    fn planning(&self) -> ProgressReport {
-        let of = self.chain.stages.len();
-        let (bytes_done, bytes_total) = (self.total.read_bytes + self.total.written_bytes, self.bytes);
-        let mut report = ProgressReport {
-            stage: Some(StageReport {
-                number: self.ran + 1,
-                of: of.max(self.ran + 1),
-                label: "".into(),
-            }),
-            bytes_done,
-            bytes_total,
-            ..ProgressReport::of(Doing::Planning)
-        };
-        report.estimate.fraction = (bytes_done as f64 / bytes_total.max(1) as f64).min(1.0);
-        report
-    }
-
-    fn program(&mut self, program: &Program, label: &str, progress: Progress<'_>) -> Result<Outcome, EngineError> {
-        let mut stage = self.planning().stage;
-        if let Some(stage) = &mut stage {
-            stage.label = label.into();
-        }
-        let is_last = label == RESULTS;
-        let done = self.total.read_bytes + self.total.written_bytes;
-        let all = self.bytes;
-        let mut told = |report: &ProgressReport| {
-            let share = program.read_bytes() + program.written_bytes();
-            let mut report = report.clone();
-            report.stage.clone_from(&stage);
-            let of_all = |part: f64| if all > 0 { part / all as f64 } else { 0.0 };
-            // Stages move less than their bounds say.
-            if !is_last || report.estimate.fraction < 1.0 {
-                report.estimate.fraction = of_all(done as f64 + share as f64 * report.estimate.fraction).min(1.0);
-            }
-            report.bytes_done += done;
-            report.bytes_total = all;
-            progress(&report)
-        };
-        let outcome = program.run_in(self.turn, self.tracing, &mut told)?;
-        self.ran += 1;
-        self.total.add(&outcome);
-        Ok(outcome)
-    }
-}
-
-/// The results of a stage as the next step finds them.
-fn find(session: &Arc<Session>, kept: &[Kept], outcome: Outcome, stays: bool) -> Result<Vec<Found>, EngineError> {
-    let folder = session.folder()?;
-    let mut results = outcome.results;
-    results.resize_with(kept.len(), || None);
-    kept.iter()
-        .zip(results)
-        .map(|(kept, result)| match (kept, result) {
-            (Kept::FactFile(path), _) => Ok(Found::Fact(read_whole(session, path)?)),
-            (Kept::File(path), _) if stays => Ok(Found::Stored(open(path, &session.io)?.source)),
-            (Kept::File(path), _) => Ok(Found::Stored(Arc::new(Held::open(folder.clone(), path, &session.io)?))),
-            (Kept::Fact, Some(frame)) => Ok(Found::Fact(frame.to_vec())),
-            (Kept::Fact, None) => Err(EngineError::Internal("a stage did not give its facts".into())),
-        })
-        .collect()
-}
-
-/// All of a small stored array.
-fn read_whole(session: &Session, path: &Path) -> Result<Vec<u8>, EngineError> {
-    let array = open(path, &session.io)?.source;
-    let region = Region {
-        start: vec![0; array.shape().len()],
-        shape: array.shape().to_vec(),
-    };
-    let cost = array.cost(&region, &session.io)?;
-    let memory = AlignedBuffer::new(cost.frame_bytes.max(1).next_multiple_of(PAGE));
-    let mut frame = memory.map_err(|cause| EngineError::Plan(format!("no memory for {}: {cause}", path.display())))?;
-    let offset = array.read(&region, &mut frame, &session.io)?;
-    let bytes = region.elements() as usize * array.dtype().size();
-    Ok(frame[offset..offset + bytes].to_vec())
 }

@@ -4,6 +4,8 @@
 
 mod chain;
 mod resume;
+mod running;
+mod steps;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

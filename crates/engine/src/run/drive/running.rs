@@ -1,0 +1,224 @@
+//! Running a chain: one turn for all of its stages.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use outcore_store::{open, AlignedBuffer, Held, Region, Turn, PAGE};
+
+use super::chain::{Chain, RESULTS};
+use super::resume::Resuming;
+use super::steps::{by_call, with_less, Kept, Step};
+use super::Outcome;
+use crate::expr::staged::{Found, Next, Room};
+use crate::expr::Expr;
+use crate::ops::{resolve, Waiting};
+use crate::run::prepare::planning::{Asker, Asking, Supposed};
+use crate::run::prepare::program::Program;
+use crate::run::session::progress::{Doing, Progress, ProgressReport, StageReport};
+use crate::run::session::{nesting, Session};
+use crate::EngineError;
+
+impl Chain {
+    /// Runs all stages once. Outputs appear under their names when everything is complete and synced.
+    ///
+    /// # Errors
+    /// As a program's; nothing is left behind then.
+    pub fn run(&self, tracing: bool, progress: Progress<'_>) -> Result<Outcome, EngineError> {
+        let session = &self.session;
+        if self.first.is_none() {
+            let outcome = self.stages[0].program.run(tracing, progress)?;
+            self.finish();
+            return Ok(outcome);
+        }
+        session.check_usable()?;
+        nesting::check_outside()?;
+        let turn = session.wait_for_turn(progress)?;
+        let mut run = Running {
+            chain: self,
+            turn: &turn,
+            tracing,
+            total: Outcome::default(),
+            bytes: self.traffic().read + self.traffic().written,
+            ran: 0,
+        };
+        let mut at_once = self.at_once.iter();
+        let outputs = resolve(&self.outputs, &mut |waiting| match at_once.next() {
+            Some(room) => run.at_once(waiting, *room),
+            None => run.operator(waiting, progress).map_err(|error| by_call(waiting, error)),
+        })?;
+        let program = session.prepare_for(Asking::of(Asker::InTurn), &outputs, &self.targets, &mut || {
+            progress(&run.planning())
+        })?;
+        let results = run.program(&program, RESULTS, progress)?.results;
+        self.finish();
+        Ok(Outcome { results, ..run.total })
+    }
+
+    /// Nothing has to be gone on with.
+    fn finish(&self) {
+        if let Some(resuming) = &self.resuming {
+            resuming.finish();
+        }
+    }
+}
+
+/// A chain that runs.
+struct Running<'a> {
+    chain: &'a Chain,
+    turn: &'a Turn,
+    tracing: bool,
+    /// What the stages before did.
+    total: Outcome,
+    bytes: u64,
+    ran: usize,
+}
+
+impl Running<'_> {
+    /// The results of an operator that was done at once when it was planned.
+    fn at_once(&self, waiting: &Waiting, room: Room) -> Result<Vec<Expr>, EngineError> {
+        let mut stages = waiting.key.0.begin(&waiting.inputs, room)?;
+        match stages.next(&[], room, &self.chain.session.io)? {
+            Next::Done(results) => Ok(results),
+            Next::Stage { .. } => Err(EngineError::Internal(
+                "an operator takes another way than planned".into(),
+            )),
+        }
+    }
+
+    /// Runs the stages of an operator. Their stored results live as long as the nodes that read them.
+    fn operator(&mut self, waiting: &Waiting, progress: Progress<'_>) -> Result<Vec<Expr>, EngineError> {
+        let session = &self.chain.session;
+        let asking = Asking {
+            called: waiting.node.called(),
+            ..Asking::of(Asker::InTurn)
+        };
+        let (mut room, mut stages, mut step) = match &self.chain.first {
+            // As the first stage was planned.
+            Some((room, kept)) if self.ran == 0 && !kept.is_empty() => {
+                let mut stages = waiting.key.0.begin(&waiting.inputs, *room)?;
+                stages.next(&[], *room, &session.io)?;
+                (*room, stages, Err(kept.clone()))
+            }
+            _ => {
+                let resuming = self.chain.resuming.as_ref();
+                let planning = self.planning();
+                let mut watch = || progress(&planning);
+                let (room, stages, step) = self.chain.begin(waiting, resuming, asking, &mut watch)?;
+                (room, stages, Ok(step))
+            }
+        };
+        loop {
+            let (kept, outcome) = match step {
+                Err(kept) => {
+                    let first = &self.chain.stages[0];
+                    let outcome = self.program(&first.program, &first.label, progress)?;
+                    (kept, outcome)
+                }
+                Ok(Step::Done(results)) => return Ok(results),
+                Ok(Step::Stage {
+                    label, kept, program, ..
+                }) => {
+                    let outcome = match program {
+                        Some(program) => self.program(&program, &label, progress)?,
+                        None => Outcome::default(),
+                    };
+                    (kept, outcome)
+                }
+            };
+            let found = find(session, &kept, outcome, self.chain.resuming.is_some())?;
+            room = Room {
+                memory: room.memory.max(session.stage_room(Supposed::Nothing).memory),
+                ..room
+            };
+            let verified = || self.chain.resuming.as_ref().map_or(0, Resuming::verified_bytes);
+            let (before, verified_before) = (session.io.counters(), verified());
+            let planning = self.planning();
+            let next = with_less(room, |room| {
+                let next = stages.next(&found, room, &session.io)?;
+                let resuming = self.chain.resuming.as_ref();
+                session.prepare_step(next, resuming, asking, &mut || progress(&planning))
+            })?;
+            // What is read to believe files of an earlier run is no part of the work.
+            let read = session.io.counters().since(&before).bytes_read;
+            self.total.read_bytes += read.saturating_sub(verified() - verified_before);
+            step = Ok(next);
+        }
+    }
+
+    /// What is told while the next stage is planned.
+    fn planning(&self) -> ProgressReport {
+        let of = self.chain.stages.len();
+        let (bytes_done, bytes_total) = (self.total.read_bytes + self.total.written_bytes, self.bytes);
+        let mut report = ProgressReport {
+            stage: Some(StageReport {
+                number: self.ran + 1,
+                of: of.max(self.ran + 1),
+                label: "".into(),
+            }),
+            bytes_done,
+            bytes_total,
+            ..ProgressReport::of(Doing::Planning)
+        };
+        report.estimate.fraction = (bytes_done as f64 / bytes_total.max(1) as f64).min(1.0);
+        report
+    }
+
+    fn program(&mut self, program: &Program, label: &str, progress: Progress<'_>) -> Result<Outcome, EngineError> {
+        let mut stage = self.planning().stage;
+        if let Some(stage) = &mut stage {
+            stage.label = label.into();
+        }
+        let is_last = label == RESULTS;
+        let done = self.total.read_bytes + self.total.written_bytes;
+        let all = self.bytes;
+        let mut told = |report: &ProgressReport| {
+            let share = program.read_bytes() + program.written_bytes();
+            let mut report = report.clone();
+            report.stage.clone_from(&stage);
+            let of_all = |part: f64| if all > 0 { part / all as f64 } else { 0.0 };
+            // Stages move less than their bounds say.
+            if !is_last || report.estimate.fraction < 1.0 {
+                report.estimate.fraction = of_all(done as f64 + share as f64 * report.estimate.fraction).min(1.0);
+            }
+            report.bytes_done += done;
+            report.bytes_total = all;
+            progress(&report)
+        };
+        let outcome = program.run_in(self.turn, self.tracing, &mut told)?;
+        self.ran += 1;
+        self.total.add(&outcome);
+        Ok(outcome)
+    }
+}
+
+/// The results of a stage as the next step finds them.
+fn find(session: &Arc<Session>, kept: &[Kept], outcome: Outcome, stays: bool) -> Result<Vec<Found>, EngineError> {
+    let folder = session.folder()?;
+    let mut results = outcome.results;
+    results.resize_with(kept.len(), || None);
+    kept.iter()
+        .zip(results)
+        .map(|(kept, result)| match (kept, result) {
+            (Kept::FactFile(path), _) => Ok(Found::Fact(read_whole(session, path)?)),
+            (Kept::File(path), _) if stays => Ok(Found::Stored(open(path, &session.io)?.source)),
+            (Kept::File(path), _) => Ok(Found::Stored(Arc::new(Held::open(folder.clone(), path, &session.io)?))),
+            (Kept::Fact, Some(frame)) => Ok(Found::Fact(frame.to_vec())),
+            (Kept::Fact, None) => Err(EngineError::Internal("a stage did not give its facts".into())),
+        })
+        .collect()
+}
+
+/// All of a small stored array.
+fn read_whole(session: &Session, path: &Path) -> Result<Vec<u8>, EngineError> {
+    let array = open(path, &session.io)?.source;
+    let region = Region {
+        start: vec![0; array.shape().len()],
+        shape: array.shape().to_vec(),
+    };
+    let cost = array.cost(&region, &session.io)?;
+    let memory = AlignedBuffer::new(cost.frame_bytes.max(1).next_multiple_of(PAGE));
+    let mut frame = memory.map_err(|cause| EngineError::Plan(format!("no memory for {}: {cause}", path.display())))?;
+    let offset = array.read(&region, &mut frame, &session.io)?;
+    let bytes = region.elements() as usize * array.dtype().size();
+    Ok(frame[offset..offset + bytes].to_vec())
+}

@@ -1,0 +1,169 @@
+//! The steps of staged operators: their programs, and where results of stages go.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::resume::Resuming;
+use crate::expr::staged::{Keep, Next, Room, Stages};
+use crate::expr::Expr;
+use crate::ops::Waiting;
+use crate::run::prepare::planning::{Asking, Supposed};
+use crate::run::prepare::program::Program;
+use crate::run::session::{Session, Target};
+use crate::EngineError;
+
+/// How often a step that does not fit is taken again with half the room.
+pub(super) const HALVES_MAX: usize = 5;
+
+pub(super) type Watch<'a> = &'a mut dyn FnMut() -> Result<(), EngineError>;
+
+/// Where a result of a stage goes.
+#[derive(Clone)]
+pub(super) enum Kept {
+    Fact,
+    /// A file of scratch, or one that can be gone on with.
+    File(PathBuf),
+    /// A small result in a file that can be gone on with.
+    FactFile(PathBuf),
+}
+
+/// The step that a staged operator is at.
+pub(super) enum Step {
+    Stage {
+        label: String,
+        awaits: String,
+        kept: Vec<Kept>,
+        /// Nothing where an earlier run has done it all.
+        program: Option<Box<Program>>,
+    },
+    Done(Vec<Expr>),
+}
+
+/// An operator that was begun: in which room, and what its first step is.
+pub(super) type Begun = (Room, Box<dyn Stages>, Step);
+
+/// Bytes that a refusal says are needed; nothing for another error.
+pub(super) fn need_of(error: &EngineError) -> Option<u64> {
+    match error {
+        EngineError::Memory { need, .. } => Some(*need),
+        _ => None,
+    }
+}
+
+/// Whether the plan itself is too large, so that another must not be made beside it.
+pub(super) fn is_of_planning(error: &EngineError) -> bool {
+    matches!(error, EngineError::Memory { planning: true, .. })
+}
+
+/// The refusal that needs less.
+pub(super) fn lesser(before: Option<EngineError>, now: EngineError) -> EngineError {
+    match before {
+        Some(before) if need_of(&before) <= need_of(&now) => before,
+        _ => now,
+    }
+}
+
+/// The refusal of an operator by the name of the function that the caller called for it.
+pub(super) fn by_call(waiting: &Waiting, mut error: EngineError) -> EngineError {
+    if let (EngineError::Memory { operator, .. }, Some(called)) = (&mut error, waiting.node.called()) {
+        if *operator == waiting.key.0.name() {
+            *operator = called.into();
+        }
+    }
+    error
+}
+
+/// Takes a step with all the room, and with less of it where that does not fit.
+pub(super) fn with_less<T>(
+    mut room: Room,
+    mut step: impl FnMut(Room) -> Result<T, EngineError>,
+) -> Result<T, EngineError> {
+    let refused = |result: &Result<T, EngineError>| matches!(result, Err(EngineError::Memory { .. }));
+    let mut result = step(room);
+    for _ in 0..HALVES_MAX {
+        if !refused(&result) {
+            break;
+        }
+        room.memory /= 2;
+        let next = step(room);
+        // The refusal that counts is that of all the room.
+        if !refused(&next) {
+            result = next;
+        }
+    }
+    result
+}
+
+impl Kept {
+    fn target(&self) -> Target {
+        match self {
+            Kept::Fact => Target::Memory,
+            Kept::File(path) | Kept::FactFile(path) => Target::Path {
+                path: path.clone(),
+                overwrite: false,
+                chunks: None,
+                resume: false,
+            },
+        }
+    }
+}
+
+impl Session {
+    /// What a program of a stage may take for tiles.
+    pub(super) fn stage_room(&self, memory: Supposed) -> Room {
+        let beside = self.budget_for(memory);
+        Room {
+            // Buffers of I/O threads, workspaces of passes and the program itself are beside them.
+            memory: beside - beside / 16,
+            threads: self.options.threads.max(1),
+        }
+    }
+
+    /// Plans the program of a step.
+    pub(super) fn prepare_step(
+        self: &Arc<Session>,
+        next: Next,
+        resuming: Option<&Resuming>,
+        asking: Asking,
+        watch: Watch<'_>,
+    ) -> Result<Step, EngineError> {
+        let (label, awaits, outputs) = match next {
+            Next::Done(results) => return Ok(Step::Done(results)),
+            Next::Stage { label, awaits, outputs } => (label, awaits, outputs),
+        };
+        let folder = self.folder()?;
+        let kept: Vec<Kept> = outputs
+            .iter()
+            .map(|(output, keep)| match (keep, resuming) {
+                (Keep::Fact, None) => Kept::Fact,
+                (Keep::Stored, None) => Kept::File(folder.unused()),
+                (Keep::Fact, Some(resuming)) => Kept::FactFile(resuming.path(output)),
+                (Keep::Stored, Some(resuming)) => Kept::File(resuming.path(output)),
+            })
+            .collect();
+        let mut missing = Vec::new();
+        let mut targets = Vec::new();
+        for ((output, _), kept) in outputs.into_iter().zip(&kept) {
+            match (kept, resuming) {
+                (Kept::File(path) | Kept::FactFile(path), Some(resuming)) => {
+                    if resuming.has(path, &self.io) {
+                        continue;
+                    }
+                    targets.push(resuming.target(self, &output)?);
+                }
+                _ => targets.push(kept.target()),
+            }
+            missing.push(output);
+        }
+        let program = match missing.is_empty() {
+            true => None,
+            false => Some(Box::new(self.prepare_for(asking, &missing, &targets, watch)?)),
+        };
+        Ok(Step::Stage {
+            label,
+            awaits,
+            kept,
+            program,
+        })
+    }
+}
