@@ -14,8 +14,11 @@ thread_local! {
     static UNWANTED: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
 }
 
+/// Watches for what ends the work early.
+pub type Watch<'a> = dyn FnMut() -> Result<(), EngineError> + 'a;
+
 /// What unwinds: no fault, and so no message of the panic hook.
-struct Left(EngineError);
+struct Unwound(EngineError);
 
 /// Runs `work` on this thread; `check` ends it once `unwanted` is set.
 ///
@@ -28,7 +31,7 @@ pub fn until<T>(unwanted: &Arc<AtomicBool>, work: impl FnOnce() -> Result<T, Eng
     match result {
         Ok(result) => result,
         Err(panic) => Err(panic
-            .downcast::<Left>()
+            .downcast::<Unwound>()
             .map_or_else(|panic| resume_unwind(panic), |left| left.0)),
     }
 }
@@ -43,7 +46,7 @@ pub fn check() {
 
 /// Leaves the work of this thread with an error, from a place that is too deep to return one.
 pub fn refuse(error: EngineError) -> ! {
-    resume_unwind(Box::new(Left(error)))
+    resume_unwind(Box::new(Unwound(error)))
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use outcore_store::{Io, Source};
 
 pub use self::check::{Check, Refusal};
 pub use self::digest::Digest;
-use self::staged::{Found, Keep, Room};
+use self::staged::{Keep, Room, StageResult};
 use crate::task::{Algorithm, Grid};
 use crate::{cancel, EngineError, FunctionError};
 
@@ -390,7 +390,7 @@ pub trait Stages: Send {
     ///
     /// # Errors
     /// What `io` reports, and facts that cannot be.
-    fn next(&mut self, found: &[Found], room: Room, io: &Io) -> Result<Next, EngineError>;
+    fn next(&mut self, found: &[StageResult], room: Room, io: &Io) -> Result<Next, EngineError>;
     /// The step after so many stages, as if their facts were the worst they can be, so that its forecast is a bound. Asked
     /// again, with less room, where that step does not fit.
     ///

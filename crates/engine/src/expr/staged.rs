@@ -26,7 +26,7 @@ pub enum Keep {
 
 /// A result of a stage, as the next step finds it.
 #[derive(Clone)]
-pub enum Found {
+pub enum StageResult {
     Fact(Vec<u8>),
     Stored(Arc<dyn Source>),
 }

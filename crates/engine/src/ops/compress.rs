@@ -64,7 +64,7 @@ fn in_granules(x: &Expr) -> Expr {
 pub fn count_granules(mask: &Expr) -> Result<Expr, EngineError> {
     check_mask("count", mask)?;
     let (mask, rows) = (in_granules(mask), granule(mask.shape[0]));
-    let counting = Counting {
+    let counting = MaskCounts {
         rows,
         mask: mask.grid(),
         result: [Grid {
@@ -77,13 +77,13 @@ pub fn count_granules(mask: &Expr) -> Result<Expr, EngineError> {
 }
 
 #[derive(Debug, Clone)]
-struct Counting {
+struct MaskCounts {
     rows: u64,
     mask: Grid,
     result: [Grid; 1],
 }
 
-impl Alone for Counting {
+impl Alone for MaskCounts {
     fn key(&self) -> Vec<u8> {
         vec![]
     }
@@ -92,7 +92,7 @@ impl Alone for Counting {
     }
 }
 
-impl Work for Counting {
+impl Work for MaskCounts {
     fn label(&self) -> String {
         "count true".into()
     }
@@ -129,7 +129,7 @@ pub fn compress(x: &Expr, mask: &Expr, counts: &[u64]) -> Result<Expr, EngineErr
         )));
     }
     let (x, mask) = (in_granules(x), in_granules(mask));
-    let chosen = Chosen::new(mask.shape[0], x.tile[0], counts)?;
+    let chosen = ChosenRows::new(mask.shape[0], x.tile[0], counts)?;
     let mut result = x.grid();
     result.shape[0] = chosen.total();
     result.tile[0] = x.tile[0].clamp(1, chosen.total().max(1));
@@ -149,7 +149,7 @@ pub fn compress(x: &Expr, mask: &Expr, counts: &[u64]) -> Result<Expr, EngineErr
 pub fn nonzero(mask: &Expr, counts: &[u64]) -> Result<Expr, EngineError> {
     check_mask("nonzero", mask)?;
     let mask = in_granules(mask);
-    let chosen = Chosen::new(mask.shape[0], mask.tile[0], counts)?;
+    let chosen = ChosenRows::new(mask.shape[0], mask.tile[0], counts)?;
     let shape = vec![chosen.total()];
     let locating = Nonzero {
         mask: mask.grid(),
@@ -165,13 +165,13 @@ pub fn nonzero(mask: &Expr, counts: &[u64]) -> Result<Expr, EngineError> {
 
 /// How many rows are chosen before each tile of rows, and in all.
 #[derive(Clone, Debug)]
-struct Chosen {
+struct ChosenRows {
     before: Vec<u64>,
 }
 
-impl Chosen {
+impl ChosenRows {
     /// From the counts of granules, for tiles of `rows` rows.
-    fn new(length: u64, rows: u64, counts: &[u64]) -> Result<Chosen, EngineError> {
+    fn new(length: u64, rows: u64, counts: &[u64]) -> Result<ChosenRows, EngineError> {
         let each = granule(length);
         let of = |at: usize| each.min(length - at as u64 * each);
         let expected = length.div_ceil(each) as usize;
@@ -185,7 +185,7 @@ impl Chosen {
             total += counts.iter().sum::<u64>();
             total
         }));
-        Ok(Chosen { before })
+        Ok(ChosenRows { before })
     }
 
     fn total(&self) -> u64 {
@@ -231,7 +231,7 @@ fn parts(range: Interval, rows: u64, mut part: impl FnMut(usize, u64, Interval))
 
 #[derive(Clone, Debug)]
 struct Compress {
-    chosen: Chosen,
+    chosen: ChosenRows,
     mask: Grid,
     /// How the rows are cut that are chosen from.
     rows: Grid,
@@ -345,7 +345,7 @@ fn changed() -> EngineError {
 
 #[derive(Clone, Debug)]
 struct Nonzero {
-    chosen: Chosen,
+    chosen: ChosenRows,
     mask: Grid,
     result: [Grid; 1],
 }

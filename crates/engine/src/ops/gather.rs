@@ -68,7 +68,7 @@ pub fn gather(x: &Expr, index: &Expr, order: GatherOrder) -> Result<Expr, Engine
         rows: x.grid().counts()[0],
         targets: result.counts()[0],
     };
-    let work = Gather {
+    let work = GatherRows {
         rows: x.grid(),
         index: index.grid(),
         before: pairs_before(&order, x.tile[0]),
@@ -93,7 +93,7 @@ fn pairs_before(order: &GatherOrder, rows: u64) -> Vec<u64> {
 }
 
 #[derive(Clone, Debug)]
-struct Gather {
+struct GatherRows {
     rows: Grid,
     index: Grid,
     result: [Grid; 1],
@@ -120,7 +120,7 @@ struct Pair {
     first: bool,
 }
 
-impl Gather {
+impl GatherRows {
     fn across(&self) -> u64 {
         self.rows.counts()[1..].iter().product()
     }
@@ -168,7 +168,7 @@ impl Gather {
     }
 }
 
-impl Alone for Gather {
+impl Alone for GatherRows {
     fn key(&self) -> Vec<u8> {
         let numbers: Vec<u64> = match &self.order {
             GatherOrder::AtOnce => vec![],
@@ -183,7 +183,7 @@ impl Alone for Gather {
     }
 }
 
-impl Work for Gather {
+impl Work for GatherRows {
     fn label(&self) -> String {
         "take".into()
     }

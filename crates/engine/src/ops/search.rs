@@ -24,7 +24,7 @@ pub fn search(sorted: &Expr, values: &Expr, side: Side) -> Result<Expr, EngineEr
     let order = check_search(sorted, values)?;
     let mut result = values.grid();
     result.dtype = DType::I64;
-    let work = Search {
+    let work = HeldSearch {
         order,
         side,
         sorted: sorted.grid(),
@@ -56,7 +56,7 @@ pub fn check_search(sorted: &Expr, values: &Expr) -> Result<KeyOrder, EngineErro
 }
 
 #[derive(Clone, Debug)]
-struct Search {
+struct HeldSearch {
     order: KeyOrder,
     side: Side,
     sorted: Grid,
@@ -65,7 +65,7 @@ struct Search {
 }
 
 /// Where things are in the workspace.
-struct Layout {
+struct SearchLayout {
     index: usize,
     places: usize,
     sort: usize,
@@ -76,16 +76,16 @@ const ALIGNED: usize = 64;
 /// Values that are put in order together.
 const TOGETHER: usize = 1 << 16;
 
-impl Search {
+impl HeldSearch {
     fn is_cached(&self) -> bool {
         self.sorted.tiles() <= 1 && self.sorted.shape[0] * self.sorted.dtype.size() as u64 <= CACHED_BYTES
     }
 
-    fn layout(&self, count: usize) -> Layout {
+    fn layout(&self, count: usize) -> SearchLayout {
         let index = (count * self.order.dtype().size()).next_multiple_of(ALIGNED);
         let places = index + (count * size_of::<u32>()).next_multiple_of(ALIGNED);
         let sort = places + (count * size_of::<i64>()).next_multiple_of(ALIGNED);
-        Layout {
+        SearchLayout {
             index,
             places,
             sort,
@@ -94,7 +94,7 @@ impl Search {
     }
 }
 
-impl Alone for Search {
+impl Alone for HeldSearch {
     fn key(&self) -> Vec<u8> {
         vec![u8::from(self.side == Side::Right)]
     }
@@ -103,7 +103,7 @@ impl Alone for Search {
     }
 }
 
-impl Work for Search {
+impl Work for HeldSearch {
     fn label(&self) -> String {
         "searchsorted".into()
     }
@@ -152,7 +152,7 @@ impl Work for Search {
     }
 }
 
-impl Search {
+impl HeldSearch {
     /// Values in order find their places one tile after the other, and near each other.
     fn search(&self, sorted: &[&[u8]], values: &[u8], out: &mut [u8], workspace: &mut [u8]) {
         let item = self.order.dtype().size();

@@ -78,7 +78,7 @@ enum Due {
 
 /// An operator that others of its results are still to come of.
 #[derive(Default)]
-struct Group {
+struct ResultGroup {
     left: usize,
     results: Option<Vec<Expr>>,
 }
@@ -93,7 +93,7 @@ struct Resolving {
     uses: HashMap<u64, usize>,
     done: HashSet<u64>,
     resolved: HashMap<u64, Expr>,
-    groups: HashMap<(StagedKey, Vec<u64>), Group>,
+    groups: HashMap<(StagedKey, Vec<u64>), ResultGroup>,
     due: Vec<Due>,
 }
 

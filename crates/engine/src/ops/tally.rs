@@ -13,7 +13,7 @@ use outcore_store::Io;
 
 use super::tables::{gathered, Tabled, TABLES};
 use super::{in_bands, in_tiles, narrower, show, staged};
-use crate::expr::staged::{Found, Next, Room, Staged, Stages};
+use crate::expr::staged::{Next, Room, StageResult, Staged, Stages};
 use crate::expr::{grid, Expr};
 use crate::task::Grid;
 use crate::EngineError;
@@ -72,7 +72,7 @@ pub fn tallied(
             ));
         }
     }
-    let operands = Operands {
+    let operands = TallyOperands {
         op,
         numbers: numbers.clone(),
         values: values.cloned(),
@@ -108,7 +108,7 @@ fn table_bytes(rows: u64, columns: &[u64]) -> u64 {
 }
 
 #[derive(Clone, Debug)]
-struct Operands {
+struct TallyOperands {
     op: Tally,
     numbers: Expr,
     values: Option<Expr>,
@@ -117,7 +117,7 @@ struct Operands {
     dtype: DType,
 }
 
-impl Operands {
+impl TallyOperands {
     fn list(&self) -> Vec<Expr> {
         let others = self.values.iter().chain(&self.centers);
         std::iter::once(&self.numbers).chain(others).cloned().collect()
@@ -164,7 +164,7 @@ impl Operands {
 /// A table that may be cut into narrower bands than the tiles of the values, as the room is.
 #[derive(Debug)]
 struct Banded {
-    operands: Operands,
+    operands: TallyOperands,
     result: [Grid; 1],
 }
 
@@ -191,8 +191,8 @@ impl Staged for Banded {
     }
 }
 
-impl Stages for Operands {
-    fn next(&mut self, _found: &[Found], room: Room, _io: &Io) -> Result<Next, EngineError> {
+impl Stages for TallyOperands {
+    fn next(&mut self, _found: &[StageResult], room: Room, _io: &Io) -> Result<Next, EngineError> {
         let values = self.values.as_ref().unwrap_or(&self.numbers);
         let tables = TABLES + 1 + u64::from(self.centers.is_some());
         let need = |band: &[u64]| {

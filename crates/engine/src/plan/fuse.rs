@@ -32,7 +32,7 @@ pub enum Kernel {
 }
 
 #[derive(Clone, Debug)]
-pub struct Instruction {
+pub struct FusedInstruction {
     pub kernel: Kernel,
     pub operands: [Operand; 3],
     /// Bytes of one element of each operand.
@@ -50,7 +50,7 @@ pub struct Constant([u8; 16]);
 
 #[derive(Clone, Debug, Default)]
 pub struct Fused {
-    pub instructions: Vec<Instruction>,
+    pub instructions: Vec<FusedInstruction>,
     /// For each input, the step that gives it and its element size.
     pub inputs: Vec<(usize, usize)>,
     pub constants: Vec<(Constant, usize)>,
@@ -152,7 +152,7 @@ pub fn fuse(chain: &[(&Node, Vec<Link>)]) -> Result<Fused, EngineError> {
         for (item, input) in operand_items.iter_mut().zip(&node.inputs) {
             *item = input.dtype.size();
         }
-        fused.instructions.push(Instruction {
+        fused.instructions.push(FusedInstruction {
             kernel: kernel(node, &mut fused.checks)?,
             operands,
             operand_items,

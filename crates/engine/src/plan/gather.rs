@@ -155,7 +155,7 @@ fn visit(base: &Base, axes: &[BaseAxis], region: &[Interval], touch: Touch<'_>) 
 }
 
 /// Part of a box that falls into one of the joined arrays.
-pub struct Piece {
+pub struct JoinedBox {
     /// In the part's own coordinates.
     pub local: Box,
     /// Where it begins in the box, along the joined axis.
@@ -163,7 +163,7 @@ pub struct Piece {
 }
 
 /// The parts that `region` touches.
-pub fn concat_pieces(axis: usize, ends: &[u64], region: &[Interval]) -> Vec<(usize, Piece)> {
+pub fn concat_pieces(axis: usize, ends: &[u64], region: &[Interval]) -> Vec<(usize, JoinedBox)> {
     let Interval { start, length } = region[axis];
     let mut begin = 0;
     let mut pieces = Vec::new();
@@ -177,7 +177,7 @@ pub fn concat_pieces(axis: usize, ends: &[u64], region: &[Interval]) -> Vec<(usi
             };
             pieces.push((
                 part,
-                Piece {
+                JoinedBox {
                     local,
                     offset: low - start,
                 },

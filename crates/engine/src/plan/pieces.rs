@@ -9,7 +9,7 @@ use outcore_store::Interval;
 
 /// A box of the array below, in coordinates of its own: where they lie in the array, and where the box goes.
 #[derive(Clone, Debug, Default)]
-pub struct Piece {
+pub struct ReshapePiece {
     /// Start and length per axis of the array below.
     pub region: Vec<Interval>,
     /// Index in the array below is `start + step · coordinate`, per axis.
@@ -19,7 +19,7 @@ pub struct Piece {
     pub strides: Vec<isize>,
 }
 
-impl Piece {
+impl ReshapePiece {
     /// An axis of something over the array below, as an axis over the piece.
     pub fn compose(&self, axis: &BaseAxis) -> BaseAxis {
         let Some(through) = axis.output else { return *axis };
@@ -88,14 +88,14 @@ pub fn each_piece(
     axes: &[BaseAxis],
     region: &[Interval],
     strides: &[isize],
-    visit: &mut dyn FnMut(&Piece),
+    visit: &mut dyn FnMut(&ReshapePiece),
 ) {
     let along: Vec<Along> = to
         .iter()
         .zip(axes)
         .map(|(&length, axis)| Along::new(length, axis, region, strides))
         .collect();
-    let groups: Vec<Vec<Piece>> = groups(from, to)
+    let groups: Vec<Vec<ReshapePiece>> = groups(from, to)
         .into_iter()
         .map(|(below, above)| match (&from[below.clone()], &along[above]) {
             (&[_], &[one]) => vec![unchanged(&one)],
@@ -109,7 +109,7 @@ pub fn each_piece(
         .map(|output| (region[output].length, strides[output]))
         .collect();
     for place in 0..repeated.iter().map(|&(count, _)| count).product::<u64>() {
-        let mut piece = Piece::default();
+        let mut piece = ReshapePiece::default();
         let mut rest = place;
         for &(count, stride) in repeated.iter().rev() {
             piece.offset += (rest % count) as isize * stride;
@@ -120,7 +120,7 @@ pub fn each_piece(
 }
 
 /// Every choice of one piece per group, put together.
-fn combine(groups: &[Vec<Piece>], piece: &mut Piece, visit: &mut dyn FnMut(&Piece)) {
+fn combine(groups: &[Vec<ReshapePiece>], piece: &mut ReshapePiece, visit: &mut dyn FnMut(&ReshapePiece)) {
     let Some((first, rest)) = groups.split_first() else {
         cancel::check();
         return visit(piece);
@@ -166,8 +166,8 @@ fn groups(from: &[u64], to: &[u64]) -> Vec<(std::ops::Range<usize>, std::ops::Ra
     groups
 }
 
-fn unchanged(one: &Along) -> Piece {
-    Piece {
+fn unchanged(one: &Along) -> ReshapePiece {
+    ReshapePiece {
         region: vec![Interval::new(0, one.count)],
         within: vec![(one.index(0), one.step)],
         offset: 0,
@@ -176,7 +176,7 @@ fn unchanged(one: &Along) -> Piece {
 }
 
 /// The pieces of a group: runs of its flat index, cut into boxes of the axes below.
-fn runs(below: &[u64], above: &[Along]) -> Vec<Piece> {
+fn runs(below: &[u64], above: &[Along]) -> Vec<ReshapePiece> {
     let mut axes: Vec<Along> = above.to_vec();
     while let [.., outer, inner] = axes[..] {
         let Some(joined) = outer.joined(&inner) else { break };
@@ -234,11 +234,11 @@ fn runs(below: &[u64], above: &[Along]) -> Vec<Piece> {
     }
 }
 
-fn push_boxes(below: &[u64], run: Interval, offset: isize, stride: isize, pieces: &mut Vec<Piece>) {
+fn push_boxes(below: &[u64], run: Interval, offset: isize, stride: isize, pieces: &mut Vec<ReshapePiece>) {
     let apart = |axis: usize| below[axis + 1..].iter().product::<u64>() as isize * stride;
     let mut done = 0;
     for (region, elements) in flat_boxes(below, run.start, run.length) {
-        pieces.push(Piece {
+        pieces.push(ReshapePiece {
             within: vec![(0, 1); below.len()],
             offset: offset + done as isize * stride,
             strides: (0..below.len()).map(apart).collect(),

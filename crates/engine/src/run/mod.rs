@@ -11,7 +11,7 @@ mod prepare;
 mod session;
 
 pub use drive::{Chain, Outcome};
-pub use prepare::program::Program;
+pub use prepare::program::PreparedProgram;
 pub use prepare::report;
 pub use session::progress::{Doing, ProgressReport, StageReport};
 pub use session::{Session, SessionOptions, Target};

@@ -12,7 +12,7 @@ use crate::plan::{ArrayKind, Plan, Producer, WorkStep};
 const READY_AT_ONCE_MAX: usize = 32;
 
 /// Reads of computed tiles: who waits for what.
-struct Waiting {
+struct TileReaders {
     /// Per task (numbered pass by pass, in the given cell order): computed input tiles not yet made.
     missing: Vec<u32>,
     /// Per task: all of them have been made, after some were missing.
@@ -83,7 +83,7 @@ fn is_of_same(plan: &Plan, producer: u32, step: &WorkStep) -> bool {
 }
 
 /// Marks a task's outputs and gives the tasks that need nothing more.
-fn complete(plan: &Plan, tiles: &TileTable, waiting: &mut Waiting, task: (u32, u32)) -> Vec<u32> {
+fn complete(plan: &Plan, tiles: &TileTable, waiting: &mut TileReaders, task: (u32, u32)) -> Vec<u32> {
     let mut ready = Vec::new();
     each_written(plan, tiles, task, |tile| {
         let tile = tile as usize;
@@ -103,7 +103,7 @@ fn complete(plan: &Plan, tiles: &TileTable, waiting: &mut Waiting, task: (u32, u
     ready
 }
 
-fn find_waiting(plan: &Plan, tiles: &TileTable, flat: &[(u32, u32)]) -> Waiting {
+fn find_waiting(plan: &Plan, tiles: &TileTable, flat: &[(u32, u32)]) -> TileReaders {
     let mut contributions = vec![0u32; tiles.len()];
     let mut pairs: Vec<(TileId, u32)> = Vec::new();
     let mut missing = vec![0u32; flat.len()];
@@ -133,7 +133,7 @@ fn find_waiting(plan: &Plan, tiles: &TileTable, flat: &[(u32, u32)]) -> Waiting 
         end += *ends;
         *ends = end;
     }
-    Waiting {
+    TileReaders {
         made: vec![false; missing.len()],
         missing,
         reader_ends,

@@ -195,7 +195,7 @@ pub fn build_tasks(plan: &Plan, tiles: &TileTable, order: &[(u32, u32)]) -> Task
     list.input_ends.reserve_exact(order.len());
     list.output_ends.reserve_exact(order.len());
     let mut finder = InputFinder::new(plan, tiles);
-    let mut progress = Progress::new(plan);
+    let mut progress = RootProgress::new(plan);
     let mut cell = Vec::new();
     let mut writers = Writers::count(plan, tiles);
     let passes = plan.producers.iter().map(Producer::pass);
@@ -291,16 +291,16 @@ impl Writers {
 }
 
 /// How many tasks of each accumulated tile have been seen.
-struct Progress {
+struct RootProgress {
     kept: Vec<Vec<Vec<usize>>>,
     /// Per pass and root: tasks per tile, and tasks seen so far.
     expected: Vec<Vec<u64>>,
     seen: Vec<Vec<Vec<u32>>>,
 }
 
-impl Progress {
-    fn new(plan: &Plan) -> Progress {
-        let mut progress = Progress {
+impl RootProgress {
+    fn new(plan: &Plan) -> RootProgress {
+        let mut progress = RootProgress {
             kept: vec![],
             expected: vec![],
             seen: vec![],

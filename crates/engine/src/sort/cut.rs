@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use outcore_kernels::sort::{compare, count_less, count_less_equal, sort_keys, sort_workspace_bytes, KeyOrder};
 use outcore_store::{AlignedBuffer, Io, Region, Source, StoreError, PAGE};
 
-use super::form::Noted;
+use super::form::RunNotes;
 use crate::{cancel, EngineError};
 
 /// Threads that look up blocks: each read is small, so several are under way.
@@ -26,7 +26,7 @@ pub(super) const BLOCKS_PER_RUN_MAX: u64 = 7;
 ///
 /// # Errors
 /// What reading the runs reports.
-pub(super) fn cut(noted: &Noted, runs: &dyn Source, ranks: &[u64], io: &Io) -> Result<Vec<Vec<u64>>, EngineError> {
+pub(super) fn cut(noted: &RunNotes, runs: &dyn Source, ranks: &[u64], io: &Io) -> Result<Vec<Vec<u64>>, EngineError> {
     let keys = sorted_keys(noted);
     let next = AtomicUsize::new(0);
     let found: Mutex<Vec<Option<Vec<u64>>>> = Mutex::new(vec![None; ranks.len()]);
@@ -39,7 +39,7 @@ pub(super) fn cut(noted: &Noted, runs: &dyn Source, ranks: &[u64], io: &Io) -> R
                 let Some(&rank) = ranks.get(at).filter(|_| !stop) else {
                     return;
                 };
-                let mut cutter = Cutter {
+                let mut cutter = PartitionSearch {
                     noted,
                     runs,
                     io,
@@ -69,7 +69,7 @@ pub(super) fn cut(noted: &Noted, runs: &dyn Source, ranks: &[u64], io: &Io) -> R
 }
 
 /// All noted keys, in order.
-fn sorted_keys(noted: &Noted) -> Vec<u8> {
+fn sorted_keys(noted: &RunNotes) -> Vec<u8> {
     let mut keys: Vec<u8> = Vec::new();
     for run in 0..noted.runs() {
         keys.extend_from_slice(noted.of_run(run));
@@ -112,14 +112,14 @@ impl Ord for Element {
     }
 }
 
-struct Cutter<'a> {
-    noted: &'a Noted,
+struct PartitionSearch<'a> {
+    noted: &'a RunNotes,
     runs: &'a dyn Source,
     io: &'a Io,
     blocks: HashMap<(usize, u64), Vec<u8>>,
 }
 
-impl Cutter<'_> {
+impl PartitionSearch<'_> {
     fn item(&self) -> usize {
         self.noted.order.dtype().size()
     }

@@ -9,12 +9,12 @@ use outcore_store::{Io, Layout, Source, PAGE};
 
 use super::buckets::{Counts, Grouped, SortGroups};
 use super::cut::{cut, BLOCKS_PER_RUN_MAX};
-use super::form::{self, Form, Noted, Within};
+use super::form::{self, Form, RunNotes, Within};
 use super::merge::{self, Merge};
 use super::records::Method;
 use super::segments::{Assumed, Partitioned, Segments};
 use super::Records;
-use crate::expr::staged::{Found, Keep, Next, Room, Staged, Stages};
+use crate::expr::staged::{Keep, Next, Room, StageResult, Staged, Stages};
 use crate::expr::{Expr, Node, Op, SourceKey};
 use crate::ops::Blocks;
 use crate::task::Grid;
@@ -86,12 +86,12 @@ struct Sorting {
     /// How keys are distributed, once they are.
     spreading: Option<Spreading>,
     /// Once runs are sorted.
-    runs: Option<Lengths>,
+    runs: Option<RunLengths>,
 }
 
 /// Lengths in elements.
 #[derive(Clone, Copy)]
-struct Lengths {
+struct RunLengths {
     run: u64,
     /// From one noted key of a run to the next.
     stride: u64,
@@ -114,10 +114,10 @@ impl Spreading {
 }
 
 /// Stored columns of a stage as sources.
-fn stored(columns: &[Found]) -> Vec<Arc<dyn Source>> {
+fn stored(columns: &[StageResult]) -> Vec<Arc<dyn Source>> {
     let columns = columns.iter().filter_map(|column| match column {
-        Found::Stored(source) => Some(source.clone()),
-        Found::Fact(_) => None,
+        StageResult::Stored(source) => Some(source.clone()),
+        StageResult::Fact(_) => None,
     });
     columns.collect()
 }
@@ -301,7 +301,7 @@ impl Sorting {
     }
 
     /// Sorts the buckets; the runs instead, where one of them is much larger than the sample made it.
-    fn sort_groups(&mut self, counts: &[u8], columns: &[Found], room: Room) -> Result<Next, EngineError> {
+    fn sort_groups(&mut self, counts: &[u8], columns: &[StageResult], room: Room) -> Result<Next, EngineError> {
         let spreading = self
             .spreading
             .ok_or_else(|| EngineError::Internal("buckets of a sort that was not begun".into()))?;
@@ -366,7 +366,7 @@ impl Sorting {
         let records = &self.records;
         let run = most(records, room, |count| form::workspace_bytes(records, count, true));
         let stride = stride(records.order.dtype(), records.length);
-        (self.spreading, self.runs) = (None, Some(Lengths { run, stride }));
+        (self.spreading, self.runs) = (None, Some(RunLengths { run, stride }));
         let form = Form::new(records.clone(), run, Within::Sorted { stride });
         let outputs = ops::algorithm(Arc::new(form), &self.inputs)?;
         let columns = records.columns.len();
@@ -382,9 +382,9 @@ impl Sorting {
         })
     }
 
-    fn noted(&self, keys: &[u8]) -> Result<Noted, EngineError> {
-        let Lengths { run, stride } = self.sorted()?;
-        Ok(Noted {
+    fn noted(&self, keys: &[u8]) -> Result<RunNotes, EngineError> {
+        let RunLengths { run, stride } = self.sorted()?;
+        Ok(RunNotes {
             order: self.records.order,
             length: self.records.length,
             run,
@@ -393,7 +393,7 @@ impl Sorting {
         })
     }
 
-    fn sorted(&self) -> Result<Lengths, EngineError> {
+    fn sorted(&self) -> Result<RunLengths, EngineError> {
         self.runs
             .ok_or_else(|| EngineError::Internal("a sort goes on that was not begun".into()))
     }
@@ -421,7 +421,7 @@ impl Sorting {
         }
     }
 
-    fn merge_runs(&self, keys: &[u8], columns: &[Found], room: Room, io: &Io) -> Result<Next, EngineError> {
+    fn merge_runs(&self, keys: &[u8], columns: &[StageResult], room: Room, io: &Io) -> Result<Next, EngineError> {
         let runs = stored(columns);
         let run = self.sorted()?.run;
         let partition = self.partition(room);
@@ -464,12 +464,12 @@ impl Sorting {
 }
 
 impl Stages for Sorting {
-    fn next(&mut self, found: &[Found], room: Room, io: &Io) -> Result<Next, EngineError> {
+    fn next(&mut self, found: &[StageResult], room: Room, io: &Io) -> Result<Next, EngineError> {
         match found {
             [] => self.start(room),
-            [Found::Fact(sample)] => self.begin_spread(Some(sample), room),
-            [Found::Fact(counts), columns @ ..] => self.sort_groups(counts, columns, room),
-            [columns @ .., Found::Fact(keys)] => self.merge_runs(keys, columns, room, io),
+            [StageResult::Fact(sample)] => self.begin_spread(Some(sample), room),
+            [StageResult::Fact(counts), columns @ ..] => self.sort_groups(counts, columns, room),
+            [columns @ .., StageResult::Fact(keys)] => self.merge_runs(keys, columns, room, io),
             _ => Err(EngineError::Internal("a sort found what it did not ask for".into())),
         }
     }
@@ -485,7 +485,7 @@ impl Stages for Sorting {
     }
 
     fn lookup_bytes(&self) -> u64 {
-        let Some(Lengths { run, stride }) = self.runs else {
+        let Some(RunLengths { run, stride }) = self.runs else {
             return 0;
         };
         let runs = self.records.length.div_ceil(run);

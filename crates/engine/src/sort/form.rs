@@ -73,16 +73,16 @@ pub(super) fn workspace_bytes(records: &Records, count: u64, in_one_tile: bool) 
         return sort_keys_from_workspace_bytes(records.order, count as usize, in_one_tile) as u64;
     }
     let sorts = |count| sort_index_workspace_bytes(records.order, count);
-    Layout::new(records, count as usize, in_one_tile, sorts).bytes as u64
+    FormLayout::new(records, count as usize, in_one_tile, sorts).bytes as u64
 }
 
 /// Workspace of a task that cuts `count` elements into buckets.
 pub(super) fn spread_bytes(records: &Records, count: u64) -> u64 {
-    Layout::new(records, count as usize, true, spread_workspace_bytes).bytes as u64
+    FormLayout::new(records, count as usize, true, spread_workspace_bytes).bytes as u64
 }
 
 /// Where things are in the workspace.
-struct Layout {
+struct FormLayout {
     /// The keys in their order come first, where they become several tiles.
     index: usize,
     /// A column in one piece.
@@ -93,8 +93,8 @@ struct Layout {
 
 const ALIGNED: usize = 64;
 
-impl Layout {
-    fn new(records: &Records, count: usize, in_one_tile: bool, kernel: impl Fn(usize) -> usize) -> Layout {
+impl FormLayout {
+    fn new(records: &Records, count: usize, in_one_tile: bool, kernel: impl Fn(usize) -> usize) -> FormLayout {
         let mut bytes = 0;
         let mut place = |wanted: usize| {
             let start = bytes;
@@ -110,7 +110,7 @@ impl Layout {
         let index = place(widest.map_or(0, |_| count * size_of::<u32>()));
         let column = place(widest.map_or(0, |item| count * item));
         let kernel = place(kernel(count));
-        Layout {
+        FormLayout {
             index,
             column,
             kernel,
@@ -136,7 +136,7 @@ impl Elements<'_> {
         }
         let in_one_place = self.places[0].len() <= 1;
         let sorts = |count| sort_index_workspace_bytes(order, count);
-        let layout = Layout::new(self.records, self.count, in_one_place, sorts);
+        let layout = FormLayout::new(self.records, self.count, in_one_place, sorts);
         self.arrange(&layout, workspace, |parts, keys, index, space| {
             join(parts, keys);
             sort_index(order, keys, index, space);
@@ -145,7 +145,7 @@ impl Elements<'_> {
 
     /// Cuts them into buckets and counts those.
     fn spread(&mut self, splitters: &Splitters, counts: &mut [u8], workspace: &mut [u8]) {
-        let layout = Layout::new(self.records, self.count, true, spread_workspace_bytes);
+        let layout = FormLayout::new(self.records, self.count, true, spread_workspace_bytes);
         let alone = self.records.columns.len() == 1;
         self.arrange(&layout, workspace, |parts, keys, index, space| match alone {
             true => spread_keys(splitters, parts, keys, counts, space),
@@ -156,7 +156,7 @@ impl Elements<'_> {
     /// Brings the keys into the order that `kernel` gives, and the values after them.
     fn arrange(
         &mut self,
-        layout: &Layout,
+        layout: &FormLayout,
         workspace: &mut [u8],
         kernel: impl FnOnce(&[&[u8]], &mut [u8], &mut [u8], &mut [u8]),
     ) {
@@ -377,7 +377,7 @@ fn note(keys: &[u8], item: usize, stride: usize, noted: &mut [u8]) {
 
 /// Keys of one order that were noted of runs.
 #[derive(Clone, Debug)]
-pub(super) struct Noted {
+pub(super) struct RunNotes {
     pub order: KeyOrder,
     pub length: u64,
     pub run: u64,
@@ -385,7 +385,7 @@ pub(super) struct Noted {
     pub keys: Arc<Vec<u8>>,
 }
 
-impl Noted {
+impl RunNotes {
     pub fn runs(&self) -> usize {
         self.length.div_ceil(self.run) as usize
     }

@@ -22,10 +22,10 @@ pub(super) struct Merge {
 
 /// Workspace of a task that merges `count` elements.
 pub(super) fn workspace_bytes(records: &Records, count: u64) -> u64 {
-    Layout::new(records, count as usize).bytes as u64
+    MergeLayout::new(records, count as usize).bytes as u64
 }
 
-struct Layout {
+struct MergeLayout {
     index: usize,
     merge: usize,
     bytes: usize,
@@ -33,9 +33,9 @@ struct Layout {
 
 const ALIGNED: usize = 64;
 
-impl Layout {
+impl MergeLayout {
     /// The merged keys come first, where they become several tiles.
-    fn new(records: &Records, count: usize) -> Layout {
+    fn new(records: &Records, count: usize) -> MergeLayout {
         let has_values = records.columns.len() > 1;
         // What becomes one tile is merged where it is to be.
         let in_one_tile = count as u64 <= records.columns[0].tile[0];
@@ -51,7 +51,7 @@ impl Layout {
             true => merge_index_workspace_bytes(records.order, count),
             false => merge_workspace_bytes(records.order, count),
         };
-        Layout {
+        MergeLayout {
             index,
             merge,
             bytes: merge + space,
@@ -114,7 +114,7 @@ impl Work for Merge {
             return Err(EngineError::Internal("a merge whose partitions are not known".into()));
         };
         let ends = segments.ends(task);
-        let layout = Layout::new(records, count);
+        let layout = MergeLayout::new(records, count);
         let (space_for_keys, rest) = workspace.split_at_mut(layout.index);
         let (index, space) = rest.split_at_mut(layout.merge - layout.index);
         let per_column = tiles.writes.len() / records.columns.len();

@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 pub use columns::{column_statistics, group_middles, sort_columns};
 pub use external::sample;
-pub use parted::{group_bytes, part, parting, Parting, Parts, Space};
+pub use parted::{group_bytes, part, parting, GroupSpace, Parting, Parts};
 pub use quantile::order_statistics;
 pub use records::Method;
 pub use restack::restacked;

@@ -90,7 +90,7 @@ pub struct Parts {
 
 /// Memory to read and sort a group in.
 #[derive(Default)]
-pub struct Space {
+pub struct GroupSpace {
     frames: Vec<Option<AlignedBuffer>>,
     sorted: Vec<Option<AlignedBuffer>>,
     workspace: Option<AlignedBuffer>,
@@ -171,7 +171,7 @@ impl Parts {
         self.ranks[group as usize]
     }
 
-    /// Bytes of [`Space`] that groups take.
+    /// Bytes of [`GroupSpace`] that groups take.
     pub fn space_bytes(&self) -> u64 {
         let most = (0..self.groups()).map(|group| self.elements(group)).max().unwrap_or(0);
         let runs = self.segments.starts[0].len() as u64;
@@ -182,7 +182,7 @@ impl Parts {
     ///
     /// # Errors
     /// Files that cannot be read.
-    pub fn read<'a>(&self, group: u64, space: &'a mut Space, io: &Io) -> Result<Vec<&'a [u8]>, EngineError> {
+    pub fn read<'a>(&self, group: u64, space: &'a mut GroupSpace, io: &Io) -> Result<Vec<&'a [u8]>, EngineError> {
         let count = self.elements(group);
         space.frames.resize_with(self.columns.len(), || None);
         space.sorted.resize_with(self.columns.len(), || None);
@@ -217,7 +217,7 @@ impl Parts {
     }
 }
 
-/// Bytes of [`Space`] for `count` elements of columns in `runs` runs.
+/// Bytes of [`GroupSpace`] for `count` elements of columns in `runs` runs.
 fn space_bytes(records: &Records, count: u64, runs: u64) -> u64 {
     // Each segment begins on a page of its own and may end on another.
     let pages = (2 * runs + 2) * PAGE as u64 * records.columns.len() as u64;

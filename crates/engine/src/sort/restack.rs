@@ -11,7 +11,7 @@ use outcore_store::{Io, Source};
 
 use super::segments::Assumed;
 use crate::cancel;
-use crate::expr::staged::{Found, Keep, Next, Room, Staged, Stages};
+use crate::expr::staged::{Keep, Next, Room, StageResult, Staged, Stages};
 use crate::expr::{grid, topological, Expr, Node, Op, SourceKey};
 use crate::ops;
 use crate::task::Grid;
@@ -104,8 +104,8 @@ impl Restacking {
 }
 
 impl Stages for Restacking {
-    fn next(&mut self, found: &[Found], _room: Room, _io: &Io) -> Result<Next, EngineError> {
-        let [Found::Stored(source)] = found else {
+    fn next(&mut self, found: &[StageResult], _room: Room, _io: &Io) -> Result<Next, EngineError> {
+        let [StageResult::Stored(source)] = found else {
             return Ok(Next::Stage {
                 label: "put the elements in C order".into(),
                 awaits: "the elements in C order".into(),

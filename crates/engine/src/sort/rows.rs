@@ -6,7 +6,7 @@ use outcore_store::Io;
 
 use super::sort_by;
 use crate::expr::grid::PANEL_BYTES;
-use crate::expr::staged::{Found, Next, Room, Staged, Stages};
+use crate::expr::staged::{Next, Room, StageResult, Staged, Stages};
 use crate::expr::{AxisSlice, Expr};
 use crate::ops::{self, GatherOrder};
 use crate::task::Grid;
@@ -120,7 +120,7 @@ impl Ordering {
 }
 
 impl Stages for Ordering {
-    fn next(&mut self, _found: &[Found], room: Room, _io: &Io) -> Result<Next, EngineError> {
+    fn next(&mut self, _found: &[StageResult], room: Room, _io: &Io) -> Result<Next, EngineError> {
         let columns = self.columns();
         let result = match self.held(room) {
             Some(held) => held?,

@@ -8,7 +8,7 @@ use outcore_kernels::{Binary, Generator, Scan};
 use outcore_store::Io;
 
 use super::sort_by;
-use crate::expr::staged::{Found, Next, Room, Staged, Stages};
+use crate::expr::staged::{Next, Room, StageResult, Staged, Stages};
 use crate::expr::{AxisSlice, Expr};
 use crate::ops;
 use crate::task::Grid;
@@ -29,16 +29,16 @@ pub fn search_sorted(sorted: &Expr, values: &Expr, side: Side) -> Result<Expr, E
         ..values.grid()
     }];
     let inputs = [sorted.clone(), values.clone()];
-    Ok(ops::staged(Arc::new(Search { side, result }), &inputs)?.swap_remove(0))
+    Ok(ops::staged(Arc::new(StagedSearch { side, result }), &inputs)?.swap_remove(0))
 }
 
 #[derive(Debug)]
-struct Search {
+struct StagedSearch {
     side: Side,
     result: [Grid; 1],
 }
 
-impl Staged for Search {
+impl Staged for StagedSearch {
     fn name(&self) -> String {
         "searchsorted".into()
     }
@@ -93,7 +93,7 @@ impl Searching {
 }
 
 impl Stages for Searching {
-    fn next(&mut self, _found: &[Found], room: Room, _io: &Io) -> Result<Next, EngineError> {
+    fn next(&mut self, _found: &[StageResult], room: Room, _io: &Io) -> Result<Next, EngineError> {
         let held = self.sorted.nbytes() <= room.memory / HELD_PART || self.values.shape[0] == 0;
         let result = match held {
             true => ops::search(&self.sorted, &self.values, self.side)?,

@@ -9,7 +9,7 @@ use outcore_store::{Io, Picked, Region, Source};
 use super::segments::Assumed;
 use super::sort_by;
 use crate::expr::grid::PANEL_BYTES;
-use crate::expr::staged::{Found, Keep, Next, Room, Staged, Stages};
+use crate::expr::staged::{Keep, Next, Room, StageResult, Staged, Stages};
 use crate::expr::{AxisSlice, Expr, Node, Op, SourceKey};
 use crate::ops::{self, GatherOrder, NamedRows};
 use crate::task::Grid;
@@ -249,7 +249,7 @@ fn counting() -> Generator {
 }
 
 impl Stages for Taking {
-    fn next(&mut self, _found: &[Found], room: Room, io: &Io) -> Result<Next, EngineError> {
+    fn next(&mut self, _found: &[StageResult], room: Room, io: &Io) -> Result<Next, EngineError> {
         if let Some(picked) = self.picked(io)? {
             return Ok(Next::Done(vec![picked]));
         }
@@ -288,21 +288,21 @@ impl Staged for InOrder {
         &self.results
     }
     fn begin(&self, inputs: &[Expr], _room: Room) -> Result<Box<dyn Stages>, EngineError> {
-        Ok(Box::new(Meeting {
+        Ok(Box::new(SortedTake {
             inputs: inputs.to_vec(),
             rows: self.results[0].tile[0],
         }))
     }
 }
 
-struct Meeting {
+struct SortedTake {
     /// The sorted index, what goes with it, and the rows.
     inputs: Vec<Expr>,
     /// Rows of a tile of the result.
     rows: u64,
 }
 
-impl Meeting {
+impl SortedTake {
     fn done(&self, columns: [Expr; 2], ranges: Vec<NamedRows>) -> Result<Next, EngineError> {
         let [index, beside] = columns;
         let order = GatherOrder::Sorted(Arc::new(ranges));
@@ -316,9 +316,9 @@ fn stored(source: Arc<dyn outcore_store::Source>, tile: &[u64]) -> Expr {
     Node::intern(Op::Source(SourceKey(source)), vec![], shape, dtype, tile.to_vec())
 }
 
-impl Stages for Meeting {
-    fn next(&mut self, found: &[Found], _room: Room, _io: &Io) -> Result<Next, EngineError> {
-        let [Found::Stored(index), Found::Stored(beside), Found::Fact(edges)] = found else {
+impl Stages for SortedTake {
+    fn next(&mut self, found: &[StageResult], _room: Room, _io: &Io) -> Result<Next, EngineError> {
+        let [StageResult::Stored(index), StageResult::Stored(beside), StageResult::Fact(edges)] = found else {
             let edges = ops::edges(&self.inputs[0], self.rows)?;
             let kept = [Keep::Stored, Keep::Stored, Keep::Fact];
             let outputs = [self.inputs[0].clone(), self.inputs[1].clone(), edges];

@@ -10,7 +10,8 @@ use outcore_kernels::{binary_kernel, Binary};
 use outcore_store::{Io, SparseShape, SparseWriter};
 
 use super::encoding::{
-    give, of_all, of_run, out_of_order, Duplicates, Encoded, Encoding, Gathered, Given, Rules, Run, Spare, Whole,
+    give, of_all, of_run, out_of_order, Duplicates, Encoded, EntryEncoder, Gathered, Rules, SpareBuffers, TileEntries,
+    TileRun, WholeTiles,
 };
 use super::places::{Places, TileNumber};
 use crate::EngineError;
@@ -18,7 +19,7 @@ use crate::EngineError;
 /// Takes entries in the order of their places and writes tile row after tile row.
 pub struct Assembler {
     writer: SparseWriter,
-    encoding: Arc<Encoding>,
+    encoding: Arc<EntryEncoder>,
     /// Threads that encode tiles.
     workers: usize,
     encoder: TileRowEncoder,
@@ -65,14 +66,14 @@ impl Assembler {
         };
         Ok(Assembler {
             writer: SparseWriter::create(path, shape.clone(), overwrite, io)?,
-            encoding: Arc::new(Encoding {
+            encoding: Arc::new(EntryEncoder {
                 rules: Rules {
                     shape,
                     places,
                     duplicates,
                     add,
                 },
-                spare: Spare::default(),
+                spare: SpareBuffers::default(),
             }),
             workers,
             encoder: TileRowEncoder::default(),
@@ -121,7 +122,7 @@ impl Assembler {
     ) -> Result<(), EngineError> {
         let item = self.encoding.rules.item();
         let runs = self.encoding.rules.runs(tile_rows, places, values)?;
-        let given = |run: &Run| of_run(run, places, values, item);
+        let given = |run: &TileRun| of_run(run, places, values, item);
         // The first tile may have begun before, and the last may go on; those between are whole.
         let whole = match runs.as_slice() {
             [_, whole @ .., _] if whole.iter().map(|run| run.place.len()).sum::<usize>() >= TOGETHER => whole,
@@ -145,11 +146,11 @@ impl Assembler {
     /// Encodes whole tiles, some at a time, by all workers.
     fn add_whole<'a>(
         &mut self,
-        runs: &[Run],
-        given: impl Fn(&Run) -> (&'a [u64], &'a [u8]) + Sync,
+        runs: &[TileRun],
+        given: impl Fn(&TileRun) -> (&'a [u64], &'a [u8]) + Sync,
         io: &Io,
     ) -> Result<(), EngineError> {
-        let mut chunks: Vec<&[Run]> = vec![];
+        let mut chunks: Vec<&[TileRun]> = vec![];
         let (mut begin, mut entries) = (0, 0);
         for (position, run) in runs.iter().enumerate() {
             entries += run.place.len();
@@ -160,7 +161,7 @@ impl Assembler {
             }
         }
         let (encoding, next) = (&*self.encoding, AtomicUsize::new(0));
-        let work = || -> Result<Vec<(usize, Whole)>, EngineError> {
+        let work = || -> Result<Vec<(usize, WholeTiles)>, EngineError> {
             let mut found = vec![];
             while let (at, Some(chunk)) = next_of(&next, &chunks) {
                 found.push((at, encoding.tiles(chunk, &given)?));
@@ -179,7 +180,7 @@ impl Assembler {
         found.into_iter().try_for_each(|(_, whole)| self.add_encoded(whole, io))
     }
 
-    fn add_encoded(&mut self, mut whole: Whole, io: &Io) -> Result<(), EngineError> {
+    fn add_encoded(&mut self, mut whole: WholeTiles, io: &Io) -> Result<(), EngineError> {
         let [first, last] = whole.tiles;
         self.begin_tile(first, io)?;
         self.encoder.append(&mut whole.encoder);
@@ -189,7 +190,7 @@ impl Assembler {
     }
 
     /// What makes tiles of entries, for other threads; [`Self::take`] takes what they have made.
-    pub fn encoding(&self) -> Arc<Encoding> {
+    pub fn encoding(&self) -> Arc<EntryEncoder> {
         self.encoding.clone()
     }
 
@@ -207,7 +208,7 @@ impl Assembler {
         encoded.last.map_or(Ok(()), |last| self.add_given(&last, io))
     }
 
-    fn add_given(&mut self, given: &Given, io: &Io) -> Result<(), EngineError> {
+    fn add_given(&mut self, given: &TileEntries, io: &Io) -> Result<(), EngineError> {
         self.begin_tile(given.tile, io)?;
         let (places, values) = (&given.places, &given.values);
         self.encoding

@@ -25,7 +25,7 @@ impl Bands {
 
 /// Tiles of a sparse matrix that are worked on together, and the rows that belong to them.
 #[derive(Clone, Debug)]
-pub(super) struct Piece {
+pub(super) struct TilePiece {
     pub tiles: Range<u64>,
     /// They ascend, and there may be rows between those of two pieces.
     pub rows: Interval,
@@ -33,9 +33,9 @@ pub(super) struct Piece {
 
 /// The matrix in pieces of so many bytes, or of one tile: in a larger one more tile rows share what they need of the dense
 /// matrix while it is in the cache (the super tiles of FlashX 4.3.3).
-pub(super) fn pieces_of(file: &SparseFile, bytes: u64) -> Vec<Piece> {
+pub(super) fn pieces_of(file: &SparseFile, bytes: u64) -> Vec<TilePiece> {
     let (side, rows) = (u64::from(file.matrix().side), file.matrix().rows);
-    let mut pieces: Vec<Piece> = vec![];
+    let mut pieces: Vec<TilePiece> = vec![];
     let mut held = 0;
     for tile in 0..file.tiles() {
         let mut numbers = file.tile_rows(tile).map(|(record, _)| record.number);
@@ -49,7 +49,7 @@ pub(super) fn pieces_of(file: &SparseFile, bytes: u64) -> Vec<Piece> {
             }
             _ => {
                 held = file.tile_bytes(tile);
-                pieces.push(Piece {
+                pieces.push(TilePiece {
                     tiles: tile as u64..tile as u64 + 1,
                     rows: Interval::between(first * side, end),
                 });

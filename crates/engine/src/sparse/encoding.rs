@@ -42,35 +42,35 @@ pub(super) struct Gathered {
 }
 
 /// What makes tiles of entries, by any thread.
-pub struct Encoding {
+pub struct EntryEncoder {
     pub(super) rules: Rules,
-    pub(super) spare: Spare,
+    pub(super) spare: SpareBuffers,
 }
 
 /// Entries in order, whose tiles are encoded but for the first and the last one: those may have begun before, or go on.
 #[derive(Default)]
 pub struct Encoded {
-    pub(super) first: Option<Given>,
-    pub(super) whole: Vec<Whole>,
-    pub(super) last: Option<Given>,
+    pub(super) first: Option<TileEntries>,
+    pub(super) whole: Vec<WholeTiles>,
+    pub(super) last: Option<TileEntries>,
 }
 
 /// Entries of a tile.
-pub(super) struct Given {
+pub(super) struct TileEntries {
     pub(super) tile: TileNumber,
     pub(super) places: Vec<u64>,
     pub(super) values: Vec<u8>,
 }
 
 /// Tiles of one tile row: the first and the last of them, and what they are.
-pub(super) struct Whole {
+pub(super) struct WholeTiles {
     pub(super) tiles: [TileNumber; 2],
     pub(super) encoder: TileRowEncoder,
 }
 
 /// What workers have used, for the next time: memory that is given back and taken again would be cleared each time.
 #[derive(Default)]
-pub(super) struct Spare {
+pub(super) struct SpareBuffers {
     pub(super) encoders: Mutex<Vec<TileRowEncoder>>,
     pub(super) gathered: Mutex<Vec<Gathered>>,
 }
@@ -94,18 +94,18 @@ pub(super) fn give<T>(spare: &Mutex<Vec<T>>, used: T) {
 }
 
 /// Entries of one tile, of those that are given.
-pub(super) struct Run {
+pub(super) struct TileRun {
     pub(super) tile: TileNumber,
     pub(super) place: Range<usize>,
 }
 
 /// The places and values of a run.
-pub(super) fn of_run<'a>(run: &Run, places: &'a [u64], values: &'a [u8], item: usize) -> (&'a [u64], &'a [u8]) {
+pub(super) fn of_run<'a>(run: &TileRun, places: &'a [u64], values: &'a [u8], item: usize) -> (&'a [u64], &'a [u8]) {
     let bytes = run.place.start * item..run.place.end * item;
     (&places[run.place.clone()], &values[bytes])
 }
 
-impl Encoding {
+impl EntryEncoder {
     /// Encodes entries in order, with tile rows beside their places where these are wide.
     ///
     /// # Errors
@@ -113,11 +113,11 @@ impl Encoding {
     pub fn encode(&self, tile_rows: Option<&[u64]>, places: &[u64], values: &[u8]) -> Result<Encoded, EngineError> {
         let item = self.rules.item();
         let runs = self.rules.runs(tile_rows, places, values)?;
-        let given = |run: &Run| of_run(run, places, values, item);
-        let copied = |run: &Run| {
+        let given = |run: &TileRun| of_run(run, places, values, item);
+        let copied = |run: &TileRun| {
             let (places, values) = given(run);
             let (places, values) = (places.to_vec(), values.to_vec());
-            Given {
+            TileEntries {
                 tile: run.tile,
                 places,
                 values,
@@ -141,9 +141,9 @@ impl Encoding {
     /// Encodes whole tiles of one tile row.
     pub(super) fn tiles<'a>(
         &self,
-        runs: &[Run],
-        given: &impl Fn(&Run) -> (&'a [u64], &'a [u8]),
-    ) -> Result<Whole, EngineError> {
+        runs: &[TileRun],
+        given: &impl Fn(&TileRun) -> (&'a [u64], &'a [u8]),
+    ) -> Result<WholeTiles, EngineError> {
         let (mut gathered, mut encoder) = (take(&self.spare.gathered), take(&self.spare.encoders));
         for run in runs {
             let (places, values) = given(run);
@@ -152,7 +152,7 @@ impl Encoding {
         }
         give(&self.spare.gathered, gathered);
         let tiles = [runs[0].tile, runs[runs.len() - 1].tile];
-        Ok(Whole { tiles, encoder })
+        Ok(WholeTiles { tiles, encoder })
     }
 }
 
@@ -167,7 +167,7 @@ impl Rules {
         tile_rows: Option<&[u64]>,
         places: &[u64],
         values: &[u8],
-    ) -> Result<Vec<Run>, EngineError> {
+    ) -> Result<Vec<TileRun>, EngineError> {
         let item = self.item();
         if values.len() != places.len() * item {
             return Err(EngineError::Shape(format!(
@@ -176,7 +176,7 @@ impl Rules {
                 values.len()
             )));
         }
-        let (mut runs, mut done): (Vec<Run>, usize) = (vec![], 0);
+        let (mut runs, mut done): (Vec<TileRun>, usize) = (vec![], 0);
         while done < places.len() {
             let number = self.places.tile(places[done]);
             let mut tile = self.places.row_and_block(number);
@@ -193,7 +193,7 @@ impl Rules {
             if runs.last().is_some_and(|run| run.tile >= tile) {
                 return Err(out_of_order());
             }
-            runs.push(Run {
+            runs.push(TileRun {
                 tile,
                 place: done..done + same,
             });

@@ -6,7 +6,7 @@ use outcore_coding::tiles::{rows_bytes, ENTRIES_MAX};
 use outcore_sparse::rows_product;
 use outcore_store::{Io, PAGE};
 
-use super::meeting::{blocks_of_tile, tile_cost, Blocks, Meeting, Wanted};
+use super::meeting::{blocks_of_tile, tile_cost, Meeting, RowRequest, TileColumns};
 use super::operands::{ProductResources, Shares, SparseProduct, COPIES};
 use crate::EngineError;
 
@@ -96,7 +96,7 @@ impl Foreseen<'_> {
     /// Counts what a group reads; gives the most entries of each of its tile rows.
     fn group(&mut self, group: &[usize]) -> Result<Vec<u64>, EngineError> {
         let (meeting, first) = (self.meeting, &self.what.first.file);
-        let mut rows: Vec<(u64, u64, Blocks)> = vec![];
+        let mut rows: Vec<(u64, u64, TileColumns)> = vec![];
         for tile in group {
             let cost = tile_cost(first, *tile, self.io)?;
             if !meeting.same.first_is_second || self.seen.insert(*tile) {
@@ -113,7 +113,7 @@ impl Foreseen<'_> {
         self.found.groups += u64::from(!group.is_empty());
         self.longest = self.longest.max(rows.len());
         let masks = self.mask(rows.iter().map(|(number, ..)| *number), &rows)?;
-        let wanted = |at: usize| Wanted {
+        let wanted = |at: usize| RowRequest {
             number: rows[at].0,
             first: rows[at].2.as_deref(),
             mask: masks[at].as_deref(),
@@ -149,8 +149,8 @@ impl Foreseen<'_> {
     fn mask(
         &mut self,
         numbers: impl Iterator<Item = u64>,
-        rows: &[(u64, u64, Blocks)],
-    ) -> Result<Vec<Blocks>, EngineError> {
+        rows: &[(u64, u64, TileColumns)],
+    ) -> Result<Vec<TileColumns>, EngineError> {
         let Some((mask, _)) = self.what.mask else {
             return Ok(rows.iter().map(|_| None).collect());
         };
@@ -165,17 +165,17 @@ impl Foreseen<'_> {
             let numbers = mask.file.tile_rows(tile).map(|(record, _)| record.number);
             found.extend(numbers.zip(blocks_of_tile(mask, tile, self.io)?));
         }
-        let of_row = |(number, ..): &(u64, u64, Blocks)| found.remove(number).unwrap_or(Some(vec![]));
+        let of_row = |(number, ..): &(u64, u64, TileColumns)| found.remove(number).unwrap_or(Some(vec![]));
         Ok(rows.iter().map(of_row).collect())
     }
 
     /// Whether what is read does not depend on tiles of the mask that are not known.
-    fn knows_masks(&self, masks: &[Blocks]) -> bool {
+    fn knows_masks(&self, masks: &[TileColumns]) -> bool {
         self.meeting.head_bytes == 0 || masks.iter().all(Option::is_some)
     }
 
     /// The most entries of a tile row of the product.
-    fn most(&self, (number, entries, blocks): &(u64, u64, Blocks)) -> u64 {
+    fn most(&self, (number, entries, blocks): &(u64, u64, TileColumns)) -> u64 {
         let each = &self.entries_of_second;
         let terms = match blocks {
             None => u128::from(*entries) * u128::from(self.meeting.terms(None, each)),

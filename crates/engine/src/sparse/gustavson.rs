@@ -17,18 +17,16 @@ use outcore_kernels::cast_kernel;
 use outcore_sparse::{rows_product, Batch, Mask, Operands, RowsProduct, Table};
 use outcore_store::{Io, SparseShape, SparseWriter};
 
-use super::meeting::{decoded_bytes, Listed, Meeting, Wanted};
+use super::meeting::{decoded_bytes, Listed, Meeting, RowRequest};
 use super::operands::{ProductResources, Shares, SparseProduct, COPIES};
 use super::terms::most_entries;
 use super::Matrix;
+use crate::cancel::Watch;
 use crate::EngineError;
 
 /// Rows of the first matrix that are multiplied in one go, and their entries.
 const CHUNK_ROWS: usize = 64;
 const CHUNK_ENTRIES: usize = 4096;
-
-/// Watches for what ends the work early.
-pub type Watch<'a> = dyn FnMut() -> Result<(), EngineError> + 'a;
 
 /// Multiplies, and writes the result to `path`; opens it, of which nothing is read.
 ///
@@ -45,7 +43,7 @@ pub fn multiply_sparse(
     let shape = what.check()?;
     let workers = resources.threads.max(1);
     let shares = Shares::of(what, resources.memory, workers as u64);
-    let mut run = Run {
+    let mut run = ProductRun {
         resources,
         what,
         multiply: rows_product(what.semiring, what.dtype).ok_or_else(|| what.no_semiring())?,
@@ -137,8 +135,8 @@ struct FirstRow {
 
 impl FirstRow {
     /// What of the second matrix it wants. `is_masked` says whether there is a mask at all.
-    fn wanted(&self, is_masked: bool) -> Wanted<'_> {
-        Wanted {
+    fn wanted(&self, is_masked: bool) -> RowRequest<'_> {
+        RowRequest {
             number: self.own.number,
             first: Some(&self.own.blocks),
             mask: is_masked.then(|| self.mask.as_ref().map_or(&[][..], |mask| &mask.blocks)),
@@ -146,7 +144,7 @@ impl FirstRow {
     }
 }
 
-struct Run<'a> {
+struct ProductRun<'a> {
     resources: &'a ProductResources<'a>,
     what: &'a SparseProduct<'a>,
     multiply: RowsProduct,
@@ -158,7 +156,7 @@ struct Run<'a> {
     watch: &'a mut Watch<'a>,
 }
 
-impl Run<'_> {
+impl ProductRun<'_> {
     fn item(&self) -> u64 {
         self.what.dtype.size() as u64
     }
@@ -230,7 +228,7 @@ impl Run<'_> {
                     .map(|rows| self.sum_bytes(rows.entries() as u64))
                     .sum();
                 let room = self.shares.sums.saturating_sub(held);
-                let job = Job {
+                let job = BatchProduct {
                     multiply: self.multiply,
                     row: &group[at],
                     batch: &batch,
@@ -323,7 +321,7 @@ impl Run<'_> {
 }
 
 /// A tile row times a batch, by all workers.
-struct Job<'a> {
+struct BatchProduct<'a> {
     multiply: RowsProduct,
     row: &'a FirstRow,
     batch: &'a Batch<'a>,
@@ -337,7 +335,7 @@ struct Job<'a> {
     room: u64,
 }
 
-impl Job<'_> {
+impl BatchProduct<'_> {
     fn chunks(&self) -> Vec<std::ops::Range<usize>> {
         let (mut chunks, mut begin, mut entries) = (vec![], 0, 0);
         for row in 0..self.height {

@@ -11,9 +11,9 @@ use std::time::Duration;
 use outcore_store::{Io, SparseShape};
 
 use super::assemble::Assembler;
-use super::encoding::{Encoded, Encoding};
+use super::encoding::{Encoded, EntryEncoder};
 use crate::expr::Expr;
-use crate::sort::{group_bytes, Parts, Space};
+use crate::sort::{group_bytes, GroupSpace, Parts};
 use crate::EngineError;
 
 /// Entries of a group, where memory has room: what is sorted stays near the processor, and pieces of runs are long.
@@ -111,12 +111,12 @@ struct Turns {
 }
 
 #[derive(Default)]
-struct Shared {
+struct IngestState {
     turns: Mutex<Turns>,
     changed: Condvar,
 }
 
-impl Shared {
+impl IngestState {
     fn turns(&self) -> MutexGuard<'_, Turns> {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -166,7 +166,7 @@ impl Shared {
 
 /// Ends the work of all when its thread panics, or has written.
 struct Ending<'a> {
-    shared: &'a Shared,
+    shared: &'a IngestState,
     is_early: bool,
     /// It is one of those that encode.
     is_present: bool,
@@ -193,13 +193,13 @@ pub struct Ingest<'a> {
 
 impl Ingest<'_> {
     /// A thread's part.
-    fn work(self, encoding: &Encoding, shared: &Shared) {
+    fn work(self, encoding: &EntryEncoder, shared: &IngestState) {
         let mut ending = Ending {
             shared,
             is_early: true,
             is_present: true,
         };
-        let mut space = Space::default();
+        let mut space = GroupSpace::default();
         while let Some(group) = shared.begin(self.parts.groups()) {
             let encoded = self.encode(group, encoding, &mut space);
             shared.turns().ready.insert(group, encoded);
@@ -208,7 +208,7 @@ impl Ingest<'_> {
         ending.is_early = false;
     }
 
-    fn encode(self, group: u64, encoding: &Encoding, space: &mut Space) -> Result<Encoded, EngineError> {
+    fn encode(self, group: u64, encoding: &EntryEncoder, space: &mut GroupSpace) -> Result<Encoded, EngineError> {
         let columns = self.parts.read(group, space, self.io)?;
         let (before, all) = (self.parts.before(group), self.parts.elements(group));
         let kept = self.count.saturating_sub(before).min(all) as usize;
@@ -223,7 +223,7 @@ impl Ingest<'_> {
 }
 
 /// What somebody says who gives the memory for what is taken.
-pub enum Given {
+pub enum MemoryGrant {
     Enough,
     /// There is not so much.
     Refused(EngineError),
@@ -247,9 +247,9 @@ pub fn assemble(
     ingest: Ingest<'_>,
     mut assembler: Assembler,
     mut crew: Crew,
-    watch: &mut dyn FnMut(Assembled) -> Result<Given, EngineError>,
+    watch: &mut dyn FnMut(Assembled) -> Result<MemoryGrant, EngineError>,
 ) -> Result<SparseShape, EngineError> {
-    let (shared, encoding) = (Shared::default(), assembler.encoding());
+    let (shared, encoding) = (IngestState::default(), assembler.encoding());
     let (parts, io, workers) = (ingest.parts, ingest.io, crew.workers);
     shared.turns().present = workers;
     assembler.keep_spare(crew.encoded_bytes());
@@ -258,8 +258,8 @@ pub fn assemble(
             entries: done,
             bytes: crew.bytes() + assembler.held_bytes() as u64,
         })? {
-            Given::Enough => return Ok::<_, EngineError>(()),
-            Given::Refused(error) => error,
+            MemoryGrant::Enough => return Ok::<_, EngineError>(()),
+            MemoryGrant::Refused(error) => error,
         };
         crew = crew.fewer().ok_or(refused)?;
         shared.dismiss();

@@ -16,7 +16,7 @@ use crate::EngineError;
 
 /// The columns of tiles in which a tile row has entries, and how many; and nothing where that is not known.
 pub(super) type Listed = Vec<(u32, u32)>;
-pub(super) type Blocks = Option<Listed>;
+pub(super) type TileColumns = Option<Listed>;
 
 /// Heads are read where that takes so much less than the tile.
 const HEADS_SHARE: u64 = 16;
@@ -36,7 +36,7 @@ pub(super) struct Same {
 struct Row {
     number: u64,
     tile: usize,
-    blocks: Blocks,
+    blocks: TileColumns,
 }
 
 #[derive(Debug)]
@@ -53,7 +53,7 @@ pub(super) struct Meeting<'a> {
 }
 
 /// What is wanted of a tile row of the product.
-pub(super) struct Wanted<'b> {
+pub(super) struct RowRequest<'b> {
     /// The tiles of the first matrix in it.
     pub first: Option<&'b [(u32, u32)]>,
     pub number: u64,
@@ -70,7 +70,7 @@ pub(super) fn decoded_bytes(file: &SparseFile, tile: usize, item: u64) -> u64 {
 }
 
 /// The tiles that tile rows list in their heads, where these have checksums.
-pub(super) fn blocks_of_tile(matrix: &Matrix, tile: usize, io: &Io) -> Result<Vec<Blocks>, EngineError> {
+pub(super) fn blocks_of_tile(matrix: &Matrix, tile: usize, io: &Io) -> Result<Vec<TileColumns>, EngineError> {
     if matrix.file.heads_bytes(tile).is_none() {
         return Ok(matrix.file.tile_rows(tile).map(|_| None).collect());
     }
@@ -201,7 +201,7 @@ impl<'a> Meeting<'a> {
     }
 
     /// The tiles of the second matrix that some tile rows of the first meet, where the mask lets them.
-    pub fn needed<'b>(&self, group: impl Iterator<Item = Wanted<'b>>) -> Vec<usize> {
+    pub fn needed<'b>(&self, group: impl Iterator<Item = RowRequest<'b>>) -> Vec<usize> {
         let side = u64::from(self.what.first.file.matrix().side);
         let own = u64::from(self.what.second.file.matrix().side);
         let mut tiles = BTreeSet::new();
@@ -228,7 +228,7 @@ impl<'a> Meeting<'a> {
     }
 
     /// Whether the mask lets something of a tile row of the second matrix into one of the product.
-    fn meets(&self, wanted: &Wanted<'_>, row: &Row) -> bool {
+    fn meets(&self, wanted: &RowRequest<'_>, row: &Row) -> bool {
         let (Some((_, complement)), Some(mask), Some(blocks)) = (self.what.mask, wanted.mask, &row.blocks) else {
             return true;
         };

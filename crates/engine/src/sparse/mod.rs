@@ -38,7 +38,7 @@ pub use encoding::Duplicates;
 pub use entries::Entries;
 pub use foreseen::{forecast, Forecast};
 pub use gustavson::{join, multiply_sparse};
-pub use ingest::{assemble, groups_in, Crew, Given, Groups, Ingest};
+pub use ingest::{assemble, groups_in, Crew, Groups, Ingest, MemoryGrant};
 pub use operands::{ProductResources, SparseProduct};
 pub use outcore_sparse::{Broken, Incomplete, Number, Semiring};
 pub use places::Places;

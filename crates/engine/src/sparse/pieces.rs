@@ -47,7 +47,7 @@ impl Work for Fill {
 
 /// Cuts a dense matrix into pieces of other rows, band by band. Its tiles are as wide as a band.
 #[derive(Clone, Debug)]
-pub(super) struct Cut {
+pub(super) struct CutRows {
     pub bands: Bands,
     pub dense: Grid,
     pub pieces: std::sync::Arc<[Interval]>,
@@ -55,14 +55,14 @@ pub(super) struct Cut {
     pub sets: (usize, usize),
 }
 
-impl Cut {
+impl CutRows {
     fn place(&self, task: u64) -> (u64, Interval) {
         let pieces = self.pieces.len() as u64;
         (task / pieces, self.pieces[(task % pieces) as usize])
     }
 }
 
-impl Work for Cut {
+impl Work for CutRows {
     fn label(&self) -> String {
         "cut rows".into()
     }

@@ -10,7 +10,7 @@ use super::multiply::Multiply;
 use super::times::Times;
 use super::transposed::MultiplyTransposed;
 use super::Matrix;
-use crate::expr::staged::{Found, Next, Room, Staged, Stages};
+use crate::expr::staged::{Next, Room, StageResult, Staged, Stages};
 use crate::expr::{grid, Expr};
 use crate::ops::{self, show};
 use crate::task::Grid;
@@ -117,7 +117,7 @@ impl Staged for Times {
         &self.result
     }
     fn begin(&self, inputs: &[Expr], room: Room) -> Result<Box<dyn Stages>, EngineError> {
-        Ok(Box::new(Chosen {
+        Ok(Box::new(PlannedProduct {
             nodes: self.nodes(inputs, room)?,
         }))
     }
@@ -150,12 +150,12 @@ impl Times {
     }
 }
 
-struct Chosen {
+struct PlannedProduct {
     nodes: Vec<Expr>,
 }
 
-impl Stages for Chosen {
-    fn next(&mut self, _found: &[Found], _room: Room, _io: &Io) -> Result<Next, EngineError> {
+impl Stages for PlannedProduct {
+    fn next(&mut self, _found: &[StageResult], _room: Room, _io: &Io) -> Result<Next, EngineError> {
         Ok(Next::Done(self.nodes.clone()))
     }
     fn assume(&mut self, _after: usize, _room: Room) -> Result<Next, EngineError> {

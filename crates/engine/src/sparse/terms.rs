@@ -14,18 +14,18 @@ use crate::EngineError;
 const LENGTH_BYTES: u64 = 4;
 
 /// The entries in each row of a matrix, or the most in a row of each tile row where lengths of all rows take too much.
-struct Lengths {
+struct RowLengths {
     side: u64,
     of_tile_rows: BTreeMap<u64, Vec<u32>>,
 }
 
-impl Lengths {
+impl RowLengths {
     fn of(
         matrix: &Matrix,
         memory: u64,
         io: &Io,
         watch: &mut dyn FnMut() -> Result<(), EngineError>,
-    ) -> Result<Lengths, EngineError> {
+    ) -> Result<RowLengths, EngineError> {
         let (shape, side) = (matrix.file.matrix(), u64::from(matrix.file.matrix().side));
         let fit = shape.rows.saturating_mul(LENGTH_BYTES) <= memory;
         let mut of_tile_rows = BTreeMap::new();
@@ -41,7 +41,7 @@ impl Lengths {
                 of_tile_rows.insert(number, kept);
             }
         }
-        Ok(Lengths { side, of_tile_rows })
+        Ok(RowLengths { side, of_tile_rows })
     }
 
     fn row(&self, row: u64) -> u64 {
@@ -61,7 +61,7 @@ pub(super) fn most_entries(
     (memory, io): (u64, &Io),
     watch: &mut dyn FnMut() -> Result<(), EngineError>,
 ) -> Result<u64, EngineError> {
-    let lengths = Lengths::of(what.second, memory, io, watch)?;
+    let lengths = RowLengths::of(what.second, memory, io, watch)?;
     let mut most = 0;
     for tile in from..what.tiles.end {
         watch()?;

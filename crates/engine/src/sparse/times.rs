@@ -10,7 +10,7 @@ use outcore_kernels::{cast_kernel, UnaryKernel};
 use outcore_sparse::{product_kernel, transposed_kernel, Semiring, TileProduct};
 use outcore_store::{Interval, SparseFile};
 
-use super::bands::Piece;
+use super::bands::TilePiece;
 use crate::task::Grid;
 use crate::EngineError;
 
@@ -19,7 +19,7 @@ use crate::EngineError;
 pub(super) struct Times {
     pub file: Arc<SparseFile>,
     /// What a task works on of the sparse matrix.
-    pub pieces: Arc<[Piece]>,
+    pub pieces: Arc<[TilePiece]>,
     pub transposed: bool,
     pub semiring: Semiring,
     /// The sum of nothing.
@@ -81,7 +81,7 @@ impl Times {
     }
 
     /// Bytes of a piece.
-    pub(super) fn piece_bytes(&self, piece: &Piece) -> u64 {
+    pub(super) fn piece_bytes(&self, piece: &TilePiece) -> u64 {
         piece
             .tiles
             .clone()
@@ -90,7 +90,7 @@ impl Times {
     }
 
     /// Bytes that the values of a piece take in the type of the product, where that is another.
-    pub(super) fn values_bytes(&self, piece: &Piece) -> u64 {
+    pub(super) fn values_bytes(&self, piece: &TilePiece) -> u64 {
         if !self.converts() {
             return 0;
         }
@@ -113,7 +113,7 @@ impl Times {
     /// the type of the product.
     pub(super) fn opened<'a>(
         &self,
-        piece: &Piece,
+        piece: &TilePiece,
         tiles: &[&'a [u8]],
         blocks: &Range<u64>,
         workspace: &'a mut [u8],

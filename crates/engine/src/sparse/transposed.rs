@@ -8,7 +8,7 @@ use outcore_sparse::multiply_tile;
 
 use super::bands::{bytes_of, Bands};
 use super::multiply::listed_grid;
-use super::pieces::{fill, Cut, Join};
+use super::pieces::{fill, CutRows, Join};
 use super::times::{by_columns, Times};
 use crate::task::{Access, Algorithm, Bound, Grid, Work};
 use crate::EngineError;
@@ -82,7 +82,7 @@ impl Algorithm for MultiplyTransposed {
         Some(self.lengths[own].clone())
     }
     fn works(&self, _inputs: &[Grid]) -> Vec<Arc<dyn Work>> {
-        let cut = Cut {
+        let cut = CutRows {
             bands: self.bands,
             dense: self.dense.clone(),
             pieces: self.times.rows(),

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use outcore_coding::lists::ListIndex;
 use outcore_dtype::DType;
 use outcore_engine::graph::{
-    self, Activity, Bits, Chosen, Delivery, Frames, Frontier, Graph, Heading, List, Outbox, Paths, Requests, Resources,
-    Search, Strength, Sweep, VertexProgram, Wanted,
+    self, Activity, Bits, BreadthFirst, Delivery, Frames, Frontier, Graph, Heading, List, Outbox, Paths, Requests,
+    Resources, Strength, Sweep, SweepLists, VertexProgram, VertexSet,
 };
 use outcore_engine::EngineError;
 use outcore_store::{Direction, Faults, GraphFile, GraphShape, GraphWriter, Io};
@@ -147,7 +147,7 @@ fn levels(
     directions: &[Direction],
     resources: &Resources<'_>,
 ) -> Result<Vec<i32>, EngineError> {
-    let search = Search {
+    let search = BreadthFirst {
         file: &made.file,
         directions,
         farthest: u32::MAX,
@@ -404,7 +404,7 @@ fn written(vertices: u32, edges: u64, list: impl Fn(u32) -> Vec<u32>) -> Made {
 }
 
 fn neighbours_of(made: &Made, vertex: u32) -> Vec<u32> {
-    let asked = graph::Asked {
+    let asked = graph::Lookup {
         file: &made.file,
         direction: Direction::Out,
         degrees: None,
@@ -426,10 +426,10 @@ proptest! {
         chosen.iter().for_each(|vertex| bits.insert(*vertex));
         let frames = Frames::default();
         let resources = Resources { memory: 1 << memory, portion_pages: 1 << (memory - 12), threads: 2, io_threads: 2, io: &io, frames: &frames, cache: None, activity: &Activity::default() };
-        let wanted = Wanted {
+        let wanted = SweepLists {
             file: &made.file,
             direction: Direction::In,
-            chosen: Chosen::Of(&bits),
+            chosen: VertexSet::Of(&bits),
             weights: Some(graph::WeightIndex { degrees: &degrees, item: 8 }),
         };
         let mut found = vec![];

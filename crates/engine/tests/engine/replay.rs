@@ -9,7 +9,7 @@ use outcore_engine::expr::Expr;
 use outcore_engine::place::slabs::find_slabs;
 use outcore_engine::place::{place, Instruction, Limits, Placed, Policy, Shortage, Totals, Traffic, Window};
 use outcore_engine::plan::{plan, ArrayKind, Pass, Plan, PlanOptions, Producer, RootKind};
-use outcore_engine::run::Program;
+use outcore_engine::run::PreparedProgram;
 use outcore_engine::schedule::needed::find_needed;
 use outcore_engine::schedule::tasks::{root_tile, InputFinder};
 use outcore_engine::schedule::tiles::{coordinates, number_tiles, tile_region, OutputCost};
@@ -160,7 +160,7 @@ pub fn replay(case: &Case, placed: &Placed, memory: u64) -> Seen {
 }
 
 /// The same for a program of a session that begins with nothing in memory.
-pub fn replay_program(program: &Program) -> Seen {
+pub fn replay_program(program: &PreparedProgram) -> Seen {
     assert_eq!(program.starts_from().0, 0, "tiles in memory are not played with");
     let facts = Facts::new(&program.plan, &program.tiles);
     replay_parts((&program.plan, &program.tiles, &facts), &program.placed, program.memory)

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use outcore_engine::place::{Instruction, Policy};
 use outcore_engine::plan::PlanOptions;
-use outcore_engine::run::{Program, Target};
+use outcore_engine::run::{PreparedProgram, Target};
 use outcore_engine::schedule::Role;
 use outcore_engine::{ops, EngineError};
 use outcore_kernels::{Binary, Finish, Reduce};
@@ -109,7 +109,7 @@ fn a_cancelled_run_ends_and_gives_everything_back() {
 }
 
 /// Whether an accumulator is read back from scratch for its last addition and then used by a task behind it.
-fn brings_back_for_a_consumer(program: &Program) -> bool {
+fn brings_back_for_a_consumer(program: &PreparedProgram) -> bool {
     let tasks = &program.placed.tasks;
     let (mut brought, mut completed) = (HashSet::new(), HashSet::new());
     program

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use numpy::{Element, PyArray1, PyReadonlyArray1};
-use outcore_engine::graph::{Combine, Found, Frontier, Mail, Number};
+use outcore_engine::graph::{Combine, Frontier, Mail, NeighbourLists, Number};
 use outcore_engine::EngineError;
 use pyo3::prelude::*;
 
@@ -161,7 +161,7 @@ impl PyMail {
 
 /// Calls a function with lists: the first of those that were asked for and the one behind the last, where each begins,
 /// neighbours, weights.
-pub fn give(py: Python<'_>, call: &Py<PyAny>, found: Found) -> PyResult<()> {
+pub fn give(py: Python<'_>, call: &Py<PyAny>, found: NeighbourLists) -> PyResult<()> {
     let (begins, neighbours) = (
         PyArray1::from_vec(py, found.begins),
         PyArray1::from_vec(py, found.neighbours),

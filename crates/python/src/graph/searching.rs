@@ -1,7 +1,7 @@
 //! Searches: by levels, by distance, in topological order, and betweenness.
 
 use numpy::PyArray1;
-use outcore_engine::graph::{self, Frontier, Generations, Graph, Paths, Place, Search};
+use outcore_engine::graph::{self, BreadthFirst, Frontier, GenerationState, Generations, Graph, Paths};
 use outcore_engine::EngineError;
 use outcore_store::Direction;
 use pyo3::prelude::*;
@@ -26,7 +26,7 @@ impl PyGraph {
         direction: &str,
         farthest: u32,
     ) -> PyResult<Bound<'py, PyArray1<i32>>> {
-        let search = Search {
+        let search = BreadthFirst {
             file: &self.file,
             directions: self.directions(direction)?,
             farthest,
@@ -134,7 +134,7 @@ impl PyGraph {
                 let mut active = Frontier::none(vertices);
                 let mut states = Vec::with_capacity(vertices);
                 for (vertex, span) in degrees.spans(0..u32::MAX) {
-                    states.push(Place {
+                    states.push(GenerationState {
                         edges: span.bytes as u32,
                         generation: None,
                     });

@@ -2,7 +2,7 @@
 
 use numpy::PyArray1;
 use outcore_coding::lists::ListIndex;
-use outcore_engine::graph::{self, Left, Peeling, Resources};
+use outcore_engine::graph::{self, CoreState, Peeling, Resources};
 use outcore_engine::EngineError;
 use outcore_store::Direction;
 use pyo3::prelude::*;
@@ -102,7 +102,7 @@ impl PyGraph {
             13 + self.degree_bytes(directions),
             self.in_parts(0),
             |resources, watch| {
-                let mut states = vec![Left::new(0); vertices];
+                let mut states = vec![CoreState::new(0); vertices];
                 for direction in directions {
                     let degrees = self.degrees_of(*direction, resources.io)?;
                     for (vertex, span) in degrees.spans(0..u32::MAX) {

@@ -7,7 +7,7 @@ use outcore_dtype::DType;
 use outcore_engine::expr::staged::Room;
 use outcore_engine::run::Session;
 use outcore_engine::sort::{self, Parting, Parts};
-use outcore_engine::sparse::{self, Assembler, Crew, Given, Ingest};
+use outcore_engine::sparse::{self, Assembler, Crew, Ingest, MemoryGrant};
 use outcore_engine::EngineError;
 use outcore_store::return_freed_memory;
 use pyo3::prelude::*;
@@ -136,7 +136,7 @@ fn assemble_sparse(
                 .next_multiple_of(HELD_STEP as u64);
             if wanted > set_aside {
                 match held.grow(wanted - set_aside) {
-                    Err(refused @ EngineError::Memory { .. }) => return Ok(Given::Refused(refused)),
+                    Err(refused @ EngineError::Memory { .. }) => return Ok(MemoryGrant::Refused(refused)),
                     grown => grown?,
                 }
                 set_aside = wanted;
@@ -146,7 +146,7 @@ fn assemble_sparse(
                 called.map_err(|error| EngineError::Internal(format!("sparse: progress: {error}")))?;
             }
             watch()?;
-            Ok(Given::Enough)
+            Ok(MemoryGrant::Enough)
         });
         return_freed_memory();
         made

@@ -13,7 +13,7 @@ use crate::graph::read::heading::Heading;
 use crate::graph::read::resources::{Resources, Watch};
 use crate::graph::read::sums::{add_to, value_of, Sums};
 use crate::graph::read::sweep::Sweep;
-use crate::graph::read::wanted::{List, Scratch, Wanted};
+use crate::graph::read::wanted::{List, Scratch, SweepLists};
 use crate::EngineError;
 
 /// A level is divided by 2^256 where the largest of its numbers of paths is above 2^900: one of the next level, a sum of less
@@ -32,7 +32,7 @@ const fn power_of_two(exponent: i64) -> f64 {
 /// of those before. Of the dependencies only ratios of σ in neighbouring levels matter.
 ///
 /// Invariant: `divided` has, ascending, the numbers of the levels that were divided.
-struct Counting {
+struct PathCounting {
     /// Those that are as near as the vertices of the iteration, or nearer: no shortest path goes on to them.
     settled: Bits,
     layers: Layers,
@@ -47,7 +47,7 @@ struct Counting {
     is_wide: bool,
 }
 
-impl Counting {
+impl PathCounting {
     /// Nothing but the source was met.
     fn begin(&mut self, level: &mut Frontier) {
         self.settled.clear();
@@ -93,7 +93,7 @@ impl Counting {
     }
 }
 
-impl VertexProgram for Counting {
+impl VertexProgram for PathCounting {
     type State = AtomicU64;
     type Message = f64;
 
@@ -156,14 +156,14 @@ pub fn betweenness(
     watch: &mut Watch<'_>,
 ) -> Result<Option<Vec<f64>>, EngineError> {
     let vertices = file.shape().vertices as usize;
-    let mut search = Search {
+    let mut search = Dependencies {
         sums: Sums::new(file.path(), vertices)?,
         paths: Sums::new(file.path(), vertices)?,
         source: 0,
         divisor: 1.0,
     };
     let layers_bytes = (8 * vertex_bytes.saturating_sub(NUMBERS_BYTES)).saturating_sub(6) * vertices as u64 / 8;
-    let mut counting = Counting {
+    let mut counting = PathCounting {
         settled: Bits::none(vertices),
         layers: Layers::new(vertices, layers_bytes as usize),
         layers_bytes,
@@ -213,13 +213,13 @@ pub fn betweenness(
         }
     }
     // They are copied, for which there is room now.
-    let Search { sums, paths, .. } = search;
+    let Dependencies { sums, paths, .. } = search;
     drop((paths, counting));
     Ok(Some(sums.into_values()))
 }
 
 /// What is known of vertices while their dependencies on a source are added up, from the farthest on.
-struct Search {
+struct Dependencies {
     /// Σ_s δ_s(v) so far.
     sums: Sums,
     /// σ_v; once the vertex is done (1 + δ(v)) / σ_v, with σ_v as its level was before it was divided: those in front of it
@@ -230,7 +230,7 @@ struct Search {
     divisor: f64,
 }
 
-impl Search {
+impl Dependencies {
     fn begin(&mut self, source: Vertex) {
         self.source = source;
         self.paths.clear();
@@ -269,7 +269,7 @@ impl Search {
             return Ok(());
         }
         resources.iteration(level.count());
-        let wanted = Wanted {
+        let wanted = SweepLists {
             file,
             direction: Direction::Out,
             chosen: level.chosen(),

@@ -3,16 +3,16 @@
 use outcore_coding::lists::Vertex;
 use outcore_store::{large_vec, Direction, GraphFile};
 
-use super::bfs_kept::{Keeping, Kept, Piece};
-use crate::graph::read::batch::Chosen;
+use super::bfs_kept::{Keeping, UnmetLists, KeptPart};
+use crate::graph::read::batch::VertexSet;
 use crate::graph::read::bits::{Bits, SharedBits};
 use crate::graph::read::frontier::Frontier;
 use crate::graph::read::heading::Heading;
 use crate::graph::read::lists::{Lists, Looked};
-use crate::graph::read::queue::{found_bytes, most_found, Room};
+use crate::graph::read::queue::{found_bytes, most_found, ResultBudget};
 use crate::graph::read::resources::{Resources, Watch};
 use crate::graph::read::sweep::Sweep;
-use crate::graph::read::wanted::{Scratch, Wanted};
+use crate::graph::read::wanted::{Scratch, SweepLists};
 use crate::EngineError;
 
 /// A vertex that was not met.
@@ -27,7 +27,7 @@ const TURNED: u64 = 2;
 
 /// A breadth-first search.
 #[derive(Clone, Copy)]
-pub struct Search<'a> {
+pub struct BreadthFirst<'a> {
     pub file: &'a GraphFile,
     /// Along which edges it goes.
     pub directions: &'a [Direction],
@@ -45,13 +45,13 @@ struct Known {
     /// Bytes of the lists, of each direction, by which those that were not met could find a neighbour.
     left: Vec<u64>,
     /// Those lists themselves, once an iteration has turned round, where there is memory for all.
-    kept: Vec<Option<Kept>>,
+    kept: Vec<Option<UnmetLists>>,
     /// The vertices of a level, and of the next.
     active: Frontier,
     next: Frontier,
 }
 
-impl Search<'_> {
+impl BreadthFirst<'_> {
     /// The distance of each vertex from the nearest source in edges. An iteration reads the lists of the vertices of a level,
     /// or where that pays those of all that were not met, which look for a neighbour in it (Beamer, Asanović, Patterson,
     /// "Direction-optimizing breadth-first search", SC 2012).
@@ -107,7 +107,7 @@ impl Search<'_> {
         resources: &Resources<'_>,
         watch: &mut Watch<'_>,
     ) -> Result<(), EngineError> {
-        let kept_bytes: u64 = known.kept.iter().flatten().map(Kept::bytes).sum();
+        let kept_bytes: u64 = known.kept.iter().flatten().map(UnmetLists::bytes).sum();
         let resources = &Resources {
             memory: resources.memory - kept_bytes,
             ..*resources
@@ -148,11 +148,11 @@ impl Search<'_> {
         Ok(())
     }
 
-    fn sweep<'s>(&self, direction: Direction, chosen: Chosen<'s>, resources: &Resources<'s>) -> Sweep<'s>
+    fn sweep<'s>(&self, direction: Direction, chosen: VertexSet<'s>, resources: &Resources<'s>) -> Sweep<'s>
     where
         Self: 's,
     {
-        let wanted = Wanted {
+        let wanted = SweepLists {
             file: self.file,
             direction,
             chosen,
@@ -183,7 +183,7 @@ impl Search<'_> {
             return Way::Straight(straight());
         }
         met.complement(active.vertices(), unmet);
-        let turned = self.sweep(against(along), Chosen::Of(unmet), resources);
+        let turned = self.sweep(against(along), VertexSet::Of(unmet), resources);
         if turned.list_bytes() < TURNED * ahead {
             return Way::Turned(turned);
         }
@@ -196,7 +196,7 @@ impl Search<'_> {
     }
 
     /// The same where the lists of those that are left are in memory.
-    fn way_beside<'s>(&self, kept: &Kept, place: usize, active: &'s Frontier, resources: &Resources<'s>) -> Way<'s>
+    fn way_beside<'s>(&self, kept: &UnmetLists, place: usize, active: &'s Frontier, resources: &Resources<'s>) -> Way<'s>
     where
         Self: 's,
     {
@@ -223,14 +223,14 @@ fn look_through(
     resources: &Resources<'_>,
     mut take: impl FnMut(Vec<Vertex>),
     watch: &mut Watch<'_>,
-) -> Result<Option<Kept>, EngineError> {
+) -> Result<Option<UnmetLists>, EngineError> {
     let keeping = Keeping::new(looked_for.map_or(0, |_| resources.memory / KEPT));
     let resources = &Resources {
         memory: resources.memory - keeping.most(),
         ..*resources
     };
     let look = |scratch: &mut Scratch, lists: &Lists<'_>| {
-        let (mut found, mut piece) = (vec![], Piece::default());
+        let (mut found, mut piece) = (vec![], KeptPart::default());
         let mut find = |vertex| {
             if met.insert(vertex) {
                 found.push(vertex);
@@ -251,10 +251,10 @@ fn look_through(
         Ok((found, keeping.keep(piece)))
     };
     // Where those that were found take all the memory there is for them, they are counted before others are looked for.
-    let room = Room {
+    let room = ResultBudget {
         bytes: resources.memory / 2,
         most: most_found,
-        weigh: |(found, _): &(Vec<Vertex>, Piece)| found_bytes(found),
+        weigh: |(found, _): &(Vec<Vertex>, KeptPart)| found_bytes(found),
     };
     let (mut rest, mut pieces) = (Some(sweep.whole(heading)), vec![]);
     while let Some(round) = rest {

@@ -21,12 +21,12 @@ const FEW_BYTES: u64 = 1 << 16;
 /// Invariant: `bytes` are the gap between a vertex and the one after that before, the length of its list, and the list, of
 /// each.
 #[derive(Default)]
-pub(crate) struct Piece {
+pub(crate) struct KeptPart {
     bytes: Vec<u8>,
     next: Vertex,
 }
 
-impl Piece {
+impl KeptPart {
     pub fn push(&mut self, vertex: Vertex, list: &[u8]) {
         put(&mut self.bytes, vertex - self.next);
         put(&mut self.bytes, list.len() as u32);
@@ -85,31 +85,31 @@ impl Keeping {
     }
 
     /// A piece, if it is kept.
-    pub fn keep(&self, mut piece: Piece) -> Piece {
+    pub fn keep(&self, mut piece: KeptPart) -> KeptPart {
         let bytes = piece.bytes.len() as u64;
         match self.bytes.fetch_add(bytes, Relaxed) + bytes <= self.most {
             true => {
                 piece.bytes.shrink_to_fit();
                 piece
             }
-            false => Piece::default(),
+            false => KeptPart::default(),
         }
     }
 
     /// All of them, if none is missing.
-    pub fn whole(self, pieces: Vec<Piece>) -> Option<Kept> {
+    pub fn whole(self, pieces: Vec<KeptPart>) -> Option<UnmetLists> {
         let bytes = self.bytes.into_inner();
-        (bytes <= self.most).then_some(Kept { pieces, bytes })
+        (bytes <= self.most).then_some(UnmetLists { pieces, bytes })
     }
 }
 
 /// Lists of vertices that look for a neighbour.
-pub(crate) struct Kept {
-    pieces: Vec<Piece>,
+pub(crate) struct UnmetLists {
+    pieces: Vec<KeptPart>,
     bytes: u64,
 }
 
-impl Kept {
+impl UnmetLists {
     /// Bytes that they take.
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -129,8 +129,8 @@ impl Kept {
         mut take: impl FnMut(Vec<Vertex>),
     ) -> Result<(), EngineError> {
         let threads = if self.bytes < FEW_BYTES { 1 } else { threads.max(1) };
-        let look = |piece: &mut Piece| {
-            let (mut found, mut rest) = (vec![], Piece::default());
+        let look = |piece: &mut KeptPart| {
+            let (mut found, mut rest) = (vec![], KeptPart::default());
             rest.bytes.reserve_exact(piece.bytes.len());
             piece.each(|vertex, list| {
                 if met.has(vertex) {
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn members(piece: &Piece) -> Vec<(Vertex, Vec<u8>)> {
+    fn members(piece: &KeptPart) -> Vec<(Vertex, Vec<u8>)> {
         let mut found = vec![];
         piece
             .each(|vertex, list| {
@@ -186,7 +186,7 @@ mod tests {
         fn a_piece_gives_what_was_put_there(
             lists in prop::collection::btree_map(any::<u32>(), prop::collection::vec(any::<u8>(), 0..300), 0..50),
         ) {
-            let mut piece = Piece::default();
+            let mut piece = KeptPart::default();
             lists.iter().for_each(|(vertex, list)| piece.push(*vertex, list));
             prop_assert_eq!(members(&piece), lists.into_iter().collect::<Vec<_>>());
         }
@@ -195,16 +195,16 @@ mod tests {
     #[test]
     fn all_lists_are_kept_or_none() {
         let piece = || {
-            let mut piece = Piece::default();
+            let mut piece = KeptPart::default();
             piece.push(3, &[1, 2, 3]);
             piece
         };
         let keeping = Keeping::new(10);
-        let pieces: Vec<Piece> = (0..2).map(|_| keeping.keep(piece())).collect();
+        let pieces: Vec<KeptPart> = (0..2).map(|_| keeping.keep(piece())).collect();
         assert!(keeping.is_on());
         assert_eq!(keeping.whole(pieces).map(|kept| kept.bytes()), Some(10));
         let keeping = Keeping::new(9);
-        let pieces: Vec<Piece> = (0..2).map(|_| keeping.keep(piece())).collect();
+        let pieces: Vec<KeptPart> = (0..2).map(|_| keeping.keep(piece())).collect();
         assert!(!keeping.is_on());
         assert!(pieces[1].bytes.is_empty());
         assert!(keeping.whole(pieces).is_none());

@@ -10,12 +10,12 @@ use outcore_dtype::DType;
 use outcore_store::{volumes, Direction, GraphFile, GraphShape, GraphWriter};
 
 use super::strength::times_power;
-use crate::graph::read::batch::{Chosen, WeightIndex};
+use crate::graph::read::batch::{VertexSet, WeightIndex};
 use crate::graph::read::heading::Heading;
 use crate::graph::read::lists::Lists;
 use crate::graph::read::resources::{Resources, Watch};
 use crate::graph::read::sweep::Sweep;
-use crate::graph::read::wanted::{List, PartOfList, Scratch, Wanted};
+use crate::graph::read::wanted::{List, PartOfList, Scratch, SweepLists};
 use crate::EngineError;
 
 /// A graph whose lists are read in order, again and again.
@@ -117,7 +117,7 @@ impl Source<'_> {
     /// threads, and handed over here.
     pub fn each(
         &self,
-        chosen: Chosen<'_>,
+        chosen: VertexSet<'_>,
         mut each: impl FnMut(&List<'_>),
         resources: &Resources<'_>,
         watch: &mut Watch<'_>,
@@ -128,9 +128,9 @@ impl Source<'_> {
             Source::Stored(stored) => (&*stored.file, Some(&stored.degrees), 0, None),
             Source::Kept(kept) => {
                 let is_chosen = |vertex: &Vertex| match chosen {
-                    Chosen::All => true,
-                    Chosen::Of(bits) => bits.has(*vertex),
-                    Chosen::Listed(listed) => listed.binary_search(vertex).is_ok(),
+                    VertexSet::All => true,
+                    VertexSet::Of(bits) => bits.has(*vertex),
+                    VertexSet::Listed(listed) => listed.binary_search(vertex).is_ok(),
                 };
                 resources.activity.ask(chosen.count(self.vertices() as u64));
                 let all = 0..self.vertices() as Vertex;
@@ -138,7 +138,7 @@ impl Source<'_> {
                 return watch();
             }
         };
-        let wanted = Wanted {
+        let wanted = SweepLists {
             file,
             direction: Direction::Out,
             chosen,
@@ -280,7 +280,7 @@ impl Merging<'_> {
                 sums[other as usize] = ABSENT;
             }
         };
-        self.source.each(Chosen::All, add, resources, watch)?;
+        self.source.each(VertexSet::All, add, resources, watch)?;
         rows.add_up();
         if !fits {
             return Err(EngineError::Memory {

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use outcore_coding::lists::Vertex;
 use outcore_store::{large_vec, Direction, GraphFile, LargePages};
 
-use crate::graph::read::batch::Chosen;
+use crate::graph::read::batch::VertexSet;
 use crate::graph::read::heading::Heading;
 use crate::graph::read::resources::{no_memory, Resources, Watch};
 use crate::graph::read::sweep::Sweep;
-use crate::graph::read::wanted::{Scratch, Wanted};
+use crate::graph::read::wanted::{Scratch, SweepLists};
 use crate::EngineError;
 
 /// Trees of vertices that are connected, each with its lowest vertex as the root
@@ -83,10 +83,10 @@ pub fn components(
     let roots = forest.parents.iter_mut().zip(0..);
     roots.for_each(|(parent, vertex)| *parent.get_mut() = vertex);
     resources.iteration(u64::from(vertices));
-    let wanted = Wanted {
+    let wanted = SweepLists {
         file,
         direction: Direction::Out,
-        chosen: Chosen::All,
+        chosen: VertexSet::All,
         weights: None,
     };
     Sweep::in_parts(wanted, resources).whole(Heading::Ascending).run(

@@ -10,17 +10,17 @@ use crate::graph::read::wanted::List;
 
 /// What is known of a vertex: neighbours that are left, and its core once it has gone.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Left {
+pub struct CoreState {
     pub degree: u32,
     pub core: u32,
     gone: bool,
 }
 
-impl Left {
-    pub fn new(degree: u32) -> Left {
-        Left {
+impl CoreState {
+    pub fn new(degree: u32) -> CoreState {
+        CoreState {
             degree,
-            ..Left::default()
+            ..CoreState::default()
         }
     }
 }
@@ -35,7 +35,7 @@ pub struct Peeling {
 
 impl Peeling {
     /// The program, and those that go first.
-    pub fn new(directions: &[Direction], states: &[Left]) -> (Peeling, Frontier) {
+    pub fn new(directions: &[Direction], states: &[CoreState]) -> (Peeling, Frontier) {
         let mut program = Peeling {
             directions: directions.to_vec(),
             core: 0,
@@ -47,7 +47,7 @@ impl Peeling {
     }
 
     /// Where none goes, the next core begins with those that have the fewest neighbours.
-    fn go_on(&mut self, states: &[Left], active: &mut Frontier) {
+    fn go_on(&mut self, states: &[CoreState], active: &mut Frontier) {
         if active.is_empty() {
             let fewest = self.left.iter().map(|vertex| states[vertex as usize].degree).min();
             self.core = self.core.max(fewest.unwrap_or(0));
@@ -62,7 +62,7 @@ impl Peeling {
 }
 
 impl VertexProgram for Peeling {
-    type State = Left;
+    type State = CoreState;
     type Message = ();
 
     fn directions(&self) -> &[Direction] {
@@ -73,12 +73,12 @@ impl VertexProgram for Peeling {
         true
     }
 
-    fn run(&self, _: u32, _: Vertex, state: &mut Left) -> bool {
+    fn run(&self, _: u32, _: Vertex, state: &mut CoreState) -> bool {
         (state.core, state.gone) = (self.core, true);
         true
     }
 
-    fn on_edges(&self, _: u32, list: &List<'_>, _: &[Left], outbox: &mut Outbox<()>) {
+    fn on_edges(&self, _: u32, list: &List<'_>, _: &[CoreState], outbox: &mut Outbox<()>) {
         for neighbour in list.neighbours {
             // Those that go now or have gone do not count edges any more.
             if self.left.has(*neighbour) {
@@ -87,13 +87,13 @@ impl VertexProgram for Peeling {
         }
     }
 
-    fn on_message(&self, _: u32, _: Vertex, state: &mut Left, (): ()) -> bool {
+    fn on_message(&self, _: u32, _: Vertex, state: &mut CoreState, (): ()) -> bool {
         // A file that is not what it was made as may take more than there are.
         state.degree = state.degree.saturating_sub(1);
         !state.gone && state.degree == self.core
     }
 
-    fn on_iteration_end(&mut self, _: u32, states: &mut [Left], active: &mut Frontier) {
+    fn on_iteration_end(&mut self, _: u32, states: &mut [CoreState], active: &mut Frontier) {
         self.go_on(states, active);
     }
 }

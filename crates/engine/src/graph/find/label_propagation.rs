@@ -3,13 +3,13 @@
 use outcore_coding::lists::Vertex;
 use outcore_store::{Direction, GraphFile};
 
-use crate::graph::read::batch::Chosen;
+use crate::graph::read::batch::VertexSet;
 use crate::graph::read::bits::Bits;
 use crate::graph::read::heading::Heading;
 use crate::graph::read::memory::has_long_lists;
 use crate::graph::read::resources::{Resources, Watch};
 use crate::graph::read::sweep::Sweep;
-use crate::graph::read::wanted::{Scratch, Wanted};
+use crate::graph::read::wanted::{Scratch, SweepLists};
 use crate::EngineError;
 
 /// Bytes of memory for each vertex: labels, sets, and what changes of a half.
@@ -22,11 +22,11 @@ pub fn labels_bytes(file: &GraphFile) -> u64 {
     LABELS_BYTES + if has_long_lists(file) { TALLY_BYTES } else { 0 }
 }
 
-fn wanted<'a>(file: &'a GraphFile, chosen: &'a Bits) -> Wanted<'a> {
-    Wanted {
+fn wanted<'a>(file: &'a GraphFile, chosen: &'a Bits) -> SweepLists<'a> {
+    SweepLists {
         file,
         direction: Direction::Out,
-        chosen: Chosen::Of(chosen),
+        chosen: VertexSet::Of(chosen),
         weights: None,
     }
 }

@@ -7,7 +7,7 @@ use outcore_store::GraphFile;
 
 use super::coarse::{add_up, weighted, Coarse, Merging, Source, ABSENT};
 use super::label_propagation::drawn;
-use crate::graph::read::batch::Chosen;
+use crate::graph::read::batch::VertexSet;
 use crate::graph::read::bits::Bits;
 use crate::graph::read::resources::{Resources, Watch};
 use crate::graph::read::wanted::List;
@@ -128,7 +128,7 @@ impl Moving<'_> {
                     self.met.clear();
                 }
             };
-            source.each(Chosen::Of(&chosen), place, resources, watch)?;
+            source.each(VertexSet::Of(&chosen), place, resources, watch)?;
             all += added;
             if added <= self.what.threshold || next.is_empty() {
                 break;
@@ -154,7 +154,7 @@ fn strengths(
             loops += if is_loop { weight } else { 0.0 };
         }
     };
-    source.each(Chosen::All, add, resources, watch)?;
+    source.each(VertexSet::All, add, resources, watch)?;
     Ok((found, loops))
 }
 

@@ -4,13 +4,13 @@ use outcore_coding::lists::{ListIndex, Vertex};
 use outcore_store::{Direction, GraphFile, LargePages};
 
 use super::strength::{Strength, SHARED};
-use crate::graph::read::batch::{Chosen, WeightIndex};
+use crate::graph::read::batch::{VertexSet, WeightIndex};
 use crate::graph::read::heading::Heading;
 use crate::graph::read::lists::Lists;
 use crate::graph::read::resources::{each_part, no_memory, Resources, Watch};
 use crate::graph::read::sums::{taken, Sums};
 use crate::graph::read::sweep::Sweep;
-use crate::graph::read::wanted::{Scratch, Wanted};
+use crate::graph::read::wanted::{Scratch, SweepLists};
 use crate::EngineError;
 
 /// How ranks are found.
@@ -118,10 +118,10 @@ pub(crate) fn incoming<'a>(
     degrees: Option<&'a ListIndex>,
     resources: &Resources<'a>,
 ) -> Sweep<'a> {
-    let wanted = Wanted {
+    let wanted = SweepLists {
         file,
         direction: Direction::In,
-        chosen: Chosen::All,
+        chosen: VertexSet::All,
         weights: WeightIndex::new(file, degrees),
     };
     Sweep::in_parts(wanted, resources)

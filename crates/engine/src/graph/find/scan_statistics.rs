@@ -6,13 +6,13 @@ use std::collections::BinaryHeap;
 use outcore_coding::lists::{ListIndex, Vertex};
 use outcore_store::{Direction, GraphFile};
 
-use crate::graph::read::batch::Chosen;
+use crate::graph::read::batch::VertexSet;
 use crate::graph::read::bits::Bits;
 use crate::graph::read::heading::Heading;
 use crate::graph::read::lists::Lists;
 use crate::graph::read::resources::{Resources, Watch};
 use crate::graph::read::sweep::Sweep;
-use crate::graph::read::wanted::{Scratch, Wanted};
+use crate::graph::read::wanted::{Scratch, SweepLists};
 use crate::EngineError;
 
 /// Bytes of memory for each vertex: bounds, marks or degrees, and sets.
@@ -38,9 +38,9 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    fn sweep<'a>(&'a self, chosen: Chosen<'a>) -> Sweep<'a> {
+    fn sweep<'a>(&'a self, chosen: VertexSet<'a>) -> Sweep<'a> {
         self.resources.iteration(chosen.count(self.file.shape().vertices));
-        let wanted = Wanted {
+        let wanted = SweepLists {
             file: self.file,
             direction: Direction::Out,
             chosen,
@@ -86,7 +86,7 @@ impl Scan<'_> {
                 .for_each(|(vertex, twice)| bounds[*vertex as usize] += *twice);
             Ok(())
         };
-        let sweep = self.sweep(Chosen::Of(&chosen));
+        let sweep = self.sweep(VertexSet::Of(&chosen));
         let swept = sweep
             .whole(Heading::Descending)
             .run(self.resources, Scratch::default, work, take, watch);
@@ -135,7 +135,7 @@ impl Scan<'_> {
             }
             Ok(())
         };
-        let sweep = self.sweep(Chosen::Listed(some));
+        let sweep = self.sweep(VertexSet::Listed(some));
         sweep
             .whole(Heading::Ascending)
             .run(self.resources, Scratch::default, work, take, watch)?;
@@ -165,7 +165,7 @@ impl Scan<'_> {
             edges.iter_mut().zip(counts).for_each(|(edges, count)| *edges += count);
             Ok(())
         };
-        let sweep = self.sweep(Chosen::Of(&chosen));
+        let sweep = self.sweep(VertexSet::Of(&chosen));
         sweep
             .whole(Heading::Ascending)
             .run(self.resources, Scratch::default, work, take, watch)

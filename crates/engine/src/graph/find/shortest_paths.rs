@@ -10,10 +10,10 @@ use crate::graph::program::run::Graph;
 use crate::graph::read::bits::SharedBits;
 use crate::graph::read::frontier::Frontier;
 use crate::graph::read::heading::Heading;
-use crate::graph::read::queue::{found_bytes, most_found, Room};
+use crate::graph::read::queue::{found_bytes, most_found, ResultBudget};
 use crate::graph::read::resources::{Resources, Watch};
 use crate::graph::read::sweep::Sweep;
-use crate::graph::read::wanted::{List, Scratch, Wanted};
+use crate::graph::read::wanted::{List, Scratch, SweepLists};
 use crate::EngineError;
 
 /// Bytes of memory for each vertex: its distance, and a bit in each of four sets, three of which are lists where they are few.
@@ -139,13 +139,13 @@ impl Paths<'_> {
             reached,
             active,
         } = relaxation;
-        let wanted = Wanted {
+        let wanted = SweepLists {
             file: self.graph.file,
             direction,
             chosen: active.chosen(),
             weights: self.graph.weights(direction),
         };
-        let room = Room {
+        let room = ResultBudget {
             bytes: resources.memory / 2,
             most: most_found,
             weigh: |found: &Nearer| found_bytes(&found.near) + found_bytes(&found.far),

@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use outcore_coding::lists::{ListIndex, Vertex};
 use outcore_store::{Direction, GraphFile};
 
-use crate::graph::read::batch::{Chosen, WeightIndex};
+use crate::graph::read::batch::{VertexSet, WeightIndex};
 use crate::graph::read::heading::Heading;
 use crate::graph::read::resources::{Resources, Watch};
 use crate::graph::read::sums::Sums;
 use crate::graph::read::sweep::Sweep;
-use crate::graph::read::wanted::{Scratch, Wanted};
+use crate::graph::read::wanted::{Scratch, SweepLists};
 use crate::EngineError;
 
 /// Vertices that one thread looks at in one go. Sums over all are sums of theirs, in order.
@@ -50,10 +50,10 @@ impl<'a> Strength<'a> {
     ) -> Result<Strength<'a>, EngineError> {
         let vertices = degrees.len();
         let sums = Sums::new(file.path(), vertices)?;
-        let wanted = Wanted {
+        let wanted = SweepLists {
             file,
             direction: Direction::Out,
-            chosen: Chosen::All,
+            chosen: VertexSet::All,
             weights: WeightIndex::new(file, Some(degrees)),
         };
         resources.iteration(vertices as u64);

@@ -9,12 +9,12 @@ use crate::graph::read::frontier::Frontier;
 use crate::graph::read::heading::Heading;
 use crate::graph::read::resources::{Resources, Watch};
 use crate::graph::read::sweep::Sweep;
-use crate::graph::read::wanted::{List, Wanted};
+use crate::graph::read::wanted::{List, SweepLists};
 use crate::EngineError;
 
 /// What is known of a vertex.
 #[derive(Clone, Copy, Debug)]
-struct State {
+struct ComponentState {
     /// A vertex of its component, once it is known.
     component: Vertex,
     /// The first vertex that leads to it among those that are left; in a trim, edges from others that are left.
@@ -29,7 +29,7 @@ struct Trim {
 }
 
 impl VertexProgram for Trim {
-    type State = State;
+    type State = ComponentState;
     type Message = ();
 
     fn directions(&self) -> &[Direction] {
@@ -40,27 +40,27 @@ impl VertexProgram for Trim {
         true
     }
 
-    fn run(&self, _: u32, vertex: Vertex, state: &mut State) -> bool {
+    fn run(&self, _: u32, vertex: Vertex, state: &mut ComponentState) -> bool {
         state.component = vertex;
         true
     }
 
-    fn on_edges(&self, _: u32, list: &List<'_>, _: &[State], outbox: &mut Outbox<()>) {
+    fn on_edges(&self, _: u32, list: &List<'_>, _: &[ComponentState], outbox: &mut Outbox<()>) {
         let others = list.neighbours.iter().filter(|other| **other != list.vertex);
         others.for_each(|other| outbox.send(*other, ()));
     }
 
-    fn on_message(&self, _: u32, _: Vertex, state: &mut State, (): ()) -> bool {
+    fn on_message(&self, _: u32, _: Vertex, state: &mut ComponentState, (): ()) -> bool {
         state.color = state.color.saturating_sub(1);
         state.color == 0 && state.component == UNKNOWN
     }
 }
 
 /// Spreads the color of a vertex along the edges among those that are left.
-struct Reach;
+struct Reaching;
 
-impl VertexProgram for Reach {
-    type State = State;
+impl VertexProgram for Reaching {
+    type State = ComponentState;
     type Message = Vertex;
 
     fn directions(&self) -> &[Direction] {
@@ -71,11 +71,11 @@ impl VertexProgram for Reach {
         true
     }
 
-    fn run(&self, _: u32, _: Vertex, _: &mut State) -> bool {
+    fn run(&self, _: u32, _: Vertex, _: &mut ComponentState) -> bool {
         true
     }
 
-    fn on_edges(&self, _: u32, list: &List<'_>, states: &[State], outbox: &mut Outbox<Vertex>) {
+    fn on_edges(&self, _: u32, list: &List<'_>, states: &[ComponentState], outbox: &mut Outbox<Vertex>) {
         let color = states[list.vertex as usize].color;
         for other in list.neighbours {
             let state = states[*other as usize];
@@ -85,7 +85,7 @@ impl VertexProgram for Reach {
         }
     }
 
-    fn on_message(&self, _: u32, _: Vertex, state: &mut State, color: Vertex) -> bool {
+    fn on_message(&self, _: u32, _: Vertex, state: &mut ComponentState, color: Vertex) -> bool {
         let is_new = state.color != color;
         state.color = color;
         is_new
@@ -102,7 +102,7 @@ fn is_before(first: Vertex, second: Vertex) -> bool {
 struct Color;
 
 impl VertexProgram for Color {
-    type State = State;
+    type State = ComponentState;
     type Message = Vertex;
 
     fn directions(&self) -> &[Direction] {
@@ -113,11 +113,11 @@ impl VertexProgram for Color {
         true
     }
 
-    fn run(&self, _: u32, _: Vertex, _: &mut State) -> bool {
+    fn run(&self, _: u32, _: Vertex, _: &mut ComponentState) -> bool {
         true
     }
 
-    fn on_edges(&self, _: u32, list: &List<'_>, states: &[State], outbox: &mut Outbox<Vertex>) {
+    fn on_edges(&self, _: u32, list: &List<'_>, states: &[ComponentState], outbox: &mut Outbox<Vertex>) {
         let color = states[list.vertex as usize].color;
         for other in list.neighbours {
             let state = states[*other as usize];
@@ -127,7 +127,7 @@ impl VertexProgram for Color {
         }
     }
 
-    fn on_message(&self, _: u32, _: Vertex, state: &mut State, color: Vertex) -> bool {
+    fn on_message(&self, _: u32, _: Vertex, state: &mut ComponentState, color: Vertex) -> bool {
         let is_first = is_before(color, state.color);
         if is_first {
             state.color = color;
@@ -140,7 +140,7 @@ impl VertexProgram for Color {
 struct Back;
 
 impl VertexProgram for Back {
-    type State = State;
+    type State = ComponentState;
     type Message = Vertex;
 
     fn directions(&self) -> &[Direction] {
@@ -151,12 +151,12 @@ impl VertexProgram for Back {
         true
     }
 
-    fn run(&self, _: u32, _: Vertex, state: &mut State) -> bool {
+    fn run(&self, _: u32, _: Vertex, state: &mut ComponentState) -> bool {
         state.component = state.color;
         true
     }
 
-    fn on_edges(&self, _: u32, list: &List<'_>, states: &[State], outbox: &mut Outbox<Vertex>) {
+    fn on_edges(&self, _: u32, list: &List<'_>, states: &[ComponentState], outbox: &mut Outbox<Vertex>) {
         let color = states[list.vertex as usize].color;
         for other in list.neighbours {
             let state = states[*other as usize];
@@ -166,7 +166,7 @@ impl VertexProgram for Back {
         }
     }
 
-    fn on_message(&self, _: u32, _: Vertex, state: &mut State, color: Vertex) -> bool {
+    fn on_message(&self, _: u32, _: Vertex, state: &mut ComponentState, color: Vertex) -> bool {
         state.component == UNKNOWN && state.color == color
     }
 }
@@ -187,7 +187,7 @@ pub fn strong_components(
     watch: &mut Watch<'_>,
 ) -> Result<Vec<Vertex>, EngineError> {
     let vertices = file.shape().vertices as usize;
-    let never = State {
+    let never = ComponentState {
         component: UNKNOWN,
         color: 0,
     };
@@ -221,7 +221,7 @@ pub fn strong_components(
             states[most as usize].color = most;
             active.clear();
             active.insert(most);
-            spread(file, &mut Reach, &mut states, &mut active, resources, watch)?;
+            spread(file, &mut Reaching, &mut states, &mut active, resources, watch)?;
             active.insert(most);
             spread(file, &mut Back, &mut states, &mut active, resources, watch)?;
             continue;
@@ -235,8 +235,8 @@ pub fn strong_components(
 /// Runs a program from the active vertices on.
 fn spread(
     file: &GraphFile,
-    program: &mut impl VertexProgram<State = State>,
-    states: &mut [State],
+    program: &mut impl VertexProgram<State = ComponentState>,
+    states: &mut [ComponentState],
     active: &mut Frontier,
     resources: &Resources<'_>,
     watch: &mut Watch<'_>,
@@ -246,7 +246,7 @@ fn spread(
 }
 
 /// Of those that are left, the one with the longest lists both ways.
-fn most_joined(file: &GraphFile, states: &[State]) -> Vertex {
+fn most_joined(file: &GraphFile, states: &[ComponentState]) -> Vertex {
     let [out, into] = [Direction::Out, Direction::In].map(|direction| &file.section(direction).index);
     let ways = |vertex: Vertex| u128::from(out.bytes_of(vertex)) * u128::from(into.bytes_of(vertex));
     let left = (0..).zip(states).filter(|(_, state)| state.component == UNKNOWN);
@@ -255,7 +255,7 @@ fn most_joined(file: &GraphFile, states: &[State]) -> Vertex {
 }
 
 /// Makes those active that are left and are wanted.
-fn choose(states: &[State], active: &mut Frontier, is_wanted: impl Fn(Vertex, &State) -> bool) {
+fn choose(states: &[ComponentState], active: &mut Frontier, is_wanted: impl Fn(Vertex, &ComponentState) -> bool) {
     active.clear();
     for (state, vertex) in states.iter().zip(0..) {
         if state.component == UNKNOWN && is_wanted(vertex, state) {
@@ -266,13 +266,13 @@ fn choose(states: &[State], active: &mut Frontier, is_wanted: impl Fn(Vertex, &S
 }
 
 /// The lowest vertex of the component of each.
-fn lowest(states: &mut [State]) -> Vec<Vertex> {
+fn lowest(states: &mut [ComponentState]) -> Vec<Vertex> {
     states.iter_mut().for_each(|state| state.color = UNKNOWN);
     for vertex in 0..states.len() {
         let named = &mut states[states[vertex].component as usize];
         named.color = named.color.min(vertex as Vertex);
     }
-    let of = |state: &State| states[state.component as usize].color;
+    let of = |state: &ComponentState| states[state.component as usize].color;
     states.iter().map(of).collect()
 }
 
@@ -280,7 +280,7 @@ fn lowest(states: &mut [State]) -> Vec<Vertex> {
 fn count(
     file: &GraphFile,
     against: Direction,
-    states: &mut [State],
+    states: &mut [ComponentState],
     active: &mut Frontier,
     resources: &Resources<'_>,
     watch: &mut Watch<'_>,
@@ -291,7 +291,7 @@ fn count(
         return Ok(());
     }
     resources.iteration(active.count());
-    let wanted = Wanted {
+    let wanted = SweepLists {
         file,
         direction: against,
         chosen: active.chosen(),

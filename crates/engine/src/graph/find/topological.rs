@@ -8,7 +8,7 @@ use crate::graph::read::wanted::List;
 
 /// What is known of a vertex: edges to it from vertices without a place, and its place.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct GenerationState {
     pub edges: u32,
     /// The longest way to it; nothing where it lies on or behind a circle.
     pub generation: Option<u32>,
@@ -19,7 +19,7 @@ pub struct Place {
 pub struct Generations;
 
 impl VertexProgram for Generations {
-    type State = Place;
+    type State = GenerationState;
     type Message = ();
 
     fn directions(&self) -> &[Direction] {
@@ -30,16 +30,16 @@ impl VertexProgram for Generations {
         true
     }
 
-    fn run(&self, iteration: u32, _: Vertex, state: &mut Place) -> bool {
+    fn run(&self, iteration: u32, _: Vertex, state: &mut GenerationState) -> bool {
         state.generation = Some(iteration);
         true
     }
 
-    fn on_edges(&self, _: u32, list: &List<'_>, _: &[Place], outbox: &mut Outbox<()>) {
+    fn on_edges(&self, _: u32, list: &List<'_>, _: &[GenerationState], outbox: &mut Outbox<()>) {
         outbox.multicast(list.neighbours, ());
     }
 
-    fn on_message(&self, _: u32, _: Vertex, state: &mut Place, (): ()) -> bool {
+    fn on_message(&self, _: u32, _: Vertex, state: &mut GenerationState, (): ()) -> bool {
         let left = state.edges.checked_sub(1);
         state.edges = left.unwrap_or(0);
         left == Some(0)

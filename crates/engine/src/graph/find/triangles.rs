@@ -5,17 +5,17 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use outcore_coding::lists::{ListIndex, Vertex};
 use outcore_store::{Direction, GraphFile};
 
-use crate::graph::read::batch::Chosen;
+use crate::graph::read::batch::VertexSet;
 use crate::graph::read::bits::Bits;
 use crate::graph::read::heading::Heading;
 use crate::graph::read::lists::Lists;
 use crate::graph::read::resources::{Resources, Watch};
 use crate::graph::read::sweep::{Round, Sweep};
-use crate::graph::read::wanted::{List, Scratch, Wanted};
+use crate::graph::read::wanted::{List, Scratch, SweepLists};
 use crate::EngineError;
 
 /// Lists of some vertices that follow each other, each of the ranks of the neighbours that stand higher.
-struct Block {
+struct RankedLists {
     first: Vertex,
     begins: Vec<u32>,
     neighbours: Vec<Vertex>,
@@ -24,10 +24,10 @@ struct Block {
 /// Neighbours of a block, at most: where they begin has 32 bits.
 const BLOCK_NEIGHBOURS: u64 = 1 << 31;
 
-impl Block {
+impl RankedLists {
     /// Room for some of so many vertices, and so many neighbours: what is not used is never touched.
-    fn new(vertices: usize, neighbours: usize) -> Block {
-        Block {
+    fn new(vertices: usize, neighbours: usize) -> RankedLists {
+        RankedLists {
             first: 0,
             begins: Vec::with_capacity(vertices + 1),
             neighbours: Vec::with_capacity(neighbours),
@@ -123,11 +123,11 @@ impl<'a> Counter<'a> {
         into.dedup();
     }
 
-    fn wanted(&self) -> Wanted<'_> {
-        Wanted {
+    fn wanted(&self) -> SweepLists<'_> {
+        SweepLists {
             file: self.file,
             direction: Direction::Out,
-            chosen: Chosen::All,
+            chosen: VertexSet::All,
             weights: None,
         }
     }
@@ -135,7 +135,7 @@ impl<'a> Counter<'a> {
     fn load(
         &self,
         round: &Round<'_>,
-        block: &mut Block,
+        block: &mut RankedLists,
         loops: &mut Bits,
         watch: &mut Watch<'_>,
     ) -> Result<(), EngineError> {
@@ -173,7 +173,7 @@ impl<'a> Counter<'a> {
         &self,
         sweep: &Sweep<'_>,
         heading: Heading,
-        block: &Block,
+        block: &RankedLists,
         watch: &mut Watch<'_>,
     ) -> Result<(), EngineError> {
         let marks = || Marks {
@@ -209,7 +209,7 @@ impl<'a> Counter<'a> {
         let sweep = Sweep::in_parts(self.wanted(), self.resources);
         let block_bytes = block_bytes.min(4 * BLOCK_NEIGHBOURS);
         let most = self.file.shape().edges.min(block_bytes / 4);
-        let mut block = Block::new(vertices, most as usize);
+        let mut block = RankedLists::new(vertices, most as usize);
         // A neighbour takes a byte of a list at least.
         let step = block_bytes / 4 / 4;
         let mut blocks = 0;
@@ -232,7 +232,7 @@ impl<'a> Counter<'a> {
     }
 
     /// Those of the lowest vertex.
-    fn count_of(&self, vertex: Vertex, higher: &[Vertex], marked: &Bits, block: &Block) {
+    fn count_of(&self, vertex: Vertex, higher: &[Vertex], marked: &Bits, block: &RankedLists) {
         let mut all = 0;
         for middle in higher {
             let ends = block.of(*middle).iter().filter(|end| marked.has(**end));

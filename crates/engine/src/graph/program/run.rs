@@ -12,10 +12,10 @@ use super::requests::{Requested, Requests};
 use crate::graph::read::batch::WeightIndex;
 use crate::graph::read::frontier::Frontier;
 use crate::graph::read::heading::Heading;
-use crate::graph::read::queue::Room;
+use crate::graph::read::queue::ResultBudget;
 use crate::graph::read::resources::{each_part, Resources, Watch, BATCH_PAGES};
 use crate::graph::read::sweep::Sweep;
-use crate::graph::read::wanted::{List, Scratch, Wanted};
+use crate::graph::read::wanted::{List, Scratch, SweepLists};
 use crate::EngineError;
 
 /// Something that is done at vertices, iteration by iteration, until none is active.
@@ -87,18 +87,18 @@ pub struct Outbox<M> {
     few: Vec<(Vertex, M)>,
     /// None as long as there are few messages; then all are here.
     parts: Vec<Vec<(Vertex, M)>>,
-    cut: Cut,
+    cut: VertexParts,
 }
 
 /// How vertices are cut into parts: 2^`shift` each.
 #[derive(Clone, Copy)]
-struct Cut {
+struct VertexParts {
     parts: usize,
     shift: u32,
 }
 
 impl<M: Copy> Outbox<M> {
-    fn new(cut: Cut) -> Outbox<M> {
+    fn new(cut: VertexParts) -> Outbox<M> {
         Outbox {
             few: vec![],
             parts: vec![],
@@ -188,12 +188,12 @@ impl Graph<'_> {
 }
 
 /// The parts of so many vertices.
-fn cut(vertices: usize, state_bytes: usize) -> Cut {
+fn cut(vertices: usize, state_bytes: usize) -> VertexParts {
     let mut shift = (PART_BYTES / state_bytes.max(1)).max(64).ilog2();
     while vertices >> shift > PARTS_MAX {
         shift += 1;
     }
-    Cut {
+    VertexParts {
         parts: vertices.div_ceil(1 << shift),
         shift,
     }
@@ -298,7 +298,7 @@ fn iterate<P: VertexProgram>(
 struct Iteration<'a> {
     graph: &'a Graph<'a>,
     number: u32,
-    cut: Cut,
+    cut: VertexParts,
     delivery: Delivery,
     resources: &'a Resources<'a>,
 }
@@ -321,7 +321,7 @@ impl Iteration<'_> {
             resources,
             ..
         } = *self;
-        let asked = Wanted {
+        let asked = SweepLists {
             file: graph.file,
             direction,
             chosen: wanted.chosen(),
@@ -370,8 +370,8 @@ fn bytes_between(delivery: Delivery, resources: &Resources<'_>) -> u64 {
 }
 
 /// Memory for messages.
-fn room<M: Copy>(resources: &Resources<'_>) -> Room<Outbox<M>> {
-    Room {
+fn room<M: Copy>(resources: &Resources<'_>) -> ResultBudget<Outbox<M>> {
+    ResultBudget {
         bytes: resources.memory / 2,
         most: most_messages::<M>,
         weigh: Outbox::bytes,
@@ -415,7 +415,7 @@ fn begin<P: VertexProgram>(
     states: &mut [P::State],
     wanted: &mut Frontier,
     requested: &Requested,
-    cut: Cut,
+    cut: VertexParts,
     threads: usize,
 ) {
     run_active(program, iteration, states, wanted, requested, cut, threads);
@@ -433,7 +433,7 @@ fn run_active<P: VertexProgram>(
     states: &mut [P::State],
     wanted: &mut Frontier,
     requested: &Requested,
-    Cut { shift, .. }: Cut,
+    VertexParts { shift, .. }: VertexParts,
     threads: usize,
 ) {
     let vertices = wanted.vertices();
@@ -472,7 +472,7 @@ fn deliver<P: VertexProgram>(
     iteration: u32,
     states: &mut [P::State],
     next: &mut Frontier,
-    Cut { shift, .. }: Cut,
+    VertexParts { shift, .. }: VertexParts,
     outboxes: &mut [Outbox<P::Message>],
     threads: usize,
 ) {

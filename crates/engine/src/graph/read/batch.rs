@@ -11,20 +11,20 @@ use super::resources::{each_part, BATCH_PAGES};
 
 /// Whose lists are wanted.
 #[derive(Clone, Copy, Debug)]
-pub enum Chosen<'a> {
+pub enum VertexSet<'a> {
     All,
     Of(&'a Bits),
     /// Those of a list, which ascends: what nobody wants costs nothing.
     Listed(&'a [Vertex]),
 }
 
-impl Chosen<'_> {
+impl VertexSet<'_> {
     /// How many of so many vertices are chosen.
     pub(crate) fn count(&self, vertices: u64) -> u64 {
         match self {
-            Chosen::All => vertices,
-            Chosen::Of(bits) => bits.count(),
-            Chosen::Listed(listed) => listed.len() as u64,
+            VertexSet::All => vertices,
+            VertexSet::Of(bits) => bits.count(),
+            VertexSet::Listed(listed) => listed.len() as u64,
         }
     }
 
@@ -40,9 +40,9 @@ impl Chosen<'_> {
     /// Calls `each` with those of a range, ascending, a block at a time that has any: its first vertex, and their bits.
     fn blocks(&self, range: Range<Vertex>, mut each: impl FnMut(Vertex, u32)) {
         match self {
-            Chosen::All => blocks(range, each),
-            Chosen::Of(bits) => bits.blocks(range, each),
-            Chosen::Listed(vertices) => {
+            VertexSet::All => blocks(range, each),
+            VertexSet::Of(bits) => bits.blocks(range, each),
+            VertexSet::Listed(vertices) => {
                 let from = vertices.partition_point(|vertex| *vertex < range.start);
                 let to = vertices.partition_point(|vertex| *vertex < range.end);
                 for members in vertices[from..to].chunk_by(|one, next| one / BLOCK == next / BLOCK) {
@@ -124,7 +124,7 @@ pub(crate) fn pages_of(span: Extent) -> Range<u64> {
 
 /// Pages that are read in one go.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct PageRun {
     pub pages: Range<u64>,
     /// Pages of the runs before.
     pub at: u64,
@@ -132,14 +132,14 @@ pub(crate) struct Run {
 
 /// Ascending runs of pages of one part of a section.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Runs {
-    pub runs: Vec<Run>,
+pub(crate) struct PageRuns {
+    pub runs: Vec<PageRun>,
     pub pages: u64,
     /// Of those, pages that nobody wants.
     bridged: u64,
 }
 
-impl Runs {
+impl PageRuns {
     /// Adds a span that begins no earlier than those there are. The whole of it is in one run then.
     fn add(&mut self, span: Extent) {
         if span.bytes == 0 {
@@ -158,7 +158,7 @@ impl Runs {
         }
         let at = self.pages;
         self.pages += pages.end - pages.start;
-        self.runs.push(Run { pages, at });
+        self.runs.push(PageRun { pages, at });
     }
 
     /// Whether all before a byte of the part, from the last span on, is in them.
@@ -199,8 +199,8 @@ impl Runs {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Batch {
     pub vertices: Range<Vertex>,
-    pub lists: Runs,
-    pub weights: Runs,
+    pub lists: PageRuns,
+    pub weights: PageRuns,
     /// Parts at most in which the one list of the batch is read; 0 where lists are read whole.
     pub parts: usize,
     /// Whether the cache has room for all before it and itself, and for itself and all behind it.
@@ -221,7 +221,7 @@ impl Batch {
 
     /// Neighbours in it, at most.
     pub fn most_neighbours(&self, weights: Option<WeightIndex<'_>>) -> u64 {
-        let bytes = |runs: &Runs| runs.pages * PAGE as u64;
+        let bytes = |runs: &PageRuns| runs.pages * PAGE as u64;
         let weighed = weights.map_or(u64::MAX, |index| bytes(&self.weights) / index.item);
         most_neighbours(bytes(&self.lists)).min(weighed)
     }
@@ -259,7 +259,7 @@ pub(crate) fn rank(batches: &mut [Batch], portion: usize, portions: usize, cache
 }
 
 /// Where the list of a vertex lies, and where its weights do, if they are looked for.
-pub(crate) struct Found {
+pub(crate) struct ListExtents {
     pub list: Extent,
     pub weights: Extent,
 }
@@ -268,9 +268,9 @@ pub(crate) struct Found {
 pub(crate) fn spans(
     section: &Section,
     weights: Option<WeightIndex<'_>>,
-    chosen: Chosen<'_>,
+    chosen: VertexSet<'_>,
     range: Range<Vertex>,
-    mut each: impl FnMut(Vertex, Found),
+    mut each: impl FnMut(Vertex, ListExtents),
 ) {
     chosen.blocks(range, |first, bits| spans_of(section, weights, first, bits, &mut each));
 }
@@ -281,11 +281,11 @@ fn spans_of(
     weights: Option<WeightIndex<'_>>,
     first: Vertex,
     bits: u32,
-    each: &mut impl FnMut(Vertex, Found),
+    each: &mut impl FnMut(Vertex, ListExtents),
 ) {
     let mut give = |vertex, list: Extent, weights| {
         if list.bytes > 0 {
-            each(vertex, Found { list, weights });
+            each(vertex, ListExtents { list, weights });
         }
     };
     let Some(index) = weights else {
@@ -303,10 +303,10 @@ fn spans_of(
 /// How a sweep is cut into batches: of so many pages or little more. A list is never cut; a long one is a batch of its own,
 /// which is read part by part, where they are wanted so.
 #[derive(Clone, Copy)]
-pub(crate) struct Cutting<'a> {
+pub(crate) struct BatchCutting<'a> {
     pub section: &'a Section,
     pub weights: Option<WeightIndex<'a>>,
-    pub chosen: Chosen<'a>,
+    pub chosen: VertexSet<'a>,
     pub pages: u64,
     pub portion_pages: u64,
     pub in_parts: bool,
@@ -319,15 +319,15 @@ const PORTION_LISTED: usize = 1 << 16;
 pub(crate) fn plan_bytes(pages: u64, vertices: u64) -> u64 {
     // A run for every other page, and batches of 32 pages at the least, unless they have many vertices; twice while they grow.
     let batches = pages / 32 + vertices / u64::from(BATCH_VERTICES) + 2;
-    2 * (pages / 2 * size_of::<Run>() as u64 + batches * size_of::<Batch>() as u64)
+    2 * (pages / 2 * size_of::<PageRun>() as u64 + batches * size_of::<Batch>() as u64)
 }
 
-impl Cutting<'_> {
+impl BatchCutting<'_> {
     /// Vertices whose batches are known at once: lists of so many pages, or one list.
     pub fn portions(&self) -> Vec<Range<Vertex>> {
         let index = &self.section.index;
         let vertices = index.len() as Vertex;
-        if matches!(self.chosen, Chosen::Listed(listed) if listed.len() <= PORTION_LISTED) {
+        if matches!(self.chosen, VertexSet::Listed(listed) if listed.len() <= PORTION_LISTED) {
             return std::iter::once(0..vertices).filter(|all| !all.is_empty()).collect();
         }
         // A neighbour takes a byte of a list at least.
@@ -351,8 +351,8 @@ impl Cutting<'_> {
     /// how many.
     pub fn batches(&self, portion: Range<Vertex>, threads: usize) -> Vec<Batch> {
         match (self.chosen, self.weights) {
-            (Chosen::All, None) => self.even(portion),
-            (Chosen::Listed(_), _) => self.of(portion),
+            (VertexSet::All, None) => self.even(portion),
+            (VertexSet::Listed(_), _) => self.of(portion),
             _ => {
                 let ranges = portion.clone().step_by(CUT_VERTICES as usize);
                 let ranges = ranges.map(|begin| begin..portion.end.min(begin.saturating_add(CUT_VERTICES)));
@@ -400,7 +400,7 @@ impl Cutting<'_> {
 
     /// Those of the chosen vertices of a range.
     fn of(&self, range: Range<Vertex>) -> Vec<Batch> {
-        let Cutting {
+        let BatchCutting {
             section,
             weights,
             pages,
@@ -418,7 +418,7 @@ impl Cutting<'_> {
                 count += bits.count_ones();
                 return;
             }
-            spans_of(section, weights, first, bits, &mut |vertex, found: Found| {
+            spans_of(section, weights, first, bits, &mut |vertex, found: ListExtents| {
                 count += 1;
                 let parts = self.parts(found.list.bytes);
                 if batch.is_full(pages) || count > BATCH_VERTICES || parts > 0 && !batch.lists.runs.is_empty() {
@@ -458,7 +458,7 @@ mod tests {
         /// However far apart the wanted lists lie, what is read beside their pages is an eighth of those.
         #[test]
         fn few_pages_are_read_that_nobody_wants(steps in prop::collection::vec((0u64..6 * PAGE as u64, 1u64..3 * PAGE as u64), 1..300)) {
-            let (mut runs, mut wanted, mut offset) = (Runs::default(), std::collections::BTreeSet::new(), 0);
+            let (mut runs, mut wanted, mut offset) = (PageRuns::default(), std::collections::BTreeSet::new(), 0);
             let mut spans = vec![];
             for (hole, bytes) in steps {
                 let span = Extent { offset: offset + hole, bytes };

@@ -2,7 +2,7 @@
 
 use outcore_coding::lists::Vertex;
 
-use super::batch::Chosen;
+use super::batch::VertexSet;
 use super::bits::Bits;
 use crate::EngineError;
 
@@ -127,10 +127,10 @@ impl Frontier {
     }
 
     /// The members, for a sweep: they have to be settled.
-    pub fn chosen(&self) -> Chosen<'_> {
+    pub fn chosen(&self) -> VertexSet<'_> {
         match self.is_few {
-            true => Chosen::Listed(&self.few),
-            false => Chosen::Of(&self.bits),
+            true => VertexSet::Listed(&self.few),
+            false => VertexSet::Of(&self.bits),
         }
     }
 

@@ -7,15 +7,15 @@ use outcore_coding::Malformed;
 use outcore_store::PAGE;
 
 use super::batch::{spans, Batch, WeightIndex};
-use super::wanted::{List, Scratch, Wanted};
+use super::wanted::{List, Scratch, SweepLists};
 use crate::EngineError;
 
 /// Lists that have been read: those of a batch, or a part of a long one.
-pub struct Lists<'a>(pub(crate) Held<'a>);
+pub struct Lists<'a>(pub(crate) ListSource<'a>);
 
-pub(crate) enum Held<'a> {
+pub(crate) enum ListSource<'a> {
     Batch {
-        wanted: &'a Wanted<'a>,
+        wanted: &'a SweepLists<'a>,
         batch: &'a Batch,
         frame: &'a [u8],
     },
@@ -23,15 +23,15 @@ pub(crate) enum Held<'a> {
 }
 
 impl<'a> Lists<'a> {
-    pub(crate) fn of(wanted: &'a Wanted<'a>, batch: &'a Batch, frame: &'a [u8]) -> Lists<'a> {
-        Lists(Held::Batch { wanted, batch, frame })
+    pub(crate) fn of(wanted: &'a SweepLists<'a>, batch: &'a Batch, frame: &'a [u8]) -> Lists<'a> {
+        Lists(ListSource::Batch { wanted, batch, frame })
     }
 
     /// Those of the batch, or the one of the list; those of all batches follow on each other.
     pub fn vertices(&self) -> Range<Vertex> {
         match &self.0 {
-            Held::Batch { batch, .. } => batch.vertices.clone(),
-            Held::Part(list) => list.vertex..list.vertex + 1,
+            ListSource::Batch { batch, .. } => batch.vertices.clone(),
+            ListSource::Part(list) => list.vertex..list.vertex + 1,
         }
     }
 
@@ -41,8 +41,8 @@ impl<'a> Lists<'a> {
     /// Bytes that are no list.
     pub fn each(&self, scratch: &mut Scratch, mut each: impl FnMut(&List<'_>)) -> Result<(), EngineError> {
         let (wanted, batch, frame) = match &self.0 {
-            Held::Batch { wanted, batch, frame } => (wanted, batch, frame),
-            Held::Part(list) => {
+            ListSource::Batch { wanted, batch, frame } => (wanted, batch, frame),
+            ListSource::Part(list) => {
                 each(list);
                 return Ok(());
             }
@@ -84,8 +84,8 @@ impl<'a> Lists<'a> {
         scratch.neighbours.clear();
         scratch.weights.clear();
         let (wanted, batch, frame) = match &self.0 {
-            Held::Batch { wanted, batch, frame } => (wanted, batch, frame),
-            Held::Part(list) => {
+            ListSource::Batch { wanted, batch, frame } => (wanted, batch, frame),
+            ListSource::Part(list) => {
                 scratch.neighbours.extend_from_slice(list.neighbours);
                 scratch.weights.extend_from_slice(list.weights);
                 each(scratch, list.vertex);
@@ -123,8 +123,8 @@ impl<'a> Lists<'a> {
         mut some: impl FnMut(&[(Vertex, usize)], &[Vertex]),
     ) -> Result<(), EngineError> {
         let (wanted, batch, frame) = match &self.0 {
-            Held::Batch { wanted, batch, frame } => (wanted, batch, frame),
-            Held::Part(list) => {
+            ListSource::Batch { wanted, batch, frame } => (wanted, batch, frame),
+            ListSource::Part(list) => {
                 some(&[(list.vertex, list.neighbours.len())], list.neighbours);
                 return Ok(());
             }
@@ -159,8 +159,8 @@ impl<'a> Lists<'a> {
         mut each: impl FnMut(Vertex, Looked<'_>),
     ) -> Result<(), EngineError> {
         let (wanted, batch, frame) = match &self.0 {
-            Held::Batch { wanted, batch, frame } => (wanted, batch, frame),
-            Held::Part(list) => {
+            ListSource::Batch { wanted, batch, frame } => (wanted, batch, frame),
+            ListSource::Part(list) => {
                 match list.neighbours.iter().any(|neighbour| is(*neighbour)) {
                     true => each(list.vertex, Looked::Has),
                     false => each(list.vertex, Looked::HasNotInPart),
@@ -191,7 +191,7 @@ const OTHER_DEGREE: Malformed = Malformed("a list with more or fewer neighbours 
 
 /// Calls `each` with the bytes of every list of a batch, by ascending vertices, and where the weights lie.
 fn each_encoded(
-    wanted: &Wanted<'_>,
+    wanted: &SweepLists<'_>,
     weights: Option<WeightIndex<'_>>,
     batch: &Batch,
     lists: &[u8],

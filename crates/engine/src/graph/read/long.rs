@@ -8,7 +8,7 @@ use outcore_store::{AlignedBuffer, Part};
 
 use super::batch::PART_NEIGHBOURS;
 use super::resources::Resources;
-use super::wanted::{PartOfList, Scratch, Wanted};
+use super::wanted::{PartOfList, Scratch, SweepLists};
 use crate::EngineError;
 
 /// A list that is read part by part.
@@ -23,7 +23,7 @@ pub(crate) struct LongList {
 
 impl LongList {
     /// Reads how many neighbours there are.
-    pub fn open(wanted: &Wanted<'_>, vertex: Vertex, resources: &Resources<'_>) -> Result<LongList, EngineError> {
+    pub fn open(wanted: &SweepLists<'_>, vertex: Vertex, resources: &Resources<'_>) -> Result<LongList, EngineError> {
         let span = wanted.file.section(wanted.direction).index.span(vertex);
         let begin = Extent {
             bytes: span.bytes.min(HEAD_BYTES as u64),
@@ -60,7 +60,7 @@ impl LongList {
     /// Puts the next part into `scratch`; false behind the last.
     pub fn next(
         &mut self,
-        wanted: &Wanted<'_>,
+        wanted: &SweepLists<'_>,
         scratch: &mut Scratch,
         resources: &Resources<'_>,
     ) -> Result<bool, EngineError> {
@@ -93,7 +93,7 @@ impl LongList {
 
     fn read(
         &self,
-        wanted: &Wanted<'_>,
+        wanted: &SweepLists<'_>,
         within: Extent,
         resources: &Resources<'_>,
     ) -> Result<(AlignedBuffer, Range<usize>), EngineError> {
@@ -102,6 +102,6 @@ impl LongList {
     }
 }
 
-fn malformed(wanted: &Wanted<'_>, Malformed(what): Malformed) -> EngineError {
+fn malformed(wanted: &SweepLists<'_>, Malformed(what): Malformed) -> EngineError {
     EngineError::Store(wanted.file.malformed(what))
 }

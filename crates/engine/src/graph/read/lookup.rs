@@ -5,18 +5,18 @@ use std::ops::Range;
 use outcore_coding::lists::{Extent, ListIndex, Vertex};
 use outcore_store::{Direction, GraphFile, Part, PAGE};
 
-use super::batch::{Chosen, WeightIndex};
+use super::batch::{VertexSet, WeightIndex};
 use super::heading::Heading;
 use super::lists::Lists;
 use super::memory::parts_round;
 use super::resources::{Resources, Watch};
 use super::sweep::Sweep;
-use super::wanted::{Scratch, Wanted};
+use super::wanted::{Scratch, SweepLists};
 use crate::EngineError;
 
 /// Lists of vertices, one behind the other.
 #[derive(Debug)]
-pub struct Found {
+pub struct NeighbourLists {
     /// Which of the vertices that were asked for.
     pub places: Range<usize>,
     /// Where the list of each begins, and where the last ends.
@@ -26,9 +26,9 @@ pub struct Found {
     pub weights: Vec<f64>,
 }
 
-impl Found {
-    fn behind(place: usize) -> Found {
-        Found {
+impl NeighbourLists {
+    fn behind(place: usize) -> NeighbourLists {
+        NeighbourLists {
             places: place..place,
             begins: vec![0],
             neighbours: vec![],
@@ -50,7 +50,7 @@ impl Found {
 
 /// Lists that somebody asks for.
 #[derive(Clone, Copy)]
-pub struct Asked<'a> {
+pub struct Lookup<'a> {
     pub file: &'a GraphFile,
     pub direction: Direction,
     /// Where weights are read: they tell where those lie.
@@ -59,7 +59,7 @@ pub struct Asked<'a> {
     pub vertices: &'a [Vertex],
 }
 
-impl Asked<'_> {
+impl Lookup<'_> {
     fn place(&self, vertex: Vertex) -> usize {
         self.vertices.partition_point(|other| *other < vertex)
     }
@@ -74,20 +74,20 @@ impl Asked<'_> {
         neighbours: usize,
         in_parts: bool,
         resources: &Resources<'_>,
-        mut take: impl FnMut(Found) -> Result<(), EngineError>,
+        mut take: impl FnMut(NeighbourLists) -> Result<(), EngineError>,
         watch: &mut Watch<'_>,
     ) -> Result<(), EngineError> {
-        let wanted = Wanted {
+        let wanted = SweepLists {
             file: self.file,
             direction: self.direction,
-            chosen: Chosen::Listed(self.vertices),
+            chosen: VertexSet::Listed(self.vertices),
             weights: WeightIndex::new(self.file, self.degrees),
         };
         let mut taken = 0;
-        let mut each = |parts: Vec<Found>| {
+        let mut each = |parts: Vec<NeighbourLists>| {
             parts.into_iter().try_for_each(|part| {
                 if taken < part.places.start {
-                    let mut before = Found::behind(taken);
+                    let mut before = NeighbourLists::behind(taken);
                     before.end(part.places.start, 0);
                     take(before)?;
                 }
@@ -105,7 +105,7 @@ impl Asked<'_> {
             round.run(resources, Scratch::default, cut, &mut each, watch)?;
         }
         if taken < self.vertices.len() {
-            let mut rest = Found::behind(taken);
+            let mut rest = NeighbourLists::behind(taken);
             rest.end(self.vertices.len(), 0);
             take(rest)?;
         }
@@ -113,11 +113,16 @@ impl Asked<'_> {
     }
 
     /// The lists of a batch in parts.
-    fn cut(&self, neighbours: usize, scratch: &mut Scratch, lists: &Lists<'_>) -> Result<Vec<Found>, EngineError> {
+    fn cut(
+        &self,
+        neighbours: usize,
+        scratch: &mut Scratch,
+        lists: &Lists<'_>,
+    ) -> Result<Vec<NeighbourLists>, EngineError> {
         let range = lists.vertices();
         let (mut place, end) = (self.place(range.start), self.place(range.end));
         let mut parts = vec![];
-        let mut part = Found::behind(place);
+        let mut part = NeighbourLists::behind(place);
         lists.append(scratch, neighbours, |scratch, vertex| {
             // Those without neighbours have no list.
             let behind = self.vertices[place..].iter().take_while(|other| **other < vertex);
@@ -126,7 +131,7 @@ impl Asked<'_> {
             part.end(place, before);
             if before > 0 && scratch.neighbours.len() > neighbours {
                 (part.neighbours, part.weights) = scratch.cut(before);
-                parts.push(std::mem::replace(&mut part, Found::behind(place)));
+                parts.push(std::mem::replace(&mut part, NeighbourLists::behind(place)));
             }
             place += 1;
             part.end(place, scratch.neighbours.len());
@@ -141,18 +146,18 @@ impl Asked<'_> {
     ///
     /// # Errors
     /// The file cannot be read, or is not what it says; what `watch` says.
-    pub fn whole(&self, resources: &Resources<'_>, watch: &mut Watch<'_>) -> Result<Found, EngineError> {
+    pub fn whole(&self, resources: &Resources<'_>, watch: &mut Watch<'_>) -> Result<NeighbourLists, EngineError> {
         // Room for as many as the bytes can be, of which what is not used is never touched: what grows is there twice.
         let index = &self.file.section(self.direction).index;
-        let most = Chosen::Listed(self.vertices).list_bytes(index);
-        let mut found = Found {
+        let most = VertexSet::Listed(self.vertices).list_bytes(index);
+        let mut found = NeighbourLists {
             places: 0..self.vertices.len(),
             begins: Vec::with_capacity(self.vertices.len() + 1),
             neighbours: Vec::with_capacity(most as usize),
             weights: Vec::with_capacity(if self.degrees.is_some() { most as usize } else { 0 }),
         };
         found.begins.push(0);
-        let take = |part: Found| {
+        let take = |part: NeighbourLists| {
             let begin = found.neighbours.len() as i64;
             found.begins.extend(part.begins[1..].iter().map(|end| begin + end));
             found.neighbours.extend(part.neighbours);
@@ -171,10 +176,10 @@ impl Asked<'_> {
 /// # Errors
 /// The file cannot be read, or is not what it says; what `watch` says.
 pub fn loops(file: &GraphFile, resources: &Resources<'_>, watch: &mut Watch<'_>) -> Result<Vec<Vertex>, EngineError> {
-    let wanted = Wanted {
+    let wanted = SweepLists {
         file,
         direction: Direction::Out,
-        chosen: Chosen::All,
+        chosen: VertexSet::All,
         weights: None,
     };
     let mut found = vec![];
@@ -213,10 +218,10 @@ pub fn mean_weight(
     degrees: &ListIndex,
     resources: &Resources<'_>,
 ) -> Result<f64, EngineError> {
-    let wanted = Wanted {
+    let wanted = SweepLists {
         file,
         direction,
-        chosen: Chosen::All,
+        chosen: VertexSet::All,
         weights: WeightIndex::new(file, Some(degrees)),
     };
     let (Some(index), Some(dtype)) = (wanted.weights, file.shape().weights) else {
@@ -250,10 +255,10 @@ pub fn weights(
     resources: &Resources<'_>,
     watch: &mut Watch<'_>,
 ) -> Result<(f64, f64, f64, bool), EngineError> {
-    let wanted = Wanted {
+    let wanted = SweepLists {
         file,
         direction: Direction::Out,
-        chosen: Chosen::All,
+        chosen: VertexSet::All,
         weights: WeightIndex::new(file, Some(degrees)),
     };
     let (mut lowest, mut highest, mut sum, mut is_nan) = (f64::INFINITY, f64::NEG_INFINITY, 0.0, false);

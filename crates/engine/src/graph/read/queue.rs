@@ -21,7 +21,7 @@ const POLL: Duration = Duration::from_millis(50);
 pub(crate) type Ahead = HashMap<Vertex, AlignedBuffer>;
 
 /// Memory for what is found.
-pub struct Room<T> {
+pub struct ResultBudget<T> {
     pub bytes: u64,
     /// Bytes of what is found at so many neighbours, at most.
     pub most: fn(u64) -> u64,
@@ -39,7 +39,7 @@ pub(crate) fn found_bytes(found: &Vec<Vertex>) -> u64 {
     (found.capacity() * size_of::<Vertex>()) as u64
 }
 
-impl<T> Room<T> {
+impl<T> ResultBudget<T> {
     pub(crate) fn most(&self, batch: &Batch, weights: Option<WeightIndex<'_>>) -> u64 {
         (self.most)(batch.most_neighbours(weights))
     }
@@ -75,7 +75,7 @@ impl<'a> Stretch<'a> {
 ///    most that can be found in the `working` ones, which are admitted and not done; beyond one batch there is room for it.
 ///    `full` is set once no further one has room, and none is working.
 pub(crate) struct Queue<'a, T> {
-    state: Mutex<State<T>>,
+    state: Mutex<QueueState<T>>,
     /// Readers wait for room, workers for what is read, the one who takes for what is next. Readers wait for the same batch:
     /// one is woken, and wakes another if it finds room.
     has_room: Condvar,
@@ -84,10 +84,10 @@ pub(crate) struct Queue<'a, T> {
     memory: u64,
     backlog: usize,
     ahead: usize,
-    room: Option<(&'a Room<T>, Option<WeightIndex<'a>>)>,
+    room: Option<(&'a ResultBudget<T>, Option<WeightIndex<'a>>)>,
 }
 
-struct State<T> {
+struct QueueState<T> {
     next: usize,
     held_bytes: u64,
     admitted: usize,
@@ -120,11 +120,11 @@ impl<T> Queue<'_, T> {
     pub(crate) fn new<'a>(
         memory: u64,
         threads: usize,
-        room: Option<(&'a Room<T>, Option<WeightIndex<'a>>)>,
+        room: Option<(&'a ResultBudget<T>, Option<WeightIndex<'a>>)>,
         ahead: Ahead,
     ) -> Queue<'a, T> {
         Queue {
-            state: Mutex::new(State {
+            state: Mutex::new(QueueState {
                 next: 0,
                 held_bytes: 0,
                 admitted: 0,
@@ -197,7 +197,7 @@ impl<T> Queue<'_, T> {
     }
 
     /// The first batch that has been read, if there is room for what is found in it and in those before.
-    fn admit(&self, state: &mut State<T>, stretch: Stretch<'_>) -> Option<(usize, AlignedBuffer)> {
+    fn admit(&self, state: &mut QueueState<T>, stretch: Stretch<'_>) -> Option<(usize, AlignedBuffer)> {
         let first = *state.read.first_key_value()?.0;
         if first >= state.taken + self.backlog {
             return None;
@@ -317,7 +317,7 @@ impl<T> Queue<'_, T> {
         Ok((state.taken, state.ahead))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, QueueState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -9,8 +9,7 @@ use outcore_store::{AlignedBuffer, Io, StoreError, PAGE};
 use super::activity::Activity;
 use crate::EngineError;
 
-/// Watches for what ends the work early.
-pub type Watch<'a> = dyn FnMut() -> Result<(), EngineError> + 'a;
+pub use crate::cancel::Watch;
 
 /// As `Resources` have it where nothing is said: a gibibyte of lists and weights is looked up at a time, in a few mebibytes.
 pub const PORTION_PAGES: u64 = 1 << 18;
@@ -55,10 +54,10 @@ pub(crate) fn no_memory(path: &Path) -> impl FnOnce(std::io::Error) -> EngineErr
 
 /// Memory that was read into and waits for the next batch: fresh pages cost more than reading does.
 #[derive(Default)]
-pub struct Frames(Mutex<Spare>);
+pub struct Frames(Mutex<SpareFrames>);
 
 #[derive(Default)]
-struct Spare {
+struct SpareFrames {
     frames: Vec<AlignedBuffer>,
     /// Memory for further ones, in large pages: a disk that is given a request in many pieces takes it in parts.
     uncut: Option<AlignedBuffer>,
@@ -93,7 +92,7 @@ impl Frames {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Spare> {
+    fn lock(&self) -> MutexGuard<'_, SpareFrames> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

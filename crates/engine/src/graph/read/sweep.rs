@@ -9,13 +9,13 @@ use outcore_store::cache::PageCache;
 use outcore_store::PAGE;
 
 use super::activity::Activity;
-use super::batch::{rank, Batch, Cutting};
+use super::batch::{rank, Batch, BatchCutting};
 use super::heading::Heading;
-use super::lists::{Held, Lists};
+use super::lists::{ListSource, Lists};
 use super::long::LongList;
-use super::queue::{Ahead, Queue, Room, Stretch};
+use super::queue::{Ahead, Queue, ResultBudget, Stretch};
 use super::resources::{Resources, Watch, BATCH_PAGES};
-use super::wanted::{List, Scratch, Wanted};
+use super::wanted::{List, Scratch, SweepLists};
 use crate::EngineError;
 
 /// Threads that read, for each that the session has for it: while one checks and copies what has come, the disk has the
@@ -24,9 +24,9 @@ const READERS: usize = 2;
 
 /// A sweep that is cut into batches, portion by portion: what is known of one portion is forgotten with the next.
 pub struct Sweep<'a> {
-    wanted: Wanted<'a>,
+    wanted: SweepLists<'a>,
     activity: &'a Activity,
-    cutting: Cutting<'a>,
+    cutting: BatchCutting<'a>,
     threads: usize,
     cache: Option<&'a PageCache>,
     /// Whether the next sweep goes the same way.
@@ -77,18 +77,18 @@ impl Deref for Batches {
 
 impl<'a> Sweep<'a> {
     /// Lists are given whole.
-    pub fn new(wanted: Wanted<'a>, resources: &Resources<'a>) -> Sweep<'a> {
+    pub fn new(wanted: SweepLists<'a>, resources: &Resources<'a>) -> Sweep<'a> {
         Sweep::cut(wanted, resources, false)
     }
 
     /// The same, with long lists given in parts, one after the other: of some hundred thousand neighbours, whatever the memory.
-    pub fn in_parts(wanted: Wanted<'a>, resources: &Resources<'a>) -> Sweep<'a> {
+    pub fn in_parts(wanted: SweepLists<'a>, resources: &Resources<'a>) -> Sweep<'a> {
         Sweep::cut(wanted, resources, true)
     }
 
-    fn cut(wanted: Wanted<'a>, resources: &Resources<'a>, in_parts: bool) -> Sweep<'a> {
+    fn cut(wanted: SweepLists<'a>, resources: &Resources<'a>, in_parts: bool) -> Sweep<'a> {
         let pages = BATCH_PAGES.min(resources.memory / PAGE as u64 / 4).max(1);
-        let cutting = Cutting {
+        let cutting = BatchCutting {
             section: wanted.file.section(wanted.direction),
             weights: wanted.weights,
             chosen: wanted.chosen,
@@ -220,7 +220,7 @@ impl<'a> Sweep<'a> {
 /// How lists are worked on: with a value for each thread, and as far as there is room for the results.
 struct Handling<'a, T, M, F> {
     resources: &'a Resources<'a>,
-    room: Option<&'a Room<T>>,
+    room: Option<&'a ResultBudget<T>>,
     worker: &'a M,
     work: &'a F,
 }
@@ -285,7 +285,7 @@ impl<'r> Round<'r> {
     pub fn run_within<W: Send, T: Send>(
         &self,
         resources: &Resources<'_>,
-        room: &Room<T>,
+        room: &ResultBudget<T>,
         worker: impl Fn() -> W + Sync,
         work: impl Fn(&mut W, &Lists<'_>) -> Result<T, EngineError> + Sync,
         mut take: impl FnMut(T) -> Result<(), EngineError>,
@@ -360,7 +360,7 @@ impl<'r> Round<'r> {
             let under_way = long.as_mut().filter(|list| list.vertex == vertex);
             let list = under_way.ok_or_else(|| EngineError::Internal("a part of a list before its first".into()))?;
             if list.next(wanted, &mut scratch, resources)? {
-                work(&Lists(Held::Part(List {
+                work(&Lists(ListSource::Part(List {
                     vertex,
                     neighbours: &scratch.neighbours,
                     weights: &scratch.weights,

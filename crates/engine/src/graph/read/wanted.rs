@@ -7,16 +7,16 @@ use outcore_dtype::DType;
 use outcore_kernels::cast_kernel;
 use outcore_store::{AlignedBuffer, Caching, Direction, GraphFile, Part, PlacedRun, PAGE};
 
-use super::batch::{pages_of, Batch, Chosen, WeightIndex};
+use super::batch::{pages_of, Batch, VertexSet, WeightIndex};
 use super::resources::Resources;
 use crate::EngineError;
 
 /// Which lists a sweep reads.
 #[derive(Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct SweepLists<'a> {
     pub file: &'a GraphFile,
     pub direction: Direction,
-    pub chosen: Chosen<'a>,
+    pub chosen: VertexSet<'a>,
     pub weights: Option<WeightIndex<'a>>,
 }
 
@@ -106,7 +106,7 @@ fn cut<T: Copy>(values: &mut Vec<T>, count: usize) -> Vec<T> {
     std::mem::replace(values, rest)
 }
 
-impl Wanted<'_> {
+impl SweepLists<'_> {
     /// The pages of a batch: those of lists, then those of weights. By way of the cache where `caching`, which says whether it keeps
     /// what it has not.
     pub(crate) fn read(

@@ -3,12 +3,12 @@
 use outcore_kernels::{copy_strided, find_beyond, prefetch, prefetch_for_write};
 use outcore_store::Frame;
 
-use crate::plan::fuse::{Fused, Instruction, Kernel, Operand, STRIP};
+use crate::plan::fuse::{Fused, FusedInstruction, Kernel, Operand, STRIP};
 use crate::run::compute::buffers::Buffers;
 use crate::EngineError;
 
 /// One input: its bytes, and offset and strides in elements over the block's shape (zero along repeated axes).
-pub struct Operands<'a> {
+pub struct FusedInput<'a> {
     pub data: &'a [u8],
     pub item: usize,
     pub offset: usize,
@@ -16,7 +16,7 @@ pub struct Operands<'a> {
 }
 
 /// How an input is read in each strip.
-enum Access {
+enum StripAccess {
     /// One run of memory.
     Run,
     /// One element for the whole block.
@@ -32,7 +32,7 @@ enum Access {
 pub fn run(
     fused: &Fused,
     shape: &[usize],
-    mut inputs: Vec<Operands<'_>>,
+    mut inputs: Vec<FusedInput<'_>>,
     registers: &mut Buffers<Frame>,
     output: &mut [u8],
 ) -> Result<(), EngineError> {
@@ -90,7 +90,7 @@ struct Strip {
     is_whole: bool,
 }
 
-fn base(input: &Operands<'_>, leading: &[usize], mut index: usize) -> usize {
+fn base(input: &FusedInput<'_>, leading: &[usize], mut index: usize) -> usize {
     let mut offset = input.offset as isize;
     for axis in (0..leading.len()).rev() {
         offset += (index % leading[axis]) as isize * input.strides[axis];
@@ -100,7 +100,7 @@ fn base(input: &Operands<'_>, leading: &[usize], mut index: usize) -> usize {
 }
 
 /// Joins neighbouring axes wherever every input allows it, so that loops are long; at least one axis is left.
-fn coalesce(shape: &[usize], inputs: &mut [Operands<'_>]) -> Vec<usize> {
+fn coalesce(shape: &[usize], inputs: &mut [FusedInput<'_>]) -> Vec<usize> {
     let mut joined: Vec<usize> = Vec::new();
     let mut strides: Vec<Vec<isize>> = vec![vec![]; inputs.len()];
     for (axis, &length) in shape.iter().enumerate() {
@@ -133,7 +133,7 @@ fn coalesce(shape: &[usize], inputs: &mut [Operands<'_>]) -> Vec<usize> {
     joined
 }
 
-fn access(input: &Operands<'_>, strip: Strip) -> Access {
+fn access(input: &FusedInput<'_>, strip: Strip) -> StripAccess {
     let ndim = input.strides.len();
     let along = input.strides[ndim - 1];
     let down = if ndim >= 2 && strip.height > 1 {
@@ -142,11 +142,11 @@ fn access(input: &Operands<'_>, strip: Strip) -> Access {
         None
     };
     match (along, down) {
-        (1, None) => Access::Run,
-        (1, Some(down)) if down == strip.width as isize => Access::Run,
-        (0, None | Some(0)) => Access::Scalar,
-        _ if strip.width == 1 && strip.height == 1 => Access::Scalar,
-        _ => Access::Copied,
+        (1, None) => StripAccess::Run,
+        (1, Some(down)) if down == strip.width as isize => StripAccess::Run,
+        (0, None | Some(0)) => StripAccess::Scalar,
+        _ if strip.width == 1 && strip.height == 1 => StripAccess::Scalar,
+        _ => StripAccess::Copied,
     }
 }
 
@@ -161,7 +161,7 @@ struct Located {
 /// A strip that is worked on, with all that its instructions read.
 struct Reading<'a> {
     fused: &'a Fused,
-    inputs: &'a [Operands<'a>],
+    inputs: &'a [FusedInput<'a>],
     located: &'a [Located],
     /// Elements of the strip.
     count: usize,
@@ -169,7 +169,7 @@ struct Reading<'a> {
 
 fn run_strip(
     fused: &Fused,
-    inputs: &[Operands<'_>],
+    inputs: &[FusedInput<'_>],
     bases: &[usize],
     strip: Strip,
     registers: &mut Buffers<Frame>,
@@ -209,7 +209,13 @@ fn run_strip(
 
 /// Finds the strip of an input, which is copied to a register where it is not in one run.
 #[inline]
-fn locate(input: &Operands<'_>, base: usize, strip: Strip, registers: &mut Buffers<Frame>, register: usize) -> Located {
+fn locate(
+    input: &FusedInput<'_>,
+    base: usize,
+    strip: Strip,
+    registers: &mut Buffers<Frame>,
+    register: usize,
+) -> Located {
     let count = strip.height * strip.width;
     let ndim = input.strides.len();
     let mut offset = base as isize + strip.column as isize * input.strides[ndim - 1];
@@ -218,9 +224,9 @@ fn locate(input: &Operands<'_>, base: usize, strip: Strip, registers: &mut Buffe
     }
     let begin = offset as usize * input.item;
     let elements = match access(input, strip) {
-        Access::Run => count,
-        Access::Scalar => 1,
-        Access::Copied => {
+        StripAccess::Run => count,
+        StripAccess::Scalar => 1,
+        StripAccess::Copied => {
             let register = registers.get_mut(register);
             let down = if ndim >= 2 { input.strides[ndim - 2] } else { 0 };
             let along = input.strides[ndim - 1];
@@ -290,7 +296,7 @@ impl Reading<'_> {
     #[inline]
     fn run_instruction(
         &self,
-        instruction: &Instruction,
+        instruction: &FusedInstruction,
         registers: &Buffers<Frame>,
         target: &mut [u8],
     ) -> Option<EngineError> {
@@ -332,7 +338,7 @@ impl Reading<'_> {
 }
 
 /// Each row of the strip filled with the one element that the input has for it.
-fn widen(input: &Operands<'_>, offset: isize, down: isize, strip: Strip, target: &mut [u8]) {
+fn widen(input: &FusedInput<'_>, offset: isize, down: isize, strip: Strip, target: &mut [u8]) {
     fn fill<const ITEM: usize>(data: &[u8], offset: isize, down: isize, width: usize, target: &mut [u8]) {
         let (elements, _) = data.as_chunks::<ITEM>();
         let (places, _) = target.as_chunks_mut::<ITEM>();

@@ -20,7 +20,7 @@ pub struct Reader<'a> {
 }
 
 /// Where pieces are copied to: offset and strides in elements.
-struct Target<'a> {
+struct CopyTarget<'a> {
     data: &'a mut [u8],
     offset: usize,
     strides: Vec<isize>,
@@ -74,7 +74,7 @@ impl Reader<'_> {
             gather,
             dtype,
             region,
-            &mut Target {
+            &mut CopyTarget {
                 data,
                 offset: 0,
                 strides,
@@ -82,7 +82,7 @@ impl Reader<'_> {
         );
     }
 
-    fn copy(&self, gather: &Gather, dtype: DType, region: &[Interval], target: &mut Target<'_>) {
+    fn copy(&self, gather: &Gather, dtype: DType, region: &[Interval], target: &mut CopyTarget<'_>) {
         if region.iter().any(|along| along.length == 0) {
             return;
         }
@@ -108,7 +108,7 @@ impl Reader<'_> {
                         base: inner.base.clone(),
                         axes: inner.axes.iter().map(|axis| piece.compose(axis)).collect(),
                     };
-                    let mut part = Target {
+                    let mut part = CopyTarget {
                         data: &mut *target.data,
                         offset: begin.wrapping_add_signed(piece.offset),
                         strides: piece.strides.clone(),
@@ -119,7 +119,14 @@ impl Reader<'_> {
         }
     }
 
-    fn copy_array(&self, gather: &Gather, array: ArrayId, dtype: DType, region: &[Interval], target: &mut Target<'_>) {
+    fn copy_array(
+        &self,
+        gather: &Gather,
+        array: ArrayId,
+        dtype: DType,
+        region: &[Interval],
+        target: &mut CopyTarget<'_>,
+    ) {
         let info = &self.plan.arrays[array as usize];
         if matches!(info.kind, ArrayKind::Memory(_)) {
             let value = self.view(gather, region).expect("memory arrays are always viewed");
@@ -180,7 +187,7 @@ impl Reader<'_> {
         joined: JoinedPart<'_>,
         dtype: DType,
         region: &[Interval],
-        target: &mut Target<'_>,
+        target: &mut CopyTarget<'_>,
     ) {
         let JoinedPart { part, axis, along } = joined;
         let whole: Vec<u64> = (0..gather.axes.len())
@@ -297,7 +304,7 @@ fn copy_generated(
     shape: &[u64],
     dtype: DType,
     region: &[Interval],
-    target: &mut Target<'_>,
+    target: &mut CopyTarget<'_>,
 ) {
     let item = dtype.size();
     let touched = gather.base_box(region);

@@ -8,7 +8,7 @@ use crate::plan::fuse::Fused;
 use crate::plan::span::resolve_all;
 use crate::plan::{Accumulation, ArrayKind, Gather, Pass, PassRoot, Plan, RootKind, Step, StepKind};
 use crate::run::compute::buffers::Buffers;
-use crate::run::compute::fused::{self, Operands};
+use crate::run::compute::fused::{self, FusedInput};
 use crate::run::compute::gather::Reader;
 use crate::run::compute::product::multiply;
 use crate::run::compute::value::{contiguous, is_contiguous, Inputs, Place, Strided, TileMemory};
@@ -298,7 +298,7 @@ impl Task<'_> {
             .map(|&(input, item)| {
                 let value = &computed.values[input];
                 let strides = broadcast_strides(&value.strides, &computed.shapes[input], shape);
-                Operands {
+                FusedInput {
                     data: self.bytes(value.place, memory.slots, memory.outputs),
                     item,
                     offset: value.offset,

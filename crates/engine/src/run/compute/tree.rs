@@ -14,7 +14,7 @@ pub struct Tree<T> {
 }
 
 /// What to do with a node that was put in.
-pub enum Step<T> {
+pub enum TreeStep<T> {
     /// It waits for its sibling.
     Wait,
     /// Join the two (left, right) and put the result in at the place given.
@@ -32,21 +32,21 @@ impl<T> Tree<T> {
     }
 
     /// Puts in the node at `(level, index)`; a leaf has level zero.
-    pub fn put(&mut self, value: T, level: u32, index: u64) -> Step<T> {
+    pub fn put(&mut self, value: T, level: u32, index: u64) -> TreeStep<T> {
         let (mut level, mut index) = (level, index);
         loop {
             let width = self.leaves.div_ceil(1 << level);
             if width == 1 {
-                return Step::Done(value);
+                return TreeStep::Done(value);
             }
             let sibling = index ^ 1;
             if sibling < width {
                 let Some(other) = self.waiting.remove(&(level, sibling)) else {
                     self.waiting.insert((level, index), value);
-                    return Step::Wait;
+                    return TreeStep::Wait;
                 };
                 let (left, right) = if index % 2 == 0 { (value, other) } else { (other, value) };
-                return Step::Join {
+                return TreeStep::Join {
                     left,
                     right,
                     level: level + 1,
@@ -69,9 +69,9 @@ mod tests {
             let mut next = (leaf.to_string(), 0, leaf);
             loop {
                 match tree.put(next.0, next.1, next.2) {
-                    Step::Wait => break,
-                    Step::Done(text) => return text,
-                    Step::Join {
+                    TreeStep::Wait => break,
+                    TreeStep::Done(text) => return text,
+                    TreeStep::Join {
                         left,
                         right,
                         level,

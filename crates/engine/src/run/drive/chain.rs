@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use super::resume::{self, Resuming};
-use super::steps::{by_call, is_of_planning, lesser, need_of, with_less, Begun, Kept, Step, Watch, HALVES_MAX};
+use super::steps::{by_call, is_of_planning, lesser, need_of, with_less, Begun, ChainStep, StageTarget, HALVES_MAX};
+use crate::cancel::Watch;
 use crate::expr::staged::Room;
 use crate::expr::Expr;
 use crate::ops::{has_staged, resolve, Waiting};
 use crate::place::Traffic;
 use crate::run::prepare::planning::{Asker, Asking, Now, Supposed};
-use crate::run::prepare::program::{Beyond, Program};
+use crate::run::prepare::program::{Beyond, PreparedProgram};
 use crate::run::prepare::refusal::{Fit, Looking};
 use crate::run::prepare::report::{list, quoted};
 use crate::run::session::{Session, Target};
@@ -35,7 +36,7 @@ pub struct Chain {
     pub(super) targets: Vec<Target>,
     pub(super) asking: Asking,
     /// The room in which the first operator with a stage was begun, and the files of that stage.
-    pub(super) first: Option<(Room, Vec<Kept>)>,
+    pub(super) first: Option<(Room, Vec<StageTarget>)>,
     pub(super) resuming: Option<Resuming>,
     /// The rooms of the operators before it, which were done at once.
     pub(super) at_once: Vec<Room>,
@@ -59,7 +60,7 @@ pub struct PlannedStage {
     pub awaits: Option<String>,
     /// Its figures are those of the run; else the run stays below them.
     pub exact: bool,
-    pub program: Program,
+    pub program: PreparedProgram,
     /// Most bytes that are looked up in its results before the next.
     pub lookup_bytes: u64,
     /// Bytes that the run may move beyond what the program does.
@@ -68,7 +69,13 @@ pub struct PlannedStage {
 
 impl PlannedStage {
     /// A stage whose program is that of the run, or is made of what is assumed.
-    fn new(label: String, awaits: Option<String>, exact: bool, program: Program, lookup_bytes: u64) -> PlannedStage {
+    fn new(
+        label: String,
+        awaits: Option<String>,
+        exact: bool,
+        program: PreparedProgram,
+        lookup_bytes: u64,
+    ) -> PlannedStage {
         PlannedStage {
             beyond: match exact {
                 true => Beyond::default(),
@@ -93,7 +100,7 @@ impl Session {
         self: &Arc<Session>,
         outputs: &[Expr],
         targets: &[Target],
-        watch: Watch<'_>,
+        watch: &mut Watch<'_>,
     ) -> Result<Chain, EngineError> {
         let refusal = match self.plan_as_it_is(outputs, targets, watch) {
             Err(refusal @ EngineError::Memory { .. }) if !is_of_planning(&refusal) => refusal,
@@ -112,7 +119,7 @@ impl Session {
         self: &Arc<Session>,
         outputs: &[Expr],
         targets: &[Target],
-        watch: Watch<'_>,
+        watch: &mut Watch<'_>,
     ) -> Result<Chain, EngineError> {
         self.check_usable()?;
         let (outputs, targets) = resume::hold_outputs(self, outputs, targets, watch)?;
@@ -146,7 +153,7 @@ impl Session {
         outputs: &[Expr],
         targets: &[Target],
         asking: Asking,
-        watch: Watch<'_>,
+        watch: &mut Watch<'_>,
     ) -> Result<EngineError, EngineError> {
         let EngineError::Memory {
             smallest, exact, need, ..
@@ -229,11 +236,11 @@ impl Chain {
     }
 
     /// Plans all stages.
-    fn planned(mut self, watch: Watch<'_>) -> Result<Chain, EngineError> {
+    fn planned(mut self, watch: &mut Watch<'_>) -> Result<Chain, EngineError> {
         self.check_results()?;
         let mut refusal = None;
         let mut last = None;
-        let mut best: Option<(usize, Vec<Room>, Program)> = None;
+        let mut best: Option<(usize, Vec<Room>, PreparedProgram)> = None;
         let outputs = self.outputs.clone();
         let halvings_max = match self.asking.memory {
             Supposed::Bytes(_) => HALVES_LOOKING,
@@ -266,7 +273,7 @@ impl Chain {
                 }
                 program => program?,
             };
-            let saves = |(_, _, before): &(_, _, Program)| program.moved_bytes() < before.moved_bytes();
+            let saves = |(_, _, before): &(_, _, PreparedProgram)| program.moved_bytes() < before.moved_bytes();
             if !best.as_ref().is_none_or(saves) {
                 break;
             }
@@ -292,12 +299,12 @@ impl Chain {
     }
 
     /// Plans the stages of an operator as far as can be told, and gives nodes that stand for its results.
-    fn assume(&mut self, waiting: &Waiting, watch: Watch<'_>) -> Result<Vec<Expr>, EngineError> {
+    fn assume(&mut self, waiting: &Waiting, watch: &mut Watch<'_>) -> Result<Vec<Expr>, EngineError> {
         self.assume_stages(waiting, watch)
             .map_err(|error| by_call(waiting, error))
     }
 
-    fn assume_stages(&mut self, waiting: &Waiting, watch: Watch<'_>) -> Result<Vec<Expr>, EngineError> {
+    fn assume_stages(&mut self, waiting: &Waiting, watch: &mut Watch<'_>) -> Result<Vec<Expr>, EngineError> {
         let session = self.session.clone();
         let asking = Asking {
             called: waiting.node.called(),
@@ -308,13 +315,13 @@ impl Chain {
         let (room, mut stages, mut step) = self.begin(waiting, resuming, asking, watch)?;
         for after in 1.. {
             let (label, awaits, kept, program) = match step {
-                Step::Done(results) => {
+                ChainStep::Done(results) => {
                     if self.first.is_none() {
                         self.at_once.push(room);
                     }
                     return Ok(results);
                 }
-                Step::Stage {
+                ChainStep::Stage {
                     label,
                     awaits,
                     kept,
@@ -355,7 +362,7 @@ impl Chain {
         waiting: &Waiting,
         resuming: Option<&Resuming>,
         asking: Asking,
-        watch: Watch<'_>,
+        watch: &mut Watch<'_>,
     ) -> Result<Begun, EngineError> {
         let session = &self.session;
         let mut begin = |room: Room| {
@@ -374,7 +381,7 @@ impl Chain {
         let mut room = session.stage_room(asking.memory);
         room.memory >>= self.halvings;
         let begun = with_less(room, begin)?;
-        if let (Some(resuming), (room, _, Step::Stage { .. })) = (resuming, &begun) {
+        if let (Some(resuming), (room, _, ChainStep::Stage { .. })) = (resuming, &begun) {
             resuming.note_room(node, *room)?;
         }
         Ok(begun)

@@ -20,13 +20,13 @@ use outcore_store::{
 
 use crate::plan::ArrayKind;
 use crate::run::compute::workspace::Workspace;
-use crate::run::play::player::{play, Left};
+use crate::run::play::player::{play, LeftTiles};
 use crate::run::play::stage::Stage;
-use crate::run::play::state::{Event, Shared};
+use crate::run::play::state::{Event, SharedState};
 use crate::run::prepare::budget::spare_bytes;
 use crate::run::prepare::function_bytes;
-use crate::run::prepare::program::{Output, Program};
-use crate::run::session::aside::{aside, Wanted};
+use crate::run::prepare::program::{Output, PreparedProgram};
+use crate::run::session::aside::{aside, Demand};
 use crate::run::session::nesting;
 use crate::run::session::progress::{Doing, Progress, ProgressReport};
 use crate::run::session::residency::frame_bytes;
@@ -80,7 +80,7 @@ impl Outcome {
     }
 }
 
-impl Program {
+impl PreparedProgram {
     /// Plays the program once. Outputs appear under their names when everything is complete and synced.
     ///
     /// # Errors
@@ -116,7 +116,7 @@ impl Program {
         ledger.reset_peak();
         let before = session.io.counters();
         let begin = Instant::now();
-        let shared = Arc::new(Shared::new(tracing));
+        let shared = Arc::new(SharedState::new(tracing));
         let mut sinks = Sinks {
             all: Vec::new(),
             memory: Vec::new(),
@@ -157,12 +157,12 @@ impl Program {
 
     fn play(
         &self,
-        shared: &Arc<Shared>,
-        resident: Left,
+        shared: &Arc<SharedState>,
+        resident: LeftTiles,
         turn: &Turn,
         sinks: &mut Sinks,
         progress: Progress<'_>,
-    ) -> (Left, Result<(), EngineError>) {
+    ) -> (LeftTiles, Result<(), EngineError>) {
         let session = &self.session;
         let taken = match self.take_room(sinks, progress) {
             Ok(taken) => taken,
@@ -267,7 +267,7 @@ impl Program {
     /// Settles what the ledger may grant: what the other sessions leave, after they gave up what they can do without
     /// and the program needs. They can only shrink until the turn is over. What this session keeps beside the tiles that
     /// the program starts from leaves as far as its memory is needed. Gives the bytes in use beside the program.
-    fn make_room(&self, resident: &Left) -> Result<u64, EngineError> {
+    fn make_room(&self, resident: &LeftTiles) -> Result<u64, EngineError> {
         let session = &self.session;
         let ledger = session.ledger();
         let need = ledger.held() as u64 + self.peak_bytes();
@@ -288,7 +288,7 @@ impl Program {
     }
 
     /// Takes the tiles the program starts from out of the session.
-    fn take_kept(&self) -> Result<Left, EngineError> {
+    fn take_kept(&self) -> Result<LeftTiles, EngineError> {
         let taken = self.session.kept.take_tiles(self.start.iter().map(|(_, key)| key));
         let taken = taken.ok_or_else(|| {
             EngineError::Stale("the tiles this program starts from have been dropped; plan it again".into())
@@ -308,7 +308,7 @@ impl Program {
         Ok(())
     }
 
-    fn keep(&self, left: Left) {
+    fn keep(&self, left: LeftTiles) {
         if self.session.closed.load(Ordering::SeqCst) {
             return;
         }
@@ -373,7 +373,7 @@ impl Sinks {
             return Ok(());
         }
         let io = io.clone();
-        let finish = move |wanted: &Wanted| {
+        let finish = move |wanted: &Demand| {
             // All are durable before the first gets its name.
             let mut sealed = files
                 .iter()
@@ -402,7 +402,7 @@ impl Sinks {
             true => Err(EngineError::Cancelled),
             false => progress(&ProgressReport::of(Doing::Finishing)),
         };
-        let remove = move |_: &Wanted| files.into_iter().for_each(|sink| sink.abort(&io));
+        let remove = move |_: &Demand| files.into_iter().for_each(|sink| sink.abort(&io));
         let _ = aside(&mut watch, remove);
         error
     }

@@ -7,13 +7,13 @@ use outcore_store::{open, AlignedBuffer, Held, Region, Turn, PAGE};
 
 use super::chain::{Chain, RESULTS};
 use super::resume::Resuming;
-use super::steps::{by_call, with_less, Kept, Step};
+use super::steps::{by_call, with_less, ChainStep, StageTarget};
 use super::Outcome;
-use crate::expr::staged::{Found, Next, Room};
+use crate::expr::staged::{Next, Room, StageResult};
 use crate::expr::Expr;
 use crate::ops::{resolve, Waiting};
 use crate::run::prepare::planning::{Asker, Asking, Supposed};
-use crate::run::prepare::program::Program;
+use crate::run::prepare::program::PreparedProgram;
 use crate::run::session::progress::{Doing, Progress, ProgressReport, StageReport};
 use crate::run::session::{nesting, Session};
 use crate::EngineError;
@@ -114,8 +114,8 @@ impl Running<'_> {
                     let outcome = self.program(&first.program, &first.label, progress)?;
                     (kept, outcome)
                 }
-                Ok(Step::Done(results)) => return Ok(results),
-                Ok(Step::Stage {
+                Ok(ChainStep::Done(results)) => return Ok(results),
+                Ok(ChainStep::Stage {
                     label, kept, program, ..
                 }) => {
                     let outcome = match program {
@@ -163,7 +163,12 @@ impl Running<'_> {
         report
     }
 
-    fn program(&mut self, program: &Program, label: &str, progress: Progress<'_>) -> Result<Outcome, EngineError> {
+    fn program(
+        &mut self,
+        program: &PreparedProgram,
+        label: &str,
+        progress: Progress<'_>,
+    ) -> Result<Outcome, EngineError> {
         let mut stage = self.planning().stage;
         if let Some(stage) = &mut stage {
             stage.label = label.into();
@@ -192,18 +197,27 @@ impl Running<'_> {
 }
 
 /// The results of a stage as the next step finds them.
-fn find(session: &Arc<Session>, kept: &[Kept], outcome: Outcome, stays: bool) -> Result<Vec<Found>, EngineError> {
+fn find(
+    session: &Arc<Session>,
+    kept: &[StageTarget],
+    outcome: Outcome,
+    stays: bool,
+) -> Result<Vec<StageResult>, EngineError> {
     let folder = session.folder()?;
     let mut results = outcome.results;
     results.resize_with(kept.len(), || None);
     kept.iter()
         .zip(results)
         .map(|(kept, result)| match (kept, result) {
-            (Kept::FactFile(path), _) => Ok(Found::Fact(read_whole(session, path)?)),
-            (Kept::File(path), _) if stays => Ok(Found::Stored(open(path, &session.io)?.source)),
-            (Kept::File(path), _) => Ok(Found::Stored(Arc::new(Held::open(folder.clone(), path, &session.io)?))),
-            (Kept::Fact, Some(frame)) => Ok(Found::Fact(frame.to_vec())),
-            (Kept::Fact, None) => Err(EngineError::Internal("a stage did not give its facts".into())),
+            (StageTarget::FactFile(path), _) => Ok(StageResult::Fact(read_whole(session, path)?)),
+            (StageTarget::File(path), _) if stays => Ok(StageResult::Stored(open(path, &session.io)?.source)),
+            (StageTarget::File(path), _) => Ok(StageResult::Stored(Arc::new(Held::open(
+                folder.clone(),
+                path,
+                &session.io,
+            )?))),
+            (StageTarget::Fact, Some(frame)) => Ok(StageResult::Fact(frame.to_vec())),
+            (StageTarget::Fact, None) => Err(EngineError::Internal("a stage did not give its facts".into())),
         })
         .collect()
 }

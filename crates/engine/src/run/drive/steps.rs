@@ -4,22 +4,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::resume::Resuming;
+use crate::cancel::Watch;
 use crate::expr::staged::{Keep, Next, Room, Stages};
 use crate::expr::Expr;
 use crate::ops::Waiting;
 use crate::run::prepare::planning::{Asking, Supposed};
-use crate::run::prepare::program::Program;
+use crate::run::prepare::program::PreparedProgram;
 use crate::run::session::{Session, Target};
 use crate::EngineError;
 
 /// How often a step that does not fit is taken again with half the room.
 pub(super) const HALVES_MAX: usize = 5;
 
-pub(super) type Watch<'a> = &'a mut dyn FnMut() -> Result<(), EngineError>;
-
 /// Where a result of a stage goes.
 #[derive(Clone)]
-pub(super) enum Kept {
+pub(super) enum StageTarget {
     Fact,
     /// A file of scratch, or one that can be gone on with.
     File(PathBuf),
@@ -28,19 +27,19 @@ pub(super) enum Kept {
 }
 
 /// The step that a staged operator is at.
-pub(super) enum Step {
+pub(super) enum ChainStep {
     Stage {
         label: String,
         awaits: String,
-        kept: Vec<Kept>,
+        kept: Vec<StageTarget>,
         /// Nothing where an earlier run has done it all.
-        program: Option<Box<Program>>,
+        program: Option<Box<PreparedProgram>>,
     },
     Done(Vec<Expr>),
 }
 
 /// An operator that was begun: in which room, and what its first step is.
-pub(super) type Begun = (Room, Box<dyn Stages>, Step);
+pub(super) type Begun = (Room, Box<dyn Stages>, ChainStep);
 
 /// Bytes that a refusal says are needed; nothing for another error.
 pub(super) fn need_of(error: &EngineError) -> Option<u64> {
@@ -94,11 +93,11 @@ pub(super) fn with_less<T>(
     result
 }
 
-impl Kept {
+impl StageTarget {
     fn target(&self) -> Target {
         match self {
-            Kept::Fact => Target::Memory,
-            Kept::File(path) | Kept::FactFile(path) => Target::Path {
+            StageTarget::Fact => Target::Memory,
+            StageTarget::File(path) | StageTarget::FactFile(path) => Target::Path {
                 path: path.clone(),
                 overwrite: false,
                 chunks: None,
@@ -125,27 +124,27 @@ impl Session {
         next: Next,
         resuming: Option<&Resuming>,
         asking: Asking,
-        watch: Watch<'_>,
-    ) -> Result<Step, EngineError> {
+        watch: &mut Watch<'_>,
+    ) -> Result<ChainStep, EngineError> {
         let (label, awaits, outputs) = match next {
-            Next::Done(results) => return Ok(Step::Done(results)),
+            Next::Done(results) => return Ok(ChainStep::Done(results)),
             Next::Stage { label, awaits, outputs } => (label, awaits, outputs),
         };
         let folder = self.folder()?;
-        let kept: Vec<Kept> = outputs
+        let kept: Vec<StageTarget> = outputs
             .iter()
             .map(|(output, keep)| match (keep, resuming) {
-                (Keep::Fact, None) => Kept::Fact,
-                (Keep::Stored, None) => Kept::File(folder.unused()),
-                (Keep::Fact, Some(resuming)) => Kept::FactFile(resuming.path(output)),
-                (Keep::Stored, Some(resuming)) => Kept::File(resuming.path(output)),
+                (Keep::Fact, None) => StageTarget::Fact,
+                (Keep::Stored, None) => StageTarget::File(folder.unused()),
+                (Keep::Fact, Some(resuming)) => StageTarget::FactFile(resuming.path(output)),
+                (Keep::Stored, Some(resuming)) => StageTarget::File(resuming.path(output)),
             })
             .collect();
         let mut missing = Vec::new();
         let mut targets = Vec::new();
         for ((output, _), kept) in outputs.into_iter().zip(&kept) {
             match (kept, resuming) {
-                (Kept::File(path) | Kept::FactFile(path), Some(resuming)) => {
+                (StageTarget::File(path) | StageTarget::FactFile(path), Some(resuming)) => {
                     if resuming.has(path, &self.io) {
                         continue;
                     }
@@ -159,7 +158,7 @@ impl Session {
             true => None,
             false => Some(Box::new(self.prepare_for(asking, &missing, &targets, watch)?)),
         };
-        Ok(Step::Stage {
+        Ok(ChainStep::Stage {
             label,
             awaits,
             kept,

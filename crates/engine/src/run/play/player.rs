@@ -13,7 +13,7 @@ use crate::run::compute::value::TileMemory;
 use crate::run::compute::workspace::Workspace;
 use crate::run::play::estimate::{estimate, Measured, PassDone, PassWork};
 use crate::run::play::stage::Stage;
-use crate::run::play::state::{stopped, State, TileState};
+use crate::run::play::state::{stopped, RunState, TileState};
 use crate::run::play::worker;
 use crate::run::session::progress::{Doing, Estimate, Progress, ProgressReport};
 use crate::schedule::tiles::tile_region;
@@ -38,7 +38,7 @@ pub(in crate::run) struct Issuer<'a, 'p> {
 }
 
 /// Tiles that a program leaves in memory.
-pub type Left = Vec<(TileId, Arc<TileMemory>)>;
+pub type LeftTiles = Vec<(TileId, Arc<TileMemory>)>;
 
 /// Runs the program with `workspaces.len()` workers. Gives the tiles that it leaves resident, also where it fails: those
 /// of stored arrays that are complete.
@@ -48,9 +48,9 @@ pub type Left = Vec<(TileId, Arc<TileMemory>)>;
 pub fn play(
     stage: &Stage<'_>,
     workspaces: Vec<Workspace>,
-    resident: Left,
+    resident: LeftTiles,
     progress: Progress<'_>,
-) -> (Left, Result<(), EngineError>) {
+) -> (LeftTiles, Result<(), EngineError>) {
     {
         let mut state = stage.shared.lock();
         state.done = vec![PassDone::default(); stage.plan.producers.len()];
@@ -144,7 +144,7 @@ impl<'a> Issuer<'a, '_> {
     /// Waits for `condition`, watching for errors and signals.
     pub(in crate::run) fn wait_until(
         &mut self,
-        mut condition: impl FnMut(&mut State) -> bool,
+        mut condition: impl FnMut(&mut RunState) -> bool,
     ) -> Result<(), EngineError> {
         let stage = self.stage;
         let shared = &stage.shared;

@@ -8,7 +8,7 @@ use crate::place::slabs::Slab;
 use crate::place::Program;
 use crate::plan::{Plan, Producer};
 use crate::run::play::estimate::PassWork;
-use crate::run::play::state::Shared;
+use crate::run::play::state::SharedState;
 use crate::run::session::progress::IoPools;
 use crate::schedule::{TaskList, TileTable};
 
@@ -26,7 +26,7 @@ pub struct Stage<'a> {
     pub scratch: Option<&'a Scratch>,
     /// One buffer per reading thread, when neighbouring tiles are read together.
     pub staging: Arc<Mutex<Vec<Frame>>>,
-    pub shared: Arc<Shared>,
+    pub shared: Arc<SharedState>,
     pub bytes_before: u64,
     pub io_threads: usize,
     pub turn: &'a Turn,

@@ -128,7 +128,7 @@ pub struct Event {
 pub type TreeKey = (u32, u32, u64);
 
 #[derive(Default)]
-pub struct State {
+pub struct RunState {
     pub tiles: HashMap<TileId, TileState>,
     /// Operands that issued tasks still wait for.
     pub missing: HashMap<u32, usize>,
@@ -161,7 +161,7 @@ pub struct State {
     pub events: Vec<Event>,
 }
 
-impl State {
+impl RunState {
     pub fn fail(&mut self, error: EngineError) {
         // The first error is the one to tell.
         if self.error.is_none() {
@@ -222,16 +222,16 @@ impl State {
 }
 
 /// The state and its one condition: any change wakes everybody who waits.
-pub struct Shared {
-    state: Mutex<State>,
+pub struct SharedState {
+    state: Mutex<RunState>,
     changed: Condvar,
     pub start: Instant,
     pub tracing: bool,
 }
 
-impl Shared {
-    pub fn new(tracing: bool) -> Shared {
-        Shared {
+impl SharedState {
+    pub fn new(tracing: bool) -> SharedState {
+        SharedState {
             state: Mutex::default(),
             changed: Condvar::new(),
             start: Instant::now(),
@@ -239,7 +239,7 @@ impl Shared {
         }
     }
 
-    pub fn lock(&self) -> MutexGuard<'_, State> {
+    pub fn lock(&self) -> MutexGuard<'_, RunState> {
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
@@ -247,13 +247,13 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    pub fn wait<'a>(&self, guard: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    pub fn wait<'a>(&self, guard: MutexGuard<'a, RunState>) -> MutexGuard<'a, RunState> {
         self.changed
             .wait(guard)
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    pub fn wait_timeout<'a>(&self, guard: MutexGuard<'a, State>, timeout: Duration) -> MutexGuard<'a, State> {
+    pub fn wait_timeout<'a>(&self, guard: MutexGuard<'a, RunState>, timeout: Duration) -> MutexGuard<'a, RunState> {
         self.changed
             .wait_timeout(guard, timeout)
             .unwrap_or_else(std::sync::PoisonError::into_inner)

@@ -11,7 +11,7 @@ use crate::plan::ArrayKind;
 use crate::run::compute::value::TileMemory;
 use crate::run::play::player::Issuer;
 use crate::run::play::stage::Stage;
-use crate::run::play::state::{stopped, Shared, State, TileState};
+use crate::run::play::state::{stopped, RunState, SharedState, TileState};
 use crate::run::session::locked;
 use crate::schedule::tiles::tile_region;
 use crate::schedule::TileId;
@@ -171,9 +171,9 @@ fn guarded<T>(transfer: impl FnOnce() -> Result<T, EngineError>) -> Result<T, En
     catch_unwind(AssertUnwindSafe(transfer)).unwrap_or_else(|panic| Err(stopped("a transfer", panic)))
 }
 
-fn finish_write(shared: &Shared, tile: TileId, result: Result<(), EngineError>, begin: Instant, what: &str) {
+fn finish_write(shared: &SharedState, tile: TileId, result: Result<(), EngineError>, begin: Instant, what: &str) {
     shared.trace(|| what.to_string(), "io", 101, begin);
-    let mut state: MutexGuard<'_, State> = shared.lock();
+    let mut state: MutexGuard<'_, RunState> = shared.lock();
     state.busy.write_ns += begin.elapsed().as_nanos() as u64;
     state.transfers -= 1;
     if let Some(resident) = state.tiles.get_mut(&tile) {
@@ -188,7 +188,7 @@ fn finish_write(shared: &Shared, tile: TileId, result: Result<(), EngineError>, 
 
 impl Stage<'_> {
     /// Submits the writes of a finished output tile, when the program has asked for them.
-    pub fn start_writes(&self, state: &mut State, tile: TileId) {
+    pub fn start_writes(&self, state: &mut RunState, tile: TileId) {
         let resident = state.tile(tile);
         if !resident.is_ready() || !std::mem::take(&mut resident.write_when_ready) {
             return;

@@ -11,11 +11,11 @@ use crate::plan::{Accumulation, Pass, PassRoot, Producer, RootKind, WorkStep};
 use crate::run::compute::buffers::Buffers;
 use crate::run::compute::product::add_partials;
 use crate::run::compute::task::{Task, TaskBuffer};
-use crate::run::compute::tree::{Step, Tree};
+use crate::run::compute::tree::{Tree, TreeStep};
 use crate::run::compute::value::{Inputs, TileMemory};
 use crate::run::compute::workspace::Workspace;
 use crate::run::play::stage::Stage;
-use crate::run::play::state::{stopped, State, TreeKey};
+use crate::run::play::state::{stopped, RunState, TreeKey};
 use crate::schedule::tasks::root_tile;
 use crate::schedule::tiles::{coordinates, tile_region};
 use crate::schedule::{Role, TileId};
@@ -40,11 +40,11 @@ pub fn work(stage: &Stage<'_>, mut workspace: Workspace, thread: usize) {
 /// Runs a task that was ready, without the lock meanwhile.
 pub fn run_task<'a>(
     stage: &'a Stage<'_>,
-    mut guard: MutexGuard<'a, State>,
+    mut guard: MutexGuard<'a, RunState>,
     task: u32,
     workspace: &mut Workspace,
     thread: usize,
-) -> MutexGuard<'a, State> {
+) -> MutexGuard<'a, RunState> {
     let begin = Instant::now();
     let pass = stage.tasks.pass[task as usize] as usize;
     let producer = &stage.plan.producers[pass];
@@ -92,7 +92,7 @@ struct Job {
 }
 
 /// Collects a task's operands; called with the lock held, so that chains and slabs are consistent.
-fn take(stage: &Stage<'_>, state: &mut State, task: u32) -> Job {
+fn take(stage: &Stage<'_>, state: &mut RunState, task: u32) -> Job {
     let index = task as usize;
     let pass_index = stage.tasks.pass[index];
     let roots = stage.plan.pass(pass_index).map_or(&[][..], |pass| &pass.roots);
@@ -265,8 +265,8 @@ fn join(stage: &Stage<'_>, root: &PassRoot, key: TreeKey, partial: Frame, leaf: 
                 .put(value, level, index)
         };
         match step {
-            Step::Wait => return,
-            Step::Join {
+            TreeStep::Wait => return,
+            TreeStep::Join {
                 left,
                 right,
                 level: at,
@@ -277,7 +277,7 @@ fn join(stage: &Stage<'_>, root: &PassRoot, key: TreeKey, partial: Frame, leaf: 
                 stage.shared.lock().slabs.entry((key.0, key.1)).or_default().push(right);
                 (value, level, index) = (left, at, position);
             }
-            Step::Done(whole) => {
+            TreeStep::Done(whole) => {
                 let mut state = stage.shared.lock();
                 state.trees.remove(&key);
                 state.finished_trees.insert(key, whole);
@@ -297,7 +297,7 @@ fn combine(root: &PassRoot, left: &mut [u8], right: &[u8]) {
 }
 
 /// Turns a complete tree into its tile, once both are there.
-pub fn finish_tree(stage: &Stage<'_>, state: &mut State, key: TreeKey) {
+pub fn finish_tree(stage: &Stage<'_>, state: &mut RunState, key: TreeKey) {
     let root = &stage.plan.pass(key.0).expect("trees belong to passes").roots[key.1 as usize];
     let tile = stage.tiles.first[root.array as usize] + key.2 as TileId;
     if !state.tiles.contains_key(&tile) {

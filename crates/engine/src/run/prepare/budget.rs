@@ -7,7 +7,7 @@ use crate::place::window::InBytes;
 use crate::place::{self, Limits, Placed, Shortage, Window};
 use crate::plan::Plan;
 use crate::run::prepare::planning::Supposed;
-use crate::run::prepare::refusal::{Fit, Held, Looking};
+use crate::run::prepare::refusal::{Fit, HeldBytes, Looking};
 use crate::run::session::residency::KeptKey;
 use crate::run::session::Session;
 use crate::schedule::tiles::tasks_per_read;
@@ -23,7 +23,7 @@ const TASKS_PER_READ_MAX: u64 = 8;
 
 /// What is to be placed.
 #[derive(Clone, Copy)]
-pub(in crate::run) struct Wanted<'a> {
+pub(in crate::run) struct PlacementRequest<'a> {
     pub(in crate::run) plan: &'a Plan,
     pub(in crate::run) tiles: &'a TileTable,
     /// Bytes of values computed before that stand in the plan.
@@ -62,7 +62,7 @@ pub(in crate::run) struct Placement {
 impl Session {
     pub(in crate::run) fn place(
         &self,
-        wanted: Wanted<'_>,
+        wanted: PlacementRequest<'_>,
         fixed_bytes: u64,
         start: Vec<(TileId, KeptKey)>,
     ) -> Result<Placement, EngineError> {
@@ -88,9 +88,9 @@ impl Session {
     /// The smallest budget that a program fits into which was refused.
     fn least_budget(
         &self,
-        wanted: Wanted<'_>,
+        wanted: PlacementRequest<'_>,
         fixed_bytes: u64,
-        held: Held,
+        held: HeldBytes,
         shortage: &Shortage,
     ) -> Result<Option<u64>, EngineError> {
         let mut fits = |budget| {
@@ -117,7 +117,7 @@ impl Session {
     }
 
     /// What a program may take: kept tiles and idle frames, here and in other sessions, give way to it.
-    pub(in crate::run) fn budget_beside(&self, held: Held) -> u64 {
+    pub(in crate::run) fn budget_beside(&self, held: HeldBytes) -> u64 {
         self.budget()
             .min(self.room().saturating_sub(held.elsewhere))
             .saturating_sub(held.here)
@@ -127,7 +127,7 @@ impl Session {
     /// leaves room to keep what is read again is taken where that saves enough.
     fn attempt(
         &self,
-        wanted: Wanted<'_>,
+        wanted: PlacementRequest<'_>,
         fixed_bytes: u64,
         budget: u64,
         offered: &[(TileId, KeptKey)],
@@ -161,7 +161,12 @@ impl Session {
     }
 
     /// Places with the least memory that anything takes: one task at work, tiles read one by one.
-    fn attempt_least(&self, wanted: Wanted<'_>, fixed_bytes: u64, budget: u64) -> Result<Placement, Shortage> {
+    fn attempt_least(
+        &self,
+        wanted: PlacementRequest<'_>,
+        fixed_bytes: u64,
+        budget: u64,
+    ) -> Result<Placement, Shortage> {
         let how = Try {
             budget,
             fixed_bytes,
@@ -177,7 +182,7 @@ impl Session {
     /// A large program that fits the first way is not placed the second: planning must not cost more than it saves.
     fn attempt_within(
         &self,
-        wanted: Wanted<'_>,
+        wanted: PlacementRequest<'_>,
         fixed_bytes: u64,
         budget: u64,
         offered: &[(TileId, KeptKey)],
@@ -210,8 +215,8 @@ impl Session {
         }
     }
 
-    fn attempt_reading(&self, wanted: Wanted<'_>, how: Try<'_>) -> Result<Placement, Shortage> {
-        let Wanted { plan, tiles, .. } = wanted;
+    fn attempt_reading(&self, wanted: PlacementRequest<'_>, how: Try<'_>) -> Result<Placement, Shortage> {
+        let PlacementRequest { plan, tiles, .. } = wanted;
         let Try {
             budget, fixed_bytes, ..
         } = how;
@@ -343,7 +348,7 @@ impl Session {
     /// What could be reserved if all went that can be had again: tiles, pages, and those of other sessions.
     pub fn spare(&self) -> u64 {
         let ledger = self.ledger();
-        self.budget_beside(Held {
+        self.budget_beside(HeldBytes {
             here: ledger.held_now() as u64,
             elsewhere: ledger.held_by_others() as u64,
         })
@@ -360,7 +365,7 @@ fn moved(placement: &Result<Placement, Shortage>) -> u64 {
 const TASKS_FOR_WINDOWS: u64 = 20_000;
 
 /// Whether a placement reads so much again, or leaves so much in scratch, that other windows are worth trying.
-fn may_save(wanted: Wanted<'_>, placement: &Placement) -> bool {
+fn may_save(wanted: PlacementRequest<'_>, placement: &Placement) -> bool {
     if wanted.plan.tasks() > TASKS_FOR_WINDOWS {
         return false;
     }

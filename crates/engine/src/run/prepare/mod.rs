@@ -26,9 +26,9 @@ use crate::place::{Instruction, Placed};
 use crate::plan::{self, few, ArrayInfo, ArrayKind, Plan};
 use crate::run::compute::workspace::workspace_bytes;
 use crate::run::play::state::stopped;
-use crate::run::prepare::budget::{Placement, Wanted};
+use crate::run::prepare::budget::{Placement, PlacementRequest};
 use crate::run::prepare::planning::{Asker, Asking, Now, PlanningMemory, ReturnFreed};
-use crate::run::prepare::program::{Output, Program};
+use crate::run::prepare::program::{Output, PreparedProgram};
 use crate::run::prepare::remember::Request;
 use crate::run::session::residency::KeptKey;
 use crate::run::session::{Session, Target, POLL};
@@ -68,7 +68,7 @@ impl Session {
     ///
     /// # Errors
     /// Bad targets, changed sources, or a program that cannot fit.
-    pub fn prepare(self: &Arc<Session>, outputs: &[Expr], targets: &[Target]) -> Result<Program, EngineError> {
+    pub fn prepare(self: &Arc<Session>, outputs: &[Expr], targets: &[Target]) -> Result<PreparedProgram, EngineError> {
         self.prepare_watched(outputs, targets, &mut || Ok(()))
     }
 
@@ -82,7 +82,7 @@ impl Session {
         outputs: &[Expr],
         targets: &[Target],
         watch: &mut dyn FnMut() -> Result<(), EngineError>,
-    ) -> Result<Program, EngineError> {
+    ) -> Result<PreparedProgram, EngineError> {
         self.prepare_for(Asking::of(Asker::here()), outputs, targets, watch)
     }
 
@@ -93,7 +93,7 @@ impl Session {
         outputs: &[Expr],
         targets: &[Target],
         watch: &mut dyn FnMut() -> Result<(), EngineError>,
-    ) -> Result<Program, EngineError> {
+    ) -> Result<PreparedProgram, EngineError> {
         if is_small(outputs) {
             watch()?;
             let plan = AssertUnwindSafe(|| self.prepare_here(outputs, targets, asking));
@@ -140,7 +140,7 @@ impl Session {
         outputs: &[Expr],
         targets: &[Target],
         asking: Asking,
-    ) -> Result<Program, EngineError> {
+    ) -> Result<PreparedProgram, EngineError> {
         self.check_usable()?;
         self.overhead.settle();
         let begin = Instant::now();
@@ -160,7 +160,7 @@ impl Session {
         let program = self.prepare_remembering(request, targets, asking);
         // Without what earlier programs know, the memory of that is free.
         let program = program.unwrap_or_else(plain)?;
-        Ok(Program {
+        Ok(PreparedProgram {
             plan_seconds: begin.elapsed().as_secs_f64(),
             ..program
         })
@@ -173,7 +173,7 @@ impl Session {
         request: Request,
         targets: &[Target],
         asking: Asking,
-    ) -> Option<Result<Program, EngineError>> {
+    ) -> Option<Result<PreparedProgram, EngineError>> {
         let prepare = |remember: bool| {
             let last = !remember && request.used.is_empty();
             match self.prepare_request(&request, remember, targets, asking, last) {
@@ -209,7 +209,7 @@ impl Session {
         targets: &[Target],
         asking: Asking,
         last: bool,
-    ) -> Result<Program, EngineError> {
+    ) -> Result<PreparedProgram, EngineError> {
         let (mut wanted, mut targets) = (request.outputs.clone(), targets.to_vec());
         let mut worths = request.worths.clone();
         if remember {
@@ -237,7 +237,7 @@ impl Session {
             Now::IsThen => self.find_start(&plan),
             Now::MayPass => vec![],
         };
-        let wanted = Wanted {
+        let wanted = PlacementRequest {
             plan: &plan,
             tiles: &tiles,
             used: request.used_bytes(),
@@ -254,7 +254,7 @@ impl Session {
         self.check_disks(&outputs, placed.program.totals.scratch_bytes)?;
         let metadata_bytes = metadata_bytes(&plan, &tiles, &outputs, &placed);
         let slabs = find_slabs(&plan, &placed.tasks, placed.program.reach.tasks);
-        Ok(Program {
+        Ok(PreparedProgram {
             session: self.clone(),
             plan,
             tiles,

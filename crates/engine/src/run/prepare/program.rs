@@ -41,7 +41,7 @@ pub(in crate::run) struct Beyond {
 }
 
 /// A placed program with its outputs checked: what `explain` prints and `run` plays.
-pub struct Program {
+pub struct PreparedProgram {
     pub session: Arc<Session>,
     pub plan: Plan,
     pub tiles: TileTable,
@@ -66,7 +66,7 @@ pub struct Program {
     pub(in crate::run) _freed: ReturnFreed,
 }
 
-impl Program {
+impl PreparedProgram {
     /// Most bytes the ledger grants while the program runs.
     pub fn peak_bytes(&self) -> u64 {
         self.fixed_bytes + self.placed.program.totals.peak_bytes

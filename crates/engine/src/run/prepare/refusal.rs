@@ -20,7 +20,7 @@ const BYTES_MAX: u64 = 1 << 60;
 
 /// Bytes that results take which the caller still has, of this session and of the process's others.
 #[derive(Clone, Copy)]
-pub(in crate::run) struct Held {
+pub(in crate::run) struct HeldBytes {
     pub(in crate::run) here: u64,
     pub(in crate::run) elsewhere: u64,
 }
@@ -75,21 +75,21 @@ impl Looking {
 
 impl Session {
     /// Bytes of results that the caller still has.
-    pub(in crate::run) fn held(&self) -> Held {
-        Held {
+    pub(in crate::run) fn held(&self) -> HeldBytes {
+        HeldBytes {
             here: self.ledger().held() as u64,
             elsewhere: self.ledger().held_by_others() as u64,
         }
     }
 
     /// Whether it is the pool that `budget` bytes beside what is held do not fit into, rather than the process.
-    fn pool_binds(&self, budget: u64, held: Held) -> bool {
+    fn pool_binds(&self, budget: u64, held: HeldBytes) -> bool {
         self.options.pool_limit.is_some_and(|pool| budget + held.here > pool)
     }
 
     /// The limit under which `budget` bytes are there beside what is held: of the pool where that is what binds, else of
     /// the process. That may be larger when it is measured again.
-    pub(in crate::run) fn limit_for(&self, budget: u64, held: Held) -> u64 {
+    pub(in crate::run) fn limit_for(&self, budget: u64, held: HeldBytes) -> u64 {
         match self.pool_binds(budget, held) {
             true => budget + held.here,
             false => budget + held.here + held.elsewhere + self.overhead() + STEP,
@@ -105,7 +105,7 @@ impl Session {
     pub(in crate::run) fn fits_as_named(
         &self,
         budget: u64,
-        held: Held,
+        held: HeldBytes,
         fits: &mut dyn FnMut(u64) -> Result<Fit, EngineError>,
     ) -> Result<Fit, EngineError> {
         match fits(budget)? {
@@ -115,8 +115,8 @@ impl Session {
     }
 
     /// Where the limit's bytes are.
-    pub(in crate::run) fn describe_limit(&self, held: Held) -> String {
-        let Held { here, elsewhere } = held;
+    pub(in crate::run) fn describe_limit(&self, held: HeldBytes) -> String {
+        let HeldBytes { here, elsewhere } = held;
         let mut parts = vec![format!("{} are the process itself", show(self.overhead()))];
         for (bytes, of) in [(here, "earlier results"), (elsewhere, "results of other sessions")] {
             if bytes > 0 {
@@ -142,7 +142,7 @@ impl Session {
         plan: &Plan,
         name: Option<&'static str>,
         shortage: &Shortage,
-        held: Held,
+        held: HeldBytes,
         smallest: Option<u64>,
     ) -> EngineError {
         let producer = shortage.pass as usize;

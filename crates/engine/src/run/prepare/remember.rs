@@ -9,7 +9,7 @@ use outcore_store::{FramePool, Layout, Source};
 use crate::cancel;
 use crate::expr::{over, Expr, Node, Op};
 use crate::plan::root::is_view;
-use crate::run::session::residency::{Below, Kept, Value, Worth};
+use crate::run::session::residency::{Below, KeptTiles, Value, Worth};
 
 /// A value is remembered when computing it again reads this many times its size.
 const WORTH: u64 = 8;
@@ -67,8 +67,8 @@ fn is_product(node: &Node) -> bool {
 ///
 /// A product that may be associated with the product that takes it stays, so that results have the bits that they have
 /// without anything remembered.
-pub(in crate::run) fn cut(outputs: &[Expr], in_memory: &[bool], kept: &Kept, budget: u64) -> Request {
-    let mut cutter = Cutter::default();
+pub(in crate::run) fn cut(outputs: &[Expr], in_memory: &[bool], kept: &KeptTiles, budget: u64) -> Request {
+    let mut cutter = RequestCutter::default();
     if !outputs.iter().all(|output| cutter.visit(output, kept)) {
         return Request::plain(outputs);
     }
@@ -132,7 +132,7 @@ fn may_be_remembered(node: &Node) -> bool {
 
 /// Walks a request down to the values that are known.
 #[derive(Default)]
-struct Cutter {
+struct RequestCutter {
     /// Inputs before the nodes that use them.
     order: Vec<Expr>,
     seen: HashSet<u64>,
@@ -141,9 +141,9 @@ struct Cutter {
     joined: HashSet<u64>,
 }
 
-impl Cutter {
+impl RequestCutter {
     /// False where there are too many nodes.
-    fn visit(&mut self, output: &Expr, kept: &Kept) -> bool {
+    fn visit(&mut self, output: &Expr, kept: &KeptTiles) -> bool {
         let asks = kept.has_values();
         let mut stack: Vec<(Expr, usize)> = Vec::new();
         let mut enter = |node: &Expr, joins: bool, known: &mut HashMap<u64, Value>, stack: &mut Vec<(Expr, usize)>| {

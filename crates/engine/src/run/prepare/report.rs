@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use crate::place::Traffic;
 use crate::plan::{ArrayKind, Producer};
-use crate::run::prepare::program::Program;
+use crate::run::prepare::program::PreparedProgram;
 
 pub(in crate::run) fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
@@ -32,7 +32,7 @@ fn count_json((count, bytes): (usize, u64)) -> String {
     format!("[{count},{bytes}]")
 }
 
-impl Program {
+impl PreparedProgram {
     /// The forecast of this program as JSON, every figure exact; what depends on data is in other programs of its chain.
     pub fn to_json(&self) -> String {
         let totals = &self.placed.program.totals;

@@ -21,9 +21,9 @@ const FREE: u8 = 3;
 
 /// Whether somebody waits for the work.
 #[derive(Default)]
-pub(in crate::run) struct Wanted(AtomicU8);
+pub(in crate::run) struct Demand(AtomicU8);
 
-impl Wanted {
+impl Demand {
     /// Begins a step that is waited for to its end; false where nobody waits any more.
     pub fn bind(&self) -> bool {
         let bound = self
@@ -52,9 +52,9 @@ impl Wanted {
 /// The first of `watch`: the work is waited for a moment then, and goes on without its caller.
 pub(in crate::run) fn aside<T: Send + 'static>(
     watch: &mut dyn FnMut() -> Result<(), EngineError>,
-    work: impl FnOnce(&Wanted) -> T + Send + 'static,
+    work: impl FnOnce(&Demand) -> T + Send + 'static,
 ) -> Result<T, EngineError> {
-    let wanted = Arc::new(Wanted::default());
+    let wanted = Arc::new(Demand::default());
     let seen = wanted.clone();
     let (sender, receiver) = channel();
     let thread = std::thread::Builder::new()
@@ -110,11 +110,11 @@ mod tests {
 
     #[test]
     fn a_step_that_must_not_be_left_is_waited_for() {
-        let wanted = Wanted::default();
+        let wanted = Demand::default();
         assert!(wanted.bind() && !wanted.leave());
         wanted.release();
         assert!(wanted.leave());
-        let left = Wanted::default();
+        let left = Demand::default();
         assert!(left.leave() && left.leave() && !left.bind());
     }
 }

@@ -22,7 +22,7 @@ use crate::plan::PlanOptions;
 pub(in crate::run) use crate::run::session::lock::locked;
 use crate::run::session::overhead::Overhead;
 use crate::run::session::progress::{IoPools, Progress, ProgressReport};
-use crate::run::session::residency::Kept;
+use crate::run::session::residency::KeptTiles;
 use crate::EngineError;
 
 /// How long a caller waits at most, for its turn or for a plan, before it looks for signals.
@@ -74,7 +74,7 @@ pub struct Session {
     io_pools: Mutex<Option<Arc<IoPools>>>,
     scratch: Mutex<Option<Scratch>>,
     folder: Mutex<Option<Arc<ScratchFolder>>>,
-    pub(in crate::run) kept: Arc<Kept>,
+    pub(in crate::run) kept: Arc<KeptTiles>,
     pub(in crate::run) closed: AtomicBool,
     /// The process that made the session.
     process: u32,
@@ -106,7 +106,7 @@ impl Session {
             Io::buffered()
         };
         let ledger = Ledger::new(options.pool_limit.map_or(room, |pool| pool.min(room)) as usize);
-        let kept = Arc::new(Kept::default());
+        let kept = Arc::new(KeptTiles::default());
         let as_kept: Arc<dyn Reclaim> = kept.clone();
         ledger.set_kept(Arc::downgrade(&as_kept));
         let session = Session {

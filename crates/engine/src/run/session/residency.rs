@@ -141,7 +141,7 @@ impl TilesOf {
 
 /// Invariant: `tile_bytes` and `value_bytes` are the sums over `tiles` and `values` of what the ledger is charged.
 #[derive(Default)]
-struct State {
+struct ResidencyState {
     tiles: HashMap<KeptKey, KeptTile>,
     values: HashMap<Digest, Value>,
     tile_bytes: u64,
@@ -152,13 +152,13 @@ struct State {
 
 /// What a session keeps between programs.
 #[derive(Default)]
-pub(in crate::run) struct Kept(Mutex<State>);
+pub(in crate::run) struct KeptTiles(Mutex<ResidencyState>);
 
 pub(in crate::run) fn frame_bytes(tile: &TileMemory) -> usize {
     FramePool::frame_bytes(tile.padded().len())
 }
 
-impl State {
+impl ResidencyState {
     fn take_tile(&mut self, key: &KeptKey) -> Option<Arc<TileMemory>> {
         let tile = self.tiles.remove(key)?;
         self.tile_bytes -= frame_bytes(&tile.memory) as u64;
@@ -281,7 +281,7 @@ impl State {
     }
 }
 
-impl Reclaim for Kept {
+impl Reclaim for KeptTiles {
     fn bytes(&self) -> usize {
         let state = locked(&self.0);
         (state.tile_bytes + state.value_bytes) as usize
@@ -314,9 +314,9 @@ impl AsRef<[u8]> for Bytes {
     }
 }
 
-impl Kept {
+impl KeptTiles {
     pub fn clear(&self) {
-        *locked(&self.0) = State::default();
+        *locked(&self.0) = ResidencyState::default();
     }
 
     /// Bytes of values, which plans leave to them as long as they fit.

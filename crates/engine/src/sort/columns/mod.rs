@@ -14,9 +14,9 @@ use outcore_kernels::sort::KeyOrder;
 use outcore_store::Io;
 
 use self::kind::Kind;
-use self::work::Whole;
+use self::work::WholeColumns;
 use super::order_statistics;
-use crate::expr::staged::{Found, Next, Room, Staged, Stages};
+use crate::expr::staged::{Next, Room, StageResult, Staged, Stages};
 use crate::expr::Expr;
 use crate::task::Grid;
 use crate::{ops, EngineError};
@@ -124,7 +124,7 @@ impl Staged for Columns {
         &self.results
     }
     fn begin(&self, inputs: &[Expr], _room: Room) -> Result<Box<dyn Stages>, EngineError> {
-        Ok(Box::new(Cutting {
+        Ok(Box::new(ColumnStages {
             kind: self.kind.clone(),
             order: self.order,
             x: inputs[0].clone(),
@@ -133,17 +133,17 @@ impl Staged for Columns {
     }
 }
 
-struct Cutting {
+struct ColumnStages {
     kind: Kind,
     order: KeyOrder,
     x: Expr,
     codes: Option<Expr>,
 }
 
-impl Cutting {
+impl ColumnStages {
     /// The algorithm over `x`, in whose tiles bands are.
-    fn over(&self, x: &Expr) -> Whole {
-        Whole::new(self.kind.clone(), self.order, x.grid(), self.codes.is_some())
+    fn over(&self, x: &Expr) -> WholeColumns {
+        WholeColumns::new(self.kind.clone(), self.order, x.grid(), self.codes.is_some())
     }
 
     fn nodes(&self, x: Expr) -> Result<Vec<Expr>, EngineError> {
@@ -227,8 +227,8 @@ impl Cutting {
     }
 }
 
-impl Stages for Cutting {
-    fn next(&mut self, _found: &[Found], room: Room, _io: &Io) -> Result<Next, EngineError> {
+impl Stages for ColumnStages {
+    fn next(&mut self, _found: &[StageResult], room: Room, _io: &Io) -> Result<Next, EngineError> {
         let count = self.kind.results(&self.x.grid()).len();
         let mut nodes = match (self.banded(room), &self.kind) {
             (Some(x), _) => self.nodes(x)?,

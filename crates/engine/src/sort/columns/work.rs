@@ -15,7 +15,7 @@ use crate::EngineError;
 const TOGETHER: usize = 16;
 
 #[derive(Clone, Debug)]
-pub(super) struct Whole {
+pub(super) struct WholeColumns {
     kind: Kind,
     order: KeyOrder,
     x: Grid,
@@ -24,7 +24,7 @@ pub(super) struct Whole {
 }
 
 /// The parts of a task's workspace, which follow each other at places that suit every type.
-struct Space<'a> {
+struct WorkspaceParts<'a> {
     /// `TOGETHER` columns, each a row.
     columns: &'a mut [u8],
     /// The same of positions.
@@ -37,9 +37,9 @@ struct Space<'a> {
     spare: &'a mut [u8],
 }
 
-impl Whole {
-    pub(super) fn new(kind: Kind, order: KeyOrder, x: Grid, has_codes: bool) -> Whole {
-        Whole {
+impl WholeColumns {
+    pub(super) fn new(kind: Kind, order: KeyOrder, x: Grid, has_codes: bool) -> WholeColumns {
+        WholeColumns {
             results: kind.results(&x),
             kind,
             order,
@@ -80,14 +80,14 @@ impl Whole {
         [together * lane, places, column, index, ends, spare].map(|bytes| bytes.next_multiple_of(64))
     }
 
-    fn space<'a>(&self, mut workspace: &'a mut [u8]) -> Space<'a> {
+    fn space<'a>(&self, mut workspace: &'a mut [u8]) -> WorkspaceParts<'a> {
         let mut next = |bytes: usize| {
             let (part, rest) = std::mem::take(&mut workspace).split_at_mut(bytes);
             workspace = rest;
             part
         };
         let [columns, places, column, index, ends, spare] = self.parts().map(&mut next);
-        Space {
+        WorkspaceParts {
             columns,
             places,
             column,
@@ -114,7 +114,7 @@ impl Whole {
     }
 }
 
-impl Algorithm for Whole {
+impl Algorithm for WholeColumns {
     fn name(&self) -> String {
         self.kind.name().into()
     }
@@ -132,7 +132,7 @@ impl Algorithm for Whole {
     }
 }
 
-impl Work for Whole {
+impl Work for WholeColumns {
     fn label(&self) -> String {
         self.kind.name().into()
     }
@@ -214,7 +214,7 @@ impl Work for Whole {
     }
 }
 
-impl Whole {
+impl WholeColumns {
     /// Elements of a sorted column that are not NaN.
     fn numbers(&self, sorted: &[u8]) -> usize {
         match nan_key(self.x.dtype) {
@@ -251,7 +251,7 @@ impl Whole {
     }
 
     /// Brings positions into the order of their groups, and notes where those end.
-    fn group(&self, codes: &[u8], space: &mut Space<'_>) {
+    fn group(&self, codes: &[u8], space: &mut WorkspaceParts<'_>) {
         let Kind::Middles { groups, .. } = self.kind else {
             return;
         };

@@ -2,11 +2,11 @@
 
 use outcore_kernels::sort::{count_less, count_less_equal, sort_keys, sort_workspace_bytes};
 
-use super::runs::{Asked, Runs};
+use super::runs::{QuantileRequest, Runs};
 
 /// What was noted of all runs.
-pub(super) struct Noted<'a> {
-    pub asked: &'a Asked,
+pub(super) struct QuantileNotes<'a> {
+    pub asked: &'a QuantileRequest,
     pub runs: Runs,
     /// Of (run, column), ascending.
     pub keys: &'a [u8],
@@ -14,7 +14,7 @@ pub(super) struct Noted<'a> {
     pub counts: Vec<u64>,
 }
 
-impl Noted<'_> {
+impl QuantileNotes<'_> {
     fn numbers(&self, run: usize, column: usize) -> u64 {
         self.counts[run * self.asked.columns() as usize + column]
     }
@@ -95,7 +95,7 @@ impl Brackets {
     }
 
     /// As many elements as there can be where keys differ.
-    pub fn assumed(asked: &Asked, runs: Runs) -> Brackets {
+    pub fn assumed(asked: &QuantileRequest, runs: Runs) -> Brackets {
         let places = asked.columns() as usize * asked.fractions.len();
         let most = |run| (2 * runs.stride).min(runs.rows(asked, run));
         Brackets {
@@ -106,7 +106,7 @@ impl Brackets {
     }
 }
 
-pub(super) fn bracket(noted: &Noted<'_>) -> Brackets {
+pub(super) fn bracket(noted: &QuantileNotes<'_>) -> Brackets {
     let asked = noted.asked;
     let columns = asked.columns() as usize;
     let numbers = |column| (0..noted.runs()).map(|run| noted.numbers(run, column)).sum::<u64>();
@@ -130,7 +130,7 @@ pub(super) fn bracket(noted: &Noted<'_>) -> Brackets {
 }
 
 /// The noted keys of all runs of a column, in order.
-fn candidates(noted: &Noted<'_>, column: usize) -> Vec<u8> {
+fn candidates(noted: &QuantileNotes<'_>, column: usize) -> Vec<u8> {
     let parts: Vec<&[u8]> = (0..noted.runs()).map(|run| noted.of_run(run, column)).collect();
     // As words, so that they are aligned for every type.
     let bytes: usize = parts.iter().map(|part| part.len()).sum();
@@ -147,7 +147,7 @@ fn candidates(noted: &Noted<'_>, column: usize) -> Vec<u8> {
     keys.to_vec()
 }
 
-fn find(noted: &Noted<'_>, column: usize, count: u64, fraction: f64, candidates: &[u8]) -> Bracket {
+fn find(noted: &QuantileNotes<'_>, column: usize, count: u64, fraction: f64, candidates: &[u8]) -> Bracket {
     let item = noted.asked.x.dtype.size();
     let Some(last) = count.checked_sub(1) else {
         return Bracket::default();

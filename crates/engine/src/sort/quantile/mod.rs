@@ -14,11 +14,11 @@ use std::sync::Arc;
 use outcore_kernels::sort::KeyOrder;
 use outcore_store::Io;
 
-use self::bracket::{bracket, Brackets, Noted};
+use self::bracket::{bracket, Brackets, QuantileNotes};
 use self::note::Note;
-use self::runs::{Asked, Runs};
+use self::runs::{QuantileRequest, Runs};
 use self::select::Select;
-use crate::expr::staged::{Found, Keep, Next, Room, Staged, Stages};
+use crate::expr::staged::{Keep, Next, Room, StageResult, Staged, Stages};
 use crate::expr::Expr;
 use crate::task::Grid;
 use crate::{ops, EngineError};
@@ -43,7 +43,7 @@ pub fn order_statistics(x: &Expr, fractions: &[f64]) -> Result<Vec<Expr>, Engine
             "quantile: q={outside} is not between 0 and 1"
         )));
     }
-    let asked = Asked {
+    let asked = QuantileRequest {
         order,
         x: x.grid(),
         fractions: fractions.to_vec(),
@@ -54,7 +54,7 @@ pub fn order_statistics(x: &Expr, fractions: &[f64]) -> Result<Vec<Expr>, Engine
 
 #[derive(Debug)]
 struct OrderStatistics {
-    asked: Asked,
+    asked: QuantileRequest,
     results: Vec<Grid>,
 }
 
@@ -82,7 +82,7 @@ impl Staged for OrderStatistics {
 }
 
 struct Finding {
-    asked: Asked,
+    asked: QuantileRequest,
     runs: Runs,
     x: Expr,
 }
@@ -127,8 +127,8 @@ impl Finding {
 }
 
 impl Stages for Finding {
-    fn next(&mut self, found: &[Found], room: Room, _io: &Io) -> Result<Next, EngineError> {
-        let [Found::Fact(keys), Found::Fact(counts)] = found else {
+    fn next(&mut self, found: &[StageResult], room: Room, _io: &Io) -> Result<Next, EngineError> {
+        let [StageResult::Fact(keys), StageResult::Fact(counts)] = found else {
             let note = Note::new(self.asked.clone(), self.runs);
             let nodes = ops::algorithm(Arc::new(note), std::slice::from_ref(&self.x))?;
             return Ok(Next::Stage {
@@ -138,7 +138,7 @@ impl Stages for Finding {
             });
         };
         let (counts, _) = counts.as_chunks::<8>();
-        let noted = Noted {
+        let noted = QuantileNotes {
             asked: &self.asked,
             runs: self.runs,
             keys,

@@ -3,20 +3,20 @@
 use outcore_dtype::DType;
 use outcore_kernels::sort::{count_less, nan_key, sort_keys, sort_workspace_bytes};
 
-use super::runs::{each_column, Asked, Runs, TOGETHER};
+use super::runs::{each_column, QuantileRequest, Runs, TOGETHER};
 use crate::task::{Access, Alone, Bound, Grid, Work};
 use crate::EngineError;
 
 #[derive(Clone, Debug)]
 pub(super) struct Note {
-    asked: Asked,
+    asked: QuantileRequest,
     runs: Runs,
     /// Noted keys of (run, column), and how many elements are not NaN.
     results: [Grid; 2],
 }
 
 impl Note {
-    pub fn new(asked: Asked, runs: Runs) -> Note {
+    pub fn new(asked: QuantileRequest, runs: Runs) -> Note {
         let (count, columns, width) = (runs.count(&asked), asked.columns(), asked.x.tile[1]);
         let keys = Grid {
             shape: vec![count, columns, runs.noted],

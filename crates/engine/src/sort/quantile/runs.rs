@@ -15,14 +15,14 @@ pub(super) const NOTED_BYTES: RangeInclusive<u64> = 1 << 20..=64 << 20;
 
 /// What is asked of a matrix: order statistics of its columns.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct QuantileRequest {
     pub(super) order: KeyOrder,
     pub(super) x: Grid,
     /// Where in the sorted column, from 0 to 1.
     pub(super) fractions: Vec<f64>,
 }
 
-impl Asked {
+impl QuantileRequest {
     pub(super) fn rows(&self) -> u64 {
         self.x.shape[0]
     }
@@ -69,7 +69,7 @@ impl Runs {
         numbers.into_iter().flat_map(u64::to_le_bytes).collect()
     }
 
-    pub(super) fn new(asked: &Asked, room: Room) -> Runs {
+    pub(super) fn new(asked: &QuantileRequest, room: Room) -> Runs {
         let x = &asked.x;
         let item = x.dtype.size() as u64;
         let tile: u64 = x.tile.iter().product::<u64>() * item;
@@ -90,17 +90,17 @@ impl Runs {
         }
     }
 
-    pub(super) fn count(&self, asked: &Asked) -> u64 {
+    pub(super) fn count(&self, asked: &QuantileRequest) -> u64 {
         asked.x.counts()[0].div_ceil(self.tiles)
     }
 
     /// First row tile of a run and the one after its last.
-    pub(super) fn range(&self, asked: &Asked, run: u64) -> std::ops::Range<u64> {
+    pub(super) fn range(&self, asked: &QuantileRequest, run: u64) -> std::ops::Range<u64> {
         run * self.tiles..((run + 1) * self.tiles).min(asked.x.counts()[0])
     }
 
     /// Rows of a run.
-    pub(super) fn rows(&self, asked: &Asked, run: u64) -> u64 {
+    pub(super) fn rows(&self, asked: &QuantileRequest, run: u64) -> u64 {
         let start = run * self.tiles * asked.x.tile[0];
         (asked.rows() - start).min(self.tiles * asked.x.tile[0])
     }

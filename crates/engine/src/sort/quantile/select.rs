@@ -7,14 +7,14 @@ use outcore_dtype::DType;
 use outcore_kernels::sort::{nan_key, sift, sort_keys, sort_workspace_bytes};
 
 use super::bracket::Brackets;
-use super::runs::{each_column, Asked, Runs, TOGETHER};
+use super::runs::{each_column, QuantileRequest, Runs, TOGETHER};
 use crate::expr::grid::PANEL_BYTES;
 use crate::task::{Access, Algorithm, Bound, Grid, Work};
 use crate::EngineError;
 
 #[derive(Clone, Debug)]
 pub(super) struct Select {
-    asked: Asked,
+    asked: QuantileRequest,
     runs: Runs,
     brackets: Arc<Brackets>,
     /// Where the elements that each run's brackets may hold begin among all that are kept, of (run, column, fraction).
@@ -25,7 +25,7 @@ pub(super) struct Select {
 }
 
 impl Select {
-    pub fn new(asked: Asked, runs: Runs, brackets: Arc<Brackets>) -> Select {
+    pub fn new(asked: QuantileRequest, runs: Runs, brackets: Arc<Brackets>) -> Select {
         let (per_run, across, width) = (brackets.all.len(), asked.across() as usize, asked.x.tile[1] as usize);
         let asked_count = asked.fractions.len();
         let mut starts = vec![0; brackets.inside.len()];
