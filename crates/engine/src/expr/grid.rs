@@ -124,7 +124,7 @@ pub fn bounded(shape: &[u64], dtype: DType, tile: &[u64]) -> Vec<u64> {
 
 /// Makes a tile shape put together from inherited lengths sensible: not longer than the axes, neither huge nor, when
 /// cut along several axes, tiny.
-pub fn settle(shape: &[u64], dtype: DType, tile: Vec<u64>) -> Vec<u64> {
+pub fn sensible_tile(shape: &[u64], dtype: DType, tile: Vec<u64>) -> Vec<u64> {
     let tile = clamped(shape, &tile);
     let cut = tile.iter().zip(shape).filter(|(tile, length)| tile < length).count();
     if cut >= 2 && bytes(&tile, dtype.size() as u64) < SMALL_BYTES {

@@ -45,7 +45,7 @@ pub fn concat(arrays: &[Expr], axis: usize) -> Result<Expr, EngineError> {
     }
     // Many short arrays still make sensible tiles along the joined axis.
     tile[axis] = tile[axis].max(grid::default_tile(&shape, dtype)[axis]);
-    let tile = grid::settle(&shape, dtype, tile);
+    let tile = grid::sensible_tile(&shape, dtype, tile);
     let inputs = arrays
         .iter()
         .map(|array| astype(array, dtype))

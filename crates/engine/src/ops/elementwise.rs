@@ -230,5 +230,5 @@ fn finest_tile(shape: &[u64], dtype: DType, operands: &[Expr]) -> Vec<u64> {
             }
         }
     }
-    grid::settle(shape, dtype, tile)
+    grid::sensible_tile(shape, dtype, tile)
 }

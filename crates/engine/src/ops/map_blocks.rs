@@ -49,7 +49,7 @@ pub fn map_blocks(inputs: &[Expr], dtype: DType, whole: &[usize]) -> Result<Bloc
     // The widest element decides how long a tile may be, for the inputs are held beside the result.
     let widest = inputs.iter().map(|input| input.dtype).chain([dtype]);
     let widest = widest.max_by_key(|dtype| dtype.size()).unwrap_or(dtype);
-    let tile = grid::settle(&shape, dtype, tile);
+    let tile = grid::sensible_tile(&shape, dtype, tile);
     let tile = if whole.is_empty() {
         tile
     } else {

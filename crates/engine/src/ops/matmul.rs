@@ -98,7 +98,7 @@ fn result_tile(x: &Expr, y: &Expr, shape: &[u64], dtype: DType) -> Vec<u64> {
     if last > grid::SQUARE_BYTES || (cut == 2 && thin) {
         tile[ndim - 2..].copy_from_slice(&default[ndim - 2..]);
     }
-    grid::settle(shape, dtype, tile)
+    grid::sensible_tile(shape, dtype, tile)
 }
 
 /// How the product `node` runs.

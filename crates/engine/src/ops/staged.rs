@@ -159,7 +159,7 @@ impl Resolving {
         let inputs: Vec<Expr> = node.inputs.iter().map(|input| self.get(input)).collect();
         let new = with_inputs(node, inputs);
         let Op::Staged(key, index) = &node.op else {
-            self.settle(node, new);
+            self.finish(node, new);
             return Ok(());
         };
         let place = (key.clone(), ids(&node.inputs));
@@ -195,10 +195,10 @@ impl Resolving {
             false => copy_tiled(&new, node.tile.clone()),
         };
         new.call_as(node.called());
-        self.settle(node, new);
+        self.finish(node, new);
     }
 
-    fn settle(&mut self, node: &Expr, new: Expr) {
+    fn finish(&mut self, node: &Expr, new: Expr) {
         self.plain.insert(new.id);
         self.done.insert(node.id);
         if self.uses.contains_key(&node.id) {

@@ -88,7 +88,7 @@ pub fn slice(x: &Expr, slices: &[AxisSlice], counts: &[u64]) -> Result<Expr, Eng
         .map(|axis| (x.tile[axis] / slices[axis].step.unsigned_abs()).clamp(1, counts[axis].max(1)))
         .collect();
     join_spread(x, slices, counts, &mut tile);
-    let tile = grid::settle(counts, x.dtype, tile);
+    let tile = grid::sensible_tile(counts, x.dtype, tile);
     // A single element or an empty axis has no direction; one form for each keeps equal nodes equal.
     let slices = slices
         .iter()
@@ -188,7 +188,7 @@ pub fn broadcast_to(x: &Expr, shape: &[u64]) -> Result<Expr, EngineError> {
             _ => shape[axis].max(1),
         })
         .collect();
-    let mut tile = grid::settle(shape, x.dtype, tile);
+    let mut tile = grid::sensible_tile(shape, x.dtype, tile);
     if tile.iter().map(|&length| length as u128).product::<u128>() * x.dtype.size() as u128
         > u128::from(grid::SQUARE_BYTES)
     {

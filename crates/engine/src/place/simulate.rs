@@ -91,7 +91,7 @@ pub fn simulate(
     walk.mark_computed();
     walk.seed(start);
     walk.run()?;
-    walk.settle(start);
+    walk.move_earlier(start);
     // More may have been resident at the start than there is room for.
     let need = walk.program.totals.peak_bytes;
     if need > limits.memory {
@@ -327,7 +327,7 @@ impl Walk<'_> {
     /// Moves instructions to the earliest place they may have: a tile that is given up before its next use goes at
     /// once, so that its frame serves the next read and memory grows by kept tiles only; a spill is written behind the
     /// tasks between it and the moment its frame is needed.
-    fn settle(&mut self, start: &Start) {
+    fn move_earlier(&mut self, start: &Start) {
         let mut earlier = std::mem::take(&mut self.earlier);
         earlier.sort_unstable();
         let old = std::mem::take(&mut self.program.instructions);

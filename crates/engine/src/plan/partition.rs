@@ -48,7 +48,7 @@ pub fn partition(outputs: &[Expr], options: &PlanOptions) -> Partition {
         partitioner.materialize(output);
     }
     loop {
-        partitioner.settle();
+        partitioner.complete_closures();
         partitioner.assign_levels();
         if !partitioner.split_shared() {
             break;
@@ -128,7 +128,7 @@ impl<'a> Partitioner<'a> {
     ///
     /// What is missing depends on what is there already, hence on the order. It is that of rounds over all roots by id,
     /// without those whose closures would come out as before; roots found in one round are first met in the next.
-    fn settle(&mut self) {
+    fn complete_closures(&mut self) {
         while !self.stale.is_empty() {
             let mut round = std::mem::take(&mut self.stale);
             while let Some(id) = round.pop_first() {

@@ -80,7 +80,7 @@ impl PathCounting {
 
     /// The active vertices of an iteration, a level, were met.
     fn meet(&mut self, active: &mut Frontier) {
-        active.settle();
+        active.normalize();
         active.add_to(&mut self.settled);
         self.layers.push(active);
         if self.is_short() {

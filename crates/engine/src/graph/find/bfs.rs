@@ -3,7 +3,7 @@
 use outcore_coding::lists::Vertex;
 use outcore_store::{large_vec, Direction, GraphFile};
 
-use super::bfs_kept::{Keeping, UnmetLists, KeptPart};
+use super::bfs_kept::{Keeping, KeptPart, UnmetLists};
 use crate::graph::read::batch::VertexSet;
 use crate::graph::read::bits::{Bits, SharedBits};
 use crate::graph::read::frontier::Frontier;
@@ -88,7 +88,7 @@ impl BreadthFirst<'_> {
             if known.active.is_empty() {
                 break;
             }
-            known.active.settle();
+            known.active.normalize();
             resources.iteration(known.active.count());
             for place in 0..self.directions.len() {
                 self.step(distance, place, &mut known, &mut unmet, resources, watch)?;
@@ -196,7 +196,13 @@ impl BreadthFirst<'_> {
     }
 
     /// The same where the lists of those that are left are in memory.
-    fn way_beside<'s>(&self, kept: &UnmetLists, place: usize, active: &'s Frontier, resources: &Resources<'s>) -> Way<'s>
+    fn way_beside<'s>(
+        &self,
+        kept: &UnmetLists,
+        place: usize,
+        active: &'s Frontier,
+        resources: &Resources<'s>,
+    ) -> Way<'s>
     where
         Self: 's,
     {

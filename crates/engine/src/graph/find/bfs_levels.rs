@@ -40,7 +40,7 @@ impl Layers {
         self.gaps.len() as u64 + self.many.len() as u64 * Bits::memory_bytes(self.vertices as u64)
     }
 
-    /// Adds a level, which is settled and not empty.
+    /// Adds a level, which is normalized and not empty.
     pub fn push(&mut self, level: &Frontier) {
         self.count += 1;
         let begin = self.gaps.len();
@@ -92,7 +92,7 @@ impl Layers {
             }
             self.gaps.truncate(begin);
         }
-        level.settle();
+        level.normalize();
         true
     }
 }
@@ -106,7 +106,7 @@ mod tests {
     fn frontier(vertices: usize, members: &[Vertex]) -> Frontier {
         let mut found = Frontier::none(vertices);
         members.iter().for_each(|vertex| found.insert(*vertex));
-        found.settle();
+        found.normalize();
         found
     }
 

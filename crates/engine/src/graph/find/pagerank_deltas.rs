@@ -47,7 +47,7 @@ struct Telling<'a> {
 
 impl Telling<'_> {
     /// Adds to a rank what it has gained; what it gives along an edge for that, if there is one.
-    fn settle(&self, vertex: Vertex, gain: &mut AtomicU64) -> Option<f64> {
+    fn add_gain(&self, vertex: Vertex, gain: &mut AtomicU64) -> Option<f64> {
         let gain = taken(gain);
         self.ranks.add(vertex, gain);
         let strength = self.strength.of(vertex);
@@ -55,11 +55,11 @@ impl Telling<'_> {
     }
 
     /// The same for all active vertices; the others give nothing.
-    fn settle_active(&self, active: &Frontier, gains: &mut Sums, threads: usize) {
+    fn add_gains(&self, active: &Frontier, gains: &mut Sums, threads: usize) {
         let parts = gains.chunks_mut(SHARED).enumerate();
         each_part(parts, threads, |(part, gains)| {
             for (vertex, gain) in ((part * SHARED) as Vertex..).zip(gains) {
-                let gives = active.has(vertex).then(|| self.settle(vertex, gain)).flatten();
+                let gives = active.has(vertex).then(|| self.add_gain(vertex, gain)).flatten();
                 self.given.set(vertex, gives.unwrap_or(0.0));
             }
         });
@@ -84,7 +84,7 @@ impl VertexProgram for Telling<'_> {
     }
 
     fn run(&self, _: u32, vertex: Vertex, gain: &mut AtomicU64) -> bool {
-        let gives = self.settle(vertex, gain);
+        let gives = self.add_gain(vertex, gain);
         self.given.set(vertex, gives.unwrap_or(0.0));
         gives.is_some()
     }
@@ -153,7 +153,7 @@ pub fn ranks_by_deltas(
     let mut number = 0;
     while !active.is_empty() && number < what.iterations {
         number += 1;
-        active.settle();
+        active.normalize();
         if FEW * active.chosen().list_bytes(outgoing) <= all {
             let states = gains.states_mut();
             run(
@@ -169,7 +169,7 @@ pub fn ranks_by_deltas(
             continue;
         }
         resources.iteration(active.count());
-        telling.settle_active(&active, &mut gains, resources.threads);
+        telling.add_gains(&active, &mut gains, resources.threads);
         gather(
             &sweep,
             Heading::of(number),
@@ -183,7 +183,7 @@ pub fn ranks_by_deltas(
     }
     let is_done = active.is_empty();
     drop(telling);
-    let total = settle_rest(&ranks, &mut gains, resources.threads);
+    let total = add_rest(&ranks, &mut gains, resources.threads);
     drop((gains, given));
     let mut ranks = ranks.into_values();
     ranks.iter_mut().for_each(|rank| *rank /= total);
@@ -191,7 +191,7 @@ pub fn ranks_by_deltas(
 }
 
 /// Adds to ranks the gains that nobody was told of; gives the sum of all ranks.
-fn settle_rest(ranks: &Sums, gains: &mut Sums, threads: usize) -> f64 {
+fn add_rest(ranks: &Sums, gains: &mut Sums, threads: usize) -> f64 {
     let mut totals = vec![0.0; gains.states_mut().len().div_ceil(SHARED)];
     let parts = gains.chunks_mut(SHARED).enumerate();
     each_part(parts.zip(&mut totals), threads, |((part, gains), total)| {
@@ -215,5 +215,5 @@ fn choose(gains: &mut Sums, threshold: f64, active: &mut Frontier, threads: usiz
             *word = bits.fold(0, |word, bit| word | bit);
         }
     });
-    active.settle();
+    active.normalize();
 }

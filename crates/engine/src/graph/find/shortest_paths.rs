@@ -99,9 +99,9 @@ impl Paths<'_> {
                     }
                     is_far
                 });
-                far.settle();
+                far.normalize();
             }
-            active.settle();
+            active.normalize();
             resources.iteration(active.count());
             for direction in self.directions {
                 let relaxation = Relaxation {

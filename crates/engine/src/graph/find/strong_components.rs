@@ -262,7 +262,7 @@ fn choose(states: &[ComponentState], active: &mut Frontier, is_wanted: impl Fn(V
             active.insert(vertex);
         }
     }
-    active.settle();
+    active.normalize();
 }
 
 /// The lowest vertex of the component of each.

@@ -259,7 +259,7 @@ fn iterate<P: VertexProgram>(
     let (mut number, mut stage) = (0, 0);
     while stage > 0 || !active.is_empty() {
         if stage == 0 {
-            active.settle();
+            active.normalize();
             resources.iteration(active.count());
             std::mem::swap(active, &mut wanted);
             active.clear();
@@ -404,8 +404,8 @@ fn divide<P: VertexProgram>(
         }
         is_now
     });
-    wanted.settle();
-    later.settle();
+    wanted.normalize();
+    later.normalize();
 }
 
 /// Runs the active vertices; those that do not ask for their lists leave the set, others that are asked for come to it.
@@ -422,7 +422,7 @@ fn begin<P: VertexProgram>(
     let mut requested = requested.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(others) = requested.as_mut().filter(|others| !others.is_empty()) {
         wanted.add(others);
-        wanted.settle();
+        wanted.normalize();
         others.clear();
     }
 }

@@ -9,7 +9,7 @@ use crate::EngineError;
 /// A set of vertices that costs what is in it: few are a list beside their bits, so that words without a bit are not looked
 /// at; of many there are the bits alone.
 ///
-/// Invariant: where `is_few`, `few` holds the members, each once, and ascending once they are settled; else it is empty.
+/// Invariant: where `is_few`, `few` holds the members, each once, and ascending once they are normalized; else it is empty.
 #[derive(Clone, Debug)]
 pub struct Frontier {
     bits: Bits,
@@ -86,7 +86,7 @@ impl Frontier {
 
     /// The members, ascending; then it is empty.
     pub fn take(&mut self) -> Vec<Vertex> {
-        self.settle();
+        self.normalize();
         let mut found = Vec::with_capacity(self.count() as usize);
         self.each(|vertex| found.push(vertex));
         self.clear();
@@ -126,7 +126,7 @@ impl Frontier {
         self.is_few.then_some(&self.few[..])
     }
 
-    /// The members, for a sweep: they have to be settled.
+    /// The members, for a sweep: it has to be normalized.
     pub fn chosen(&self) -> VertexSet<'_> {
         match self.is_few {
             true => VertexSet::Listed(&self.few),
@@ -182,7 +182,7 @@ impl Frontier {
     }
 
     /// Brings few into order, and makes a list of many that have become few.
-    pub fn settle(&mut self) {
+    pub fn normalize(&mut self) {
         if self.is_few {
             if !self.few.is_sorted() {
                 self.few.sort_unstable();
@@ -228,7 +228,7 @@ mod tests {
         assert!(frontier.few().is_none());
         assert_eq!(frontier.count(), 257);
         frontier.retain(|vertex| vertex < 30);
-        frontier.settle();
+        frontier.normalize();
         assert_eq!(frontier.few(), Some(&[0, 1, 3, 6, 9, 12, 15, 18, 21, 24, 27][..]));
         frontier.clear();
         assert!(frontier.is_empty() && !frontier.has(3));
@@ -250,7 +250,7 @@ mod tests {
                         prop_assert_eq!(frontier.take(), taken.into_iter().collect::<Vec<_>>());
                     }
                     0 => { frontier.retain(|other| other % 3 != vertex % 3); set.retain(|other| other % 3 != vertex % 3); }
-                    1 => frontier.settle(),
+                    1 => frontier.normalize(),
                     6 => {
                         let mut others = Frontier::none(1000);
                         (0..vertex % 200).for_each(|at| others.insert((11 * at + vertex) % 1000));
@@ -268,7 +268,7 @@ mod tests {
             let mut others = Bits::none(1000);
             frontier.add_to(&mut others);
             prop_assert_eq!(others.iter().collect::<Vec<_>>(), set.iter().copied().collect::<Vec<_>>());
-            frontier.settle();
+            frontier.normalize();
             prop_assert_eq!(members(&frontier), set.into_iter().collect::<Vec<_>>());
         }
     }

@@ -83,7 +83,7 @@ pub fn play(
         };
         let issue = AssertUnwindSafe(|| issuer.issue_all());
         let result = std::panic::catch_unwind(issue).unwrap_or_else(|panic| Err(stopped("the issuer", panic)));
-        issuer.settle(result)
+        issuer.wind_down(result)
     });
     let mut state = stage.shared.lock();
     let error = state.error.take();
@@ -317,7 +317,7 @@ impl<'a> Issuer<'a, '_> {
     /// A function of the user, or an array of another library, may wait for another computation, which waits for this one to
     /// end. Once the caller has given up, those that wait are turned away for as long as that function runs; before that it
     /// may still return.
-    fn settle(&mut self, mut result: Result<(), EngineError>) -> Result<(), EngineError> {
+    fn wind_down(&mut self, mut result: Result<(), EngineError>) -> Result<(), EngineError> {
         let shared = self.stage.shared.clone();
         let failed = result.is_err();
         let mut given_up = matches!(result, Err(EngineError::Cancelled));

@@ -332,7 +332,7 @@ impl Session {
 
     /// Has so many bytes of the limit be free for what no ledger counts, such as libraries that are loaded next.
     pub fn leave_room(&self, bytes: u64) {
-        self.overhead.settle();
+        self.overhead.measure_again();
         self.make_way(bytes, None, false);
         self.pool.trim();
     }

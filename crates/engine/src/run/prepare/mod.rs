@@ -142,7 +142,7 @@ impl Session {
         asking: Asking,
     ) -> Result<PreparedProgram, EngineError> {
         self.check_usable()?;
-        self.overhead.settle();
+        self.overhead.measure_again();
         let begin = Instant::now();
         let requested: Vec<Expr> = outputs
             .iter()
@@ -312,7 +312,7 @@ impl Session {
     fn check_disks(&self, outputs: &[Output], scratch_bytes: u64) -> Result<(), EngineError> {
         match self.check_free(outputs, scratch_bytes) {
             // Some of it may be on its way.
-            Err(_) if self.settle_scratch() => self.check_free(outputs, scratch_bytes),
+            Err(_) if self.wait_for_scratch() => self.check_free(outputs, scratch_bytes),
             checked => checked,
         }
     }

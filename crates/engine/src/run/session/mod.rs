@@ -236,7 +236,7 @@ impl Session {
     }
 
     /// Waits for the disk to be free of results of stages that were removed; whether anything had to be waited for.
-    pub(in crate::run) fn settle_scratch(&self) -> bool {
+    pub(in crate::run) fn wait_for_scratch(&self) -> bool {
         let folder = locked(&self.folder).clone();
         folder.is_some_and(|folder| folder.wait_for_removals())
     }

@@ -72,7 +72,7 @@ impl Overhead {
     /// Measures again. While a program runs, what it has not touched yet hides others' bytes, so the process is taken to
     /// be no smaller than when last measured in peace. What the allocator keeps free is given back before it counts as
     /// the process's own: earlier plans must not make later ones too large.
-    pub fn settle(&self) {
+    pub fn measure_again(&self) {
         let before = self.own.load(Ordering::Relaxed);
         let mut now = self.uncounted();
         if now > before + TOLERANCE {
