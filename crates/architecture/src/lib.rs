@@ -1,16 +1,36 @@
 //! Which file of a crate uses which: what its `use` lines and its paths come to, with re-exports followed to the file that
 //! they are of. Test modules do not count.
 
+mod functions;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+pub use functions::{functions, Function};
+
 /// Words, `::` and single marks of a Rust text; comments, literals and lifetimes are left out.
 pub fn tokens(text: &str) -> Vec<String> {
+    tokens_of_lines(text).into_iter().map(|(token, _)| token).collect()
+}
+
+/// The same with the line of each, from 1.
+pub fn tokens_of_lines(text: &str) -> Vec<(String, usize)> {
+    let mut tokens = Vec::new();
+    let (mut line, mut counted) = (1, 0);
     let chars: Vec<char> = text.chars().collect();
+    each_token(&chars, |token, place| {
+        line += chars[counted..place].iter().filter(|mark| **mark == '\n').count();
+        counted = place;
+        tokens.push((token, line));
+    });
+    tokens
+}
+
+/// Calls `each` with every token and where it begins.
+fn each_token(chars: &[char], mut each: impl FnMut(String, usize)) {
     let at = |place: usize| chars.get(place).copied().unwrap_or('\0');
     let is_word = |mark: char| mark.is_alphanumeric() || mark == '_';
-    let mut found = Vec::new();
     let mut place = 0;
     while place < chars.len() {
         let begin = place;
@@ -33,8 +53,8 @@ pub fn tokens(text: &str) -> Vec<String> {
                     }
                 }
             }
-            '"' => place = after_quoted(&chars, place, '"'),
-            '\'' if at(place + 1) == '\\' || at(place + 2) == '\'' => place = after_quoted(&chars, place, '\''),
+            '"' => place = after_quoted(chars, place, '"'),
+            '\'' if at(place + 1) == '\\' || at(place + 2) == '\'' => place = after_quoted(chars, place, '\''),
             '\'' => place += 1 + chars[place + 1..].iter().take_while(|&&mark| is_word(mark)).count(),
             mark if is_word(mark) => {
                 while is_word(at(place)) {
@@ -43,24 +63,23 @@ pub fn tokens(text: &str) -> Vec<String> {
                 let word: String = chars[begin..place].iter().collect();
                 let raw = matches!(word.as_str(), "r" | "br") && matches!(at(place), '"' | '#');
                 if raw {
-                    place = after_raw(&chars, place);
+                    place = after_raw(chars, place);
                 } else if !mark.is_ascii_digit() {
-                    found.push(word);
+                    each(word, begin);
                 }
             }
             ':' if at(place + 1) == ':' => {
                 place += 2;
-                found.push("::".into());
+                each("::".into(), begin);
             }
             mark => {
                 place += 1;
                 if !mark.is_whitespace() {
-                    found.push(mark.into());
+                    each(mark.into(), begin);
                 }
             }
         }
     }
-    found
 }
 
 fn after_quoted(chars: &[char], mut place: usize, quote: char) -> usize {

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use outcore_architecture::{circles, tokens, Import, Modules};
 
+mod shape;
+
 /// The crates whose files are looked at.
 const CRATES: [&str; 8] = [
     "dtype", "coding", "blosc", "store", "kernels", "sparse", "engine", "python",
@@ -374,29 +376,4 @@ fn all_that_a_star_brings_counts() {
         ],
     );
     assert_eq!(used(&arrows, "c.rs"), ["b.rs"]);
-}
-
-/// Files that may say `(u64, u64)`, each with the reason.
-const PAIRS: [(&str, &str); 1] = [("kernels/src/generate/fill.rs", "a row and a column")];
-
-#[test]
-fn intervals_of_indices_are_no_pairs() {
-    let mut pairs = Vec::new();
-    for name in ["engine", "kernels"] {
-        for (file, text) in texts_of(name, "src") {
-            let file = format!("{name}/src/{}", file.display());
-            let is_allowed = PAIRS.iter().any(|(allowed, _)| *allowed == file);
-            let words = tokens(&text).concat();
-            assert_eq!(words.contains("(u64,u64)") && is_allowed, is_allowed, "{file} has none");
-            if words
-                .replace("Fn(u64,u64)", "")
-                .replace("FnMut(u64,u64)", "")
-                .contains("(u64,u64)")
-                && !is_allowed
-            {
-                pairs.push(file);
-            }
-        }
-    }
-    assert!(pairs.is_empty(), "say `Interval`, or name the two numbers: {pairs:#?}");
 }
