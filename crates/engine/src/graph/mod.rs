@@ -40,5 +40,5 @@ pub use read::lists::Lists;
 pub use read::lookup::{loops, mean_weight, weights, Lookup, NeighbourLists};
 pub use read::memory::{for_parts, least_memory, least_memory_of_parts, most_memory, portion_bytes};
 pub use read::resources::{Frames, Resources, Watch, PORTION_PAGES};
+pub use read::selection::{List, ListSelection, PartOfList, Scratch};
 pub use read::sweep::{Round, Sweep};
-pub use read::wanted::{List, PartOfList, Scratch, SweepLists};

@@ -272,12 +272,12 @@ impl Work for Compress {
     /// A tile of which no row is chosen is not read.
     fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
         let (tile, across) = (task / self.across(), task % self.across());
-        let mut wanted = false;
+        let mut is_read = false;
         for (target, access) in self.chosen.targets(tile, self.result[0].tile[0]) {
             each(2, target * self.across() + across, access);
-            wanted = true;
+            is_read = true;
         }
-        if wanted {
+        if is_read {
             each(0, task, Access::Read);
             let flags = self.rows_of(tile).tiles(self.mask.tile[0]);
             flags.for_each(|flags| each(1, flags, Access::Read));
@@ -369,12 +369,12 @@ impl Work for Nonzero {
     }
 
     fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
-        let mut wanted = false;
+        let mut is_read = false;
         for (target, access) in self.chosen.targets(task, self.result[0].tile[0]) {
             each(1, target, access);
-            wanted = true;
+            is_read = true;
         }
-        if wanted {
+        if is_read {
             each(0, task, Access::Read);
         }
     }

@@ -261,13 +261,13 @@ pub fn check_inside(length: u64, positions: &[u8]) -> Result<(), EngineError> {
     match find_outside(length, positions) {
         None => Ok(()),
         Some(outside) => {
-            let given = if outside < 0 {
+            let position = if outside < 0 {
                 outside.wrapping_sub(length as i64)
             } else {
                 outside
             };
             Err(EngineError::Index(format!(
-                "take: index {given} is out of bounds for an axis of length {length}"
+                "take: index {position} is out of bounds for an axis of length {length}"
             )))
         }
     }

@@ -487,8 +487,8 @@ impl Walk<'_> {
             .clone()
             .map(|tile| self.weights.weights[tile as usize].read)
             .sum();
-        let found = self.weights.group_bytes(self.plan, source.as_ref(), tile, count);
-        let Some(bytes) = found.filter(|&bytes| bytes < apart) else {
+        let together = self.weights.group_bytes(self.plan, source.as_ref(), tile, count);
+        let Some(bytes) = together.filter(|&bytes| bytes < apart) else {
             return false;
         };
         let more: u64 = members

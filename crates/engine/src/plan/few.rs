@@ -41,18 +41,18 @@ struct Use {
 /// What sources report when asked for the cost of a read.
 pub fn select_few(plan: &mut Plan, io: &Io) -> Result<(), EngineError> {
     let Plan { arrays, producers, .. } = plan;
-    let mut found: BTreeMap<ArrayId, HashMap<Vec<Positions>, Use>> = BTreeMap::new();
+    let mut reads: BTreeMap<ArrayId, HashMap<Vec<Positions>, Use>> = BTreeMap::new();
     each_use(producers, &mut |array, axes, region, block| {
         let positions = positions(axes, region);
-        let known = found.get(&array).is_some_and(|uses| uses.contains_key(&positions));
+        let known = reads.get(&array).is_some_and(|uses| uses.contains_key(&positions));
         if let (false, Some(bytes)) = (known, few(&arrays[array as usize], &positions, io)?) {
             let tile = tile_of(axes, &positions, block);
-            found.entry(array).or_default().insert(positions, Use { tile, bytes });
+            reads.entry(array).or_default().insert(positions, Use { tile, bytes });
         }
         Ok(None)
     })?;
-    found.retain(|&array, uses| is_worth(&arrays[array as usize], uses));
-    if found.is_empty() {
+    reads.retain(|&array, uses| is_worth(&arrays[array as usize], uses));
+    if reads.is_empty() {
         return Ok(());
     }
     let mut selections: HashMap<(ArrayId, Vec<Positions>), ArrayId> = HashMap::new();
@@ -61,7 +61,7 @@ pub fn select_few(plan: &mut Plan, io: &Io) -> Result<(), EngineError> {
     let mut used: HashSet<ArrayId> = works.flat_map(|step| step.sets.clone()).collect();
     each_use(producers, &mut |array, axes, region, _| {
         let positions = positions(axes, region);
-        let Some(one) = found.get(&array).and_then(|uses| uses.get(&positions)) else {
+        let Some(one) = reads.get(&array).and_then(|uses| uses.get(&positions)) else {
             used.insert(array);
             return Ok(None);
         };
@@ -74,7 +74,7 @@ pub fn select_few(plan: &mut Plan, io: &Io) -> Result<(), EngineError> {
         Ok(Some(id))
     })?;
     // What is read in parts only has no tiles of its own any more.
-    for &array in found.keys().filter(|array| !used.contains(array)) {
+    for &array in reads.keys().filter(|array| !used.contains(array)) {
         arrays[array as usize].counts.fill(0);
     }
     Ok(())

@@ -103,12 +103,12 @@ impl Gather {
     }
 
     /// The arrays at the bottom.
-    pub fn arrays(&self, found: &mut Vec<ArrayId>) {
+    pub fn arrays(&self, arrays: &mut Vec<ArrayId>) {
         match &self.base {
-            Base::Array(array) => found.push(*array),
+            Base::Array(array) => arrays.push(*array),
             Base::Generate { .. } => {}
-            Base::Concat { parts, .. } => parts.iter().for_each(|part| part.arrays(found)),
-            Base::Reshape { inner, .. } => inner.arrays(found),
+            Base::Concat { parts, .. } => parts.iter().for_each(|part| part.arrays(arrays)),
+            Base::Reshape { inner, .. } => inner.arrays(arrays),
         }
     }
 }

@@ -108,14 +108,14 @@ fn find_waiting(plan: &Plan, tiles: &TileTable, flat: &[(u32, u32)]) -> TileRead
     let mut pairs: Vec<(TileId, u32)> = Vec::new();
     let mut missing = vec![0u32; flat.len()];
     let mut finder = InputFinder::new(plan, tiles);
-    let mut found = Vec::new();
+    let mut inputs = Vec::new();
     for (task, &(pass_index, cell_index)) in flat.iter().enumerate() {
         each_written(plan, tiles, (pass_index, cell_index), |tile| {
             contributions[tile as usize] += 1
         });
-        found.clear();
-        finder.find_task(&plan.producers[pass_index as usize], cell_index, &mut found);
-        for &tile in &found {
+        inputs.clear();
+        finder.find_task(&plan.producers[pass_index as usize], cell_index, &mut inputs);
+        for &tile in &inputs {
             let (array, _) = tiles.locate(tile);
             if matches!(plan.arrays[array as usize].kind, ArrayKind::Computed) {
                 pairs.push((tile, task as u32));

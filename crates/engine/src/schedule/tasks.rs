@@ -115,27 +115,27 @@ impl<'a> InputFinder<'a> {
     }
 
     /// As `find`, for a task of any producer.
-    pub fn find_task(&mut self, producer: &Producer, cell: u32, found: &mut Vec<TileId>) {
+    pub fn find_task(&mut self, producer: &Producer, cell: u32, inputs: &mut Vec<TileId>) {
         match producer {
             Producer::Pass(pass) => {
                 let mut at = Vec::new();
                 coordinates(&pass.domain.counts(), u64::from(cell), &mut at);
-                self.find(pass, &cell_extent(pass, &at), found);
+                self.find(pass, &cell_extent(pass, &at), inputs);
             }
-            Producer::Work(step) => self.find_work(step, cell, found),
+            Producer::Work(step) => self.find_work(step, cell, inputs),
         }
     }
 
-    fn find_work(&mut self, step: &WorkStep, task: u32, found: &mut Vec<TileId>) {
+    fn find_work(&mut self, step: &WorkStep, task: u32, inputs: &mut Vec<TileId>) {
         cancel::check();
         step.operands(u64::from(task), &mut |array, index, access| {
             if access == Access::Read {
-                found.push(self.tiles.id(array, index));
+                inputs.push(self.tiles.id(array, index));
             }
         });
     }
 
-    pub fn find(&mut self, pass: &Pass, extent: &[Interval], found: &mut Vec<TileId>) {
+    pub fn find(&mut self, pass: &Pass, extent: &[Interval], inputs: &mut Vec<TileId>) {
         cancel::check();
         self.task += 1;
         let (plan, tiles, task) = (self.plan, self.tiles, self.task);
@@ -152,7 +152,7 @@ impl<'a> InputFinder<'a> {
                     let tile = tiles.first[array as usize] + index as TileId;
                     if stamp[tile as usize] != task {
                         stamp[tile as usize] = task;
-                        found.push(tile);
+                        inputs.push(tile);
                     }
                 });
             });

@@ -29,7 +29,7 @@ pub(super) const BLOCKS_PER_RUN_MAX: u64 = 7;
 pub(super) fn cut(noted: &RunNotes, runs: &dyn Source, ranks: &[u64], io: &Io) -> Result<Vec<Vec<u64>>, EngineError> {
     let keys = sorted_keys(noted);
     let next = AtomicUsize::new(0);
-    let found: Mutex<Vec<Option<Vec<u64>>>> = Mutex::new(vec![None; ranks.len()]);
+    let cuts: Mutex<Vec<Option<Vec<u64>>>> = Mutex::new(vec![None; ranks.len()]);
     let failed: Mutex<Option<StoreError>> = Mutex::new(None);
     std::thread::scope(|scope| {
         for _ in 0..READERS.min(ranks.len()) {
@@ -46,9 +46,9 @@ pub(super) fn cut(noted: &RunNotes, runs: &dyn Source, ranks: &[u64], io: &Io) -
                     blocks: HashMap::new(),
                 };
                 match cutter.cut(&keys, rank) {
-                    Ok(cuts) => {
-                        if let Ok(mut found) = found.lock() {
-                            found[at] = Some(cuts);
+                    Ok(cut) => {
+                        if let Ok(mut cuts) = cuts.lock() {
+                            cuts[at] = Some(cut);
                         }
                     }
                     Err(error) => {
@@ -63,8 +63,8 @@ pub(super) fn cut(noted: &RunNotes, runs: &dyn Source, ranks: &[u64], io: &Io) -
     if let Some(error) = failed.into_inner().unwrap_or_default() {
         return Err(error.into());
     }
-    let found = found.into_inner().unwrap_or_default();
-    let all: Option<Vec<Vec<u64>>> = found.into_iter().collect();
+    let cuts = cuts.into_inner().unwrap_or_default();
+    let all: Option<Vec<Vec<u64>>> = cuts.into_iter().collect();
     all.ok_or_else(|| EngineError::Internal("a cut of sorted runs was not found".into()))
 }
 

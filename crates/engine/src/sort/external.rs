@@ -464,8 +464,8 @@ impl Sorting {
 }
 
 impl Stages for Sorting {
-    fn next(&mut self, found: &[StageResult], room: Room, io: &Io) -> Result<Next, EngineError> {
-        match found {
+    fn next(&mut self, results: &[StageResult], room: Room, io: &Io) -> Result<Next, EngineError> {
+        match results {
             [] => self.start(room),
             [StageResult::Fact(sample)] => self.begin_spread(Some(sample), room),
             [StageResult::Fact(counts), columns @ ..] => self.sort_groups(counts, columns, room),

@@ -104,8 +104,8 @@ impl Restacking {
 }
 
 impl Stages for Restacking {
-    fn next(&mut self, found: &[StageResult], _room: Room, _io: &Io) -> Result<Next, EngineError> {
-        let [StageResult::Stored(source)] = found else {
+    fn next(&mut self, results: &[StageResult], _room: Room, _io: &Io) -> Result<Next, EngineError> {
+        let [StageResult::Stored(source)] = results else {
             return Ok(Next::Stage {
                 label: "put the elements in C order".into(),
                 awaits: "the elements in C order".into(),

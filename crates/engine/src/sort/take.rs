@@ -317,8 +317,8 @@ fn stored(source: Arc<dyn outcore_store::Source>, tile: &[u64]) -> Expr {
 }
 
 impl Stages for SortedTake {
-    fn next(&mut self, found: &[StageResult], _room: Room, _io: &Io) -> Result<Next, EngineError> {
-        let [StageResult::Stored(index), StageResult::Stored(beside), StageResult::Fact(edges)] = found else {
+    fn next(&mut self, results: &[StageResult], _room: Room, _io: &Io) -> Result<Next, EngineError> {
+        let [StageResult::Stored(index), StageResult::Stored(beside), StageResult::Fact(edges)] = results else {
             let edges = ops::edges(&self.inputs[0], self.rows)?;
             let kept = [Keep::Stored, Keep::Stored, Keep::Fact];
             let outputs = [self.inputs[0].clone(), self.inputs[1].clone(), edges];

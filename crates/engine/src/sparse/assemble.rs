@@ -122,7 +122,7 @@ impl Assembler {
     ) -> Result<(), EngineError> {
         let item = self.encoding.rules.item();
         let runs = self.encoding.rules.runs(tile_rows, places, values)?;
-        let given = |run: &TileRun| of_run(run, places, values, item);
+        let entries_of = |run: &TileRun| of_run(run, places, values, item);
         // The first tile may have begun before, and the last may go on; those between are whole.
         let whole = match runs.as_slice() {
             [_, whole @ .., _] if whole.iter().map(|run| run.place.len()).sum::<usize>() >= TOGETHER => whole,
@@ -130,11 +130,11 @@ impl Assembler {
         };
         for (position, run) in runs.iter().enumerate() {
             if position == 1 && !whole.is_empty() {
-                self.add_whole(whole, given, io)?;
+                self.add_whole(whole, entries_of, io)?;
             }
             if position == 0 || position > whole.len() {
                 self.begin_tile(run.tile, io)?;
-                let (places, values) = given(run);
+                let (places, values) = entries_of(run);
                 self.encoding
                     .rules
                     .gather(run.tile, places, values, &mut self.gathered)?;
@@ -147,7 +147,7 @@ impl Assembler {
     fn add_whole<'a>(
         &mut self,
         runs: &[TileRun],
-        given: impl Fn(&TileRun) -> (&'a [u64], &'a [u8]) + Sync,
+        entries_of: impl Fn(&TileRun) -> (&'a [u64], &'a [u8]) + Sync,
         io: &Io,
     ) -> Result<(), EngineError> {
         let mut chunks: Vec<&[TileRun]> = vec![];
@@ -162,22 +162,22 @@ impl Assembler {
         }
         let (encoding, next) = (&*self.encoding, AtomicUsize::new(0));
         let work = || -> Result<Vec<(usize, WholeTiles)>, EngineError> {
-            let mut found = vec![];
+            let mut tiles = vec![];
             while let (at, Some(chunk)) = next_of(&next, &chunks) {
-                found.push((at, encoding.tiles(chunk, &given)?));
+                tiles.push((at, encoding.tiles(chunk, &entries_of)?));
             }
-            Ok(found)
+            Ok(tiles)
         };
-        let mut found = std::thread::scope(|scope| {
+        let mut tiles = std::thread::scope(|scope| {
             let others: Vec<_> = (1..self.workers).map(|_| scope.spawn(work)).collect();
-            let mut found = work()?;
+            let mut tiles = work()?;
             for other in others {
-                found.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+                tiles.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
             }
-            Ok::<_, EngineError>(found)
+            Ok::<_, EngineError>(tiles)
         })?;
-        found.sort_unstable_by_key(|(at, _)| *at);
-        found.into_iter().try_for_each(|(_, whole)| self.add_encoded(whole, io))
+        tiles.sort_unstable_by_key(|(at, _)| *at);
+        tiles.into_iter().try_for_each(|(_, whole)| self.add_encoded(whole, io))
     }
 
     fn add_encoded(&mut self, mut whole: WholeTiles, io: &Io) -> Result<(), EngineError> {
@@ -208,12 +208,12 @@ impl Assembler {
         encoded.last.map_or(Ok(()), |last| self.add_given(&last, io))
     }
 
-    fn add_given(&mut self, given: &TileEntries, io: &Io) -> Result<(), EngineError> {
-        self.begin_tile(given.tile, io)?;
-        let (places, values) = (&given.places, &given.values);
+    fn add_given(&mut self, entries: &TileEntries, io: &Io) -> Result<(), EngineError> {
+        self.begin_tile(entries.tile, io)?;
+        let (places, values) = (&entries.places, &entries.values);
         self.encoding
             .rules
-            .gather(given.tile, places, values, &mut self.gathered)
+            .gather(entries.tile, places, values, &mut self.gathered)
     }
 
     /// Ends the tile at work if the next entry belongs to another.

@@ -113,9 +113,9 @@ impl EntryEncoder {
     pub fn encode(&self, tile_rows: Option<&[u64]>, places: &[u64], values: &[u8]) -> Result<Encoded, EngineError> {
         let item = self.rules.item();
         let runs = self.rules.runs(tile_rows, places, values)?;
-        let given = |run: &TileRun| of_run(run, places, values, item);
+        let entries_of = |run: &TileRun| of_run(run, places, values, item);
         let copied = |run: &TileRun| {
-            let (places, values) = given(run);
+            let (places, values) = entries_of(run);
             let (places, values) = (places.to_vec(), values.to_vec());
             TileEntries {
                 tile: run.tile,
@@ -132,7 +132,7 @@ impl EntryEncoder {
         };
         if let Some((last, whole)) = rest.split_last() {
             let rows = whole.chunk_by(|one, next| one.tile.0 == next.tile.0);
-            encoded.whole = rows.map(|row| self.tiles(row, &given)).collect::<Result<_, _>>()?;
+            encoded.whole = rows.map(|row| self.tiles(row, &entries_of)).collect::<Result<_, _>>()?;
             encoded.last = Some(copied(last));
         }
         Ok(encoded)
@@ -142,11 +142,11 @@ impl EntryEncoder {
     pub(super) fn tiles<'a>(
         &self,
         runs: &[TileRun],
-        given: &impl Fn(&TileRun) -> (&'a [u64], &'a [u8]),
+        entries_of: &impl Fn(&TileRun) -> (&'a [u64], &'a [u8]),
     ) -> Result<WholeTiles, EngineError> {
         let (mut gathered, mut encoder) = (take(&self.spare.gathered), take(&self.spare.encoders));
         for run in runs {
-            let (places, values) = given(run);
+            let (places, values) = entries_of(run);
             self.rules.gather(run.tile, places, values, &mut gathered)?;
             self.rules.end(run.tile, &mut gathered, &mut encoder)?;
         }

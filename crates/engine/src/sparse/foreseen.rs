@@ -37,7 +37,7 @@ pub fn forecast(what: &SparseProduct<'_>, resources: &ProductResources<'_>) -> R
         what,
         io: resources.io,
         seen: BTreeSet::new(),
-        found: Forecast {
+        forecast: Forecast {
             read_bytes: [0, meeting.head_bytes, 0],
             exact: true,
             ..Forecast::default()
@@ -55,7 +55,7 @@ pub fn forecast(what: &SparseProduct<'_>, resources: &ProductResources<'_>) -> R
     while next < what.tiles.end {
         let (group, after) = meeting.group(next, shares.first);
         for entries in said.group(&group)? {
-            said.found.entries = said.found.entries.saturating_add(entries);
+            said.forecast.entries = said.forecast.entries.saturating_add(entries);
             let own = rows_bytes(entries, shape.layout()).next_multiple_of(64);
             bytes = bytes.saturating_add(own).saturating_add(RECORD_BYTES);
         }
@@ -63,12 +63,12 @@ pub fn forecast(what: &SparseProduct<'_>, resources: &ProductResources<'_>) -> R
     }
     // A group that is begun again is never larger than half of what it was.
     let attempts = u64::from(said.longest.checked_ilog2().unwrap_or(0)) + 1;
-    if !said.found.exact {
-        said.found.read_bytes[1] += said.again.saturating_mul(attempts);
+    if !said.forecast.exact {
+        said.forecast.read_bytes[1] += said.again.saturating_mul(attempts);
     }
     Ok(Forecast {
         written_bytes: bytes,
-        ..said.found
+        ..said.forecast
     })
 }
 
@@ -82,7 +82,7 @@ struct Foreseen<'a> {
     meeting: &'a Meeting<'a>,
     /// Tiles of the second matrix that are in memory, where all of it may stay.
     seen: BTreeSet<usize>,
-    found: Forecast,
+    forecast: Forecast,
     /// Of each tile row.
     entries_of_second: Vec<u64>,
     /// Entries of sums that there is room for.
@@ -100,7 +100,7 @@ impl Foreseen<'_> {
         for tile in group {
             let cost = tile_cost(first, *tile, self.io)?;
             if !meeting.same.first_is_second || self.seen.insert(*tile) {
-                self.found.read_bytes[0] += cost;
+                self.forecast.read_bytes[0] += cost;
             }
             let blocks = blocks_of_tile(self.what.first, *tile, self.io)?;
             let listed = first.tile_rows(*tile).map(|(record, _)| record).zip(blocks);
@@ -110,7 +110,7 @@ impl Foreseen<'_> {
                     .map(|(record, blocks)| (record.number, record.entries, blocks)),
             );
         }
-        self.found.groups += u64::from(!group.is_empty());
+        self.forecast.groups += u64::from(!group.is_empty());
         self.longest = self.longest.max(rows.len());
         let masks = self.mask(rows.iter().map(|(number, ..)| *number), &rows)?;
         let wanted = |at: usize| RowRequest {
@@ -130,7 +130,7 @@ impl Foreseen<'_> {
         let most = entries.iter().copied().max().unwrap_or(0);
         let fits = sum.saturating_add(most) <= self.room && most <= ENTRIES_MAX as u64;
         let is_known = rows.iter().all(|(.., blocks)| blocks.is_some()) && self.knows_masks(&masks);
-        self.found.exact &= is_known && (meeting.stays || rows.len() < 2 || fits);
+        self.forecast.exact &= is_known && (meeting.stays || rows.len() < 2 || fits);
         if !meeting.stays && !fits && rows.len() > 1 {
             // Tile row by tile row, and what was begun before.
             self.again = self.again.max(bytes);
@@ -141,7 +141,7 @@ impl Foreseen<'_> {
                 }
             }
         }
-        self.found.read_bytes[1] += bytes;
+        self.forecast.read_bytes[1] += bytes;
         Ok(entries)
     }
 
@@ -160,7 +160,7 @@ impl Foreseen<'_> {
         let mut found = BTreeMap::new();
         for tile in self.meeting.mask_tiles(numbers) {
             if !self.meeting.same.mask_is_second || self.seen.insert(tile) {
-                self.found.read_bytes[2] += tile_cost(&mask.file, tile, self.io)?;
+                self.forecast.read_bytes[2] += tile_cost(&mask.file, tile, self.io)?;
             }
             let numbers = mask.file.tile_rows(tile).map(|(record, _)| record.number);
             found.extend(numbers.zip(blocks_of_tile(mask, tile, self.io)?));

@@ -168,14 +168,14 @@ impl ProductRun<'_> {
         let mut group = vec![];
         for tile in tiles {
             (self.watch)()?;
-            let found = match self.meeting.same.first_is_second {
+            let rows = match self.meeting.same.first_is_second {
                 true => self.second.tile(tile, io)?.to_vec(),
                 false => {
                     let is_wanted = |number| self.meeting.is_wanted(number);
                     self.what.first.decoded(tile, Some(self.what.dtype), &is_wanted, io)?
                 }
             };
-            let wanted = found.into_iter().filter(|own| self.meeting.is_wanted(own.number));
+            let wanted = rows.into_iter().filter(|own| self.meeting.is_wanted(own.number));
             group.extend(wanted.map(|own| FirstRow { own, mask: None }));
         }
         if let Some((mask, _)) = self.what.mask {
@@ -358,7 +358,7 @@ impl BatchProduct<'_> {
         let (chunks, next) = (self.chunks(), AtomicUsize::new(0));
         let (made, ends) = (AtomicU64::new(0), AtomicBool::new(false));
         let work = |table: &mut Table, watch: &mut Watch<'_>| -> Result<Vec<(usize, Rows)>, EngineError> {
-            let mut found = vec![];
+            let mut products = vec![];
             while !ends.load(Ordering::Relaxed) {
                 let chunk = next.fetch_add(1, Ordering::Relaxed);
                 let Some(rows) = chunks.get(chunk) else { break };
@@ -374,33 +374,33 @@ impl BatchProduct<'_> {
                 if made.fetch_add(entries, Ordering::Relaxed) + entries > self.room {
                     ends.store(true, Ordering::Relaxed);
                 }
-                found.push((chunk, product));
+                products.push((chunk, product));
                 watch().inspect_err(|_| ends.store(true, Ordering::Relaxed))?;
             }
-            Ok(found)
+            Ok(products)
         };
         let (own, others) = tables.split_first_mut().expect("there is a worker");
-        let found = std::thread::scope(|scope| {
+        let products = std::thread::scope(|scope| {
             let others: Vec<_> = others
                 .iter_mut()
                 .map(|table| scope.spawn(|| work(table, &mut || Ok(()))))
                 .collect();
-            let mut found = work(own, watch)?;
+            let mut products = work(own, watch)?;
             for other in others {
                 match other.join() {
-                    Ok(part) => found.extend(part?),
+                    Ok(part) => products.extend(part?),
                     Err(panic) => std::panic::resume_unwind(panic),
                 }
             }
-            Ok::<_, EngineError>(found)
+            Ok::<_, EngineError>(products)
         });
-        let mut found = found?;
+        let mut products = products?;
         if ends.into_inner() {
             return Ok(None);
         }
-        found.sort_unstable_by_key(|(chunk, _)| *chunk);
+        products.sort_unstable_by_key(|(chunk, _)| *chunk);
         let mut rows = Rows::default();
-        for (_, part) in found {
+        for (_, part) in products {
             rows.append(&part);
         }
         Ok(Some(rows))
@@ -460,8 +460,8 @@ impl Matrix {
         dtype: Option<DType>,
         io: &Io,
     ) -> Result<Vec<(u64, Rows)>, EngineError> {
-        let found = self.decode(tile, dtype, &|_| true, io)?;
-        Ok(found.into_iter().map(|(number, rows, _)| (number, rows)).collect())
+        let rows = self.decode(tile, dtype, &|_| true, io)?;
+        Ok(rows.into_iter().map(|(number, rows, _)| (number, rows)).collect())
     }
 
     /// As `rows_of_tile`, of the tile rows that are wanted, and with the tiles they have.
@@ -472,8 +472,8 @@ impl Matrix {
         is_wanted: &dyn Fn(u64) -> bool,
         io: &Io,
     ) -> Result<Vec<Decoded>, EngineError> {
-        let found = self.decode(tile, dtype, is_wanted, io)?.into_iter();
-        Ok(found
+        let rows = self.decode(tile, dtype, is_wanted, io)?.into_iter();
+        Ok(rows
             .map(|(number, rows, blocks)| Decoded {
                 number,
                 rows: Arc::new(rows),
@@ -493,7 +493,7 @@ impl Matrix {
         let matrix = self.file.matrix();
         let (side, item) = (u64::from(matrix.side), matrix.dtype.map_or(0, |dtype| dtype.size()));
         let malformed = |Malformed(what): Malformed| EngineError::Store(self.file.malformed(what));
-        let mut found = vec![];
+        let mut tile_rows = vec![];
         for (record, place) in self.file.tile_rows(tile) {
             if !is_wanted(record.number) {
                 continue;
@@ -510,8 +510,8 @@ impl Matrix {
                 (None, Some(to)) => cast_kernel(DType::Bool, to)(&vec![1; entries], values.bytes_mut()),
             }
             let rows = Rows::new(&row, side, height, values.bytes(), size).map_err(malformed)?;
-            found.push((record.number, rows, listed_tiles(bytes).map_err(malformed)?));
+            tile_rows.push((record.number, rows, listed_tiles(bytes).map_err(malformed)?));
         }
-        Ok(found)
+        Ok(tile_rows)
     }
 }

@@ -159,8 +159,8 @@ impl IngestState {
             turns = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         let gone = || EngineError::Internal("sparse: a thread that encodes is gone".into());
-        let found = turns.ready.remove(&group);
-        found.or_else(|| turns.is_over.then(|| Err(gone())))
+        let encoded = turns.ready.remove(&group);
+        encoded.or_else(|| turns.is_over.then(|| Err(gone())))
     }
 }
 

@@ -45,8 +45,8 @@ impl RowLengths {
     }
 
     fn row(&self, row: u64) -> u64 {
-        let found = self.of_tile_rows.get(&(row / self.side));
-        found.map_or(0, |lengths| {
+        let lengths = self.of_tile_rows.get(&(row / self.side));
+        lengths.map_or(0, |lengths| {
             u64::from(lengths[((row % self.side) as usize).min(lengths.len() - 1)])
         })
     }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use outcore_coding::lists::ListIndex;
 use outcore_dtype::DType;
 use outcore_engine::graph::{
-    self, Activity, Bits, BreadthFirst, Delivery, Frames, Frontier, Graph, Heading, List, Outbox, Paths, Requests,
-    Resources, Strength, Sweep, SweepLists, VertexProgram, VertexSet,
+    self, Activity, Bits, BreadthFirst, Delivery, Frames, Frontier, Graph, Heading, List, ListSelection, Outbox, Paths,
+    Requests, Resources, Strength, Sweep, VertexProgram, VertexSet,
 };
 use outcore_engine::EngineError;
 use outcore_store::{Direction, Faults, GraphFile, GraphShape, GraphWriter, Io};
@@ -426,14 +426,14 @@ proptest! {
         chosen.iter().for_each(|vertex| bits.insert(*vertex));
         let frames = Frames::default();
         let resources = Resources { memory: 1 << memory, portion_pages: 1 << (memory - 12), threads: 2, io_threads: 2, io: &io, frames: &frames, cache: None, activity: &Activity::default() };
-        let wanted = SweepLists {
+        let selection = ListSelection {
             file: &made.file,
             direction: Direction::In,
             chosen: VertexSet::Of(&bits),
             weights: Some(graph::WeightIndex { degrees: &degrees, item: 8 }),
         };
         let mut found = vec![];
-        let sweep = Sweep::new(wanted, &resources);
+        let sweep = Sweep::new(selection, &resources);
         for round in sweep.rounds(1 << 14, heading) {
             let work = |scratch: &mut graph::Scratch, lists: &graph::Lists<'_>| {
                 let mut part = vec![];

@@ -11,9 +11,9 @@ use crate::graph::read::bits::Bits;
 use crate::graph::read::frontier::Frontier;
 use crate::graph::read::heading::Heading;
 use crate::graph::read::resources::{Resources, Watch};
+use crate::graph::read::selection::{List, ListSelection, Scratch};
 use crate::graph::read::sums::{add_to, value_of, Sums};
 use crate::graph::read::sweep::Sweep;
-use crate::graph::read::wanted::{List, Scratch, SweepLists};
 use crate::EngineError;
 
 /// A level is divided by 2^256 where the largest of its numbers of paths is above 2^900: one of the next level, a sum of less
@@ -269,7 +269,7 @@ impl Dependencies {
             return Ok(());
         }
         resources.iteration(level.count());
-        let wanted = SweepLists {
+        let selection = ListSelection {
             file,
             direction: Direction::Out,
             chosen: level.chosen(),
@@ -280,7 +280,7 @@ impl Dependencies {
             those.map(|other| self.paths.of(*other)).sum::<f64>()
         };
         let mut of_parts = 0.0;
-        Sweep::in_parts(wanted, resources).whole(heading).run(
+        Sweep::in_parts(selection, resources).whole(heading).run(
             resources,
             Scratch::default,
             |scratch, lists| {

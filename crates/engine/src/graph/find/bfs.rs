@@ -11,8 +11,8 @@ use crate::graph::read::heading::Heading;
 use crate::graph::read::lists::{Lists, Looked};
 use crate::graph::read::queue::{found_bytes, most_found, ResultBudget};
 use crate::graph::read::resources::{Resources, Watch};
+use crate::graph::read::selection::{ListSelection, Scratch};
 use crate::graph::read::sweep::Sweep;
-use crate::graph::read::wanted::{Scratch, SweepLists};
 use crate::EngineError;
 
 /// A vertex that was not met.
@@ -121,8 +121,8 @@ impl BreadthFirst<'_> {
             next,
         } = known;
         let (active, met) = (&*active, &*met);
-        let take = |found: Vec<Vertex>| {
-            for vertex in found {
+        let take = |reached: Vec<Vertex>| {
+            for vertex in reached {
                 levels[vertex as usize] = distance as i32 + 1;
                 next.insert(vertex);
             }
@@ -152,13 +152,13 @@ impl BreadthFirst<'_> {
     where
         Self: 's,
     {
-        let wanted = SweepLists {
+        let selection = ListSelection {
             file: self.file,
             direction,
             chosen,
             weights: None,
         };
-        Sweep::in_parts(wanted, resources)
+        Sweep::in_parts(selection, resources)
     }
 
     /// How an iteration goes whose active vertices have lists of their own to read, or others, those that are left, to look for them.
@@ -236,10 +236,10 @@ fn look_through(
         ..*resources
     };
     let look = |scratch: &mut Scratch, lists: &Lists<'_>| {
-        let (mut found, mut piece) = (vec![], KeptPart::default());
+        let (mut reached, mut piece) = (vec![], KeptPart::default());
         let mut find = |vertex| {
             if met.insert(vertex) {
-                found.push(vertex);
+                reached.push(vertex);
             }
         };
         if let Some(active) = looked_for {
@@ -254,22 +254,22 @@ fn look_through(
         } else {
             lists.each(scratch, |list| list.neighbours.iter().for_each(|vertex| find(*vertex)))?;
         }
-        Ok((found, keeping.keep(piece)))
+        Ok((reached, keeping.keep(piece)))
     };
     // Where those that were found take all the memory there is for them, they are counted before others are looked for.
     let room = ResultBudget {
         bytes: resources.memory / 2,
         most: most_found,
-        weigh: |(found, _): &(Vec<Vertex>, KeptPart)| found_bytes(found),
+        weigh: |(reached, _): &(Vec<Vertex>, KeptPart)| found_bytes(reached),
     };
     let (mut rest, mut pieces) = (Some(sweep.whole(heading)), vec![]);
     while let Some(round) = rest {
-        let found = |(found, piece)| {
+        let reached = |(reached, piece)| {
             pieces.push(piece);
-            take(found);
+            take(reached);
             Ok(())
         };
-        rest = round.run_within(resources, &room, Scratch::default, look, found, watch)?;
+        rest = round.run_within(resources, &room, Scratch::default, look, reached, watch)?;
     }
     Ok(looked_for.and_then(|_| keeping.whole(pieces)))
 }

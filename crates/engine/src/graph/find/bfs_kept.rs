@@ -130,7 +130,7 @@ impl UnmetLists {
     ) -> Result<(), EngineError> {
         let threads = if self.bytes < FEW_BYTES { 1 } else { threads.max(1) };
         let look = |piece: &mut KeptPart| {
-            let (mut found, mut rest) = (vec![], KeptPart::default());
+            let (mut reached, mut rest) = (vec![], KeptPart::default());
             rest.bytes.reserve_exact(piece.bytes.len());
             piece.each(|vertex, list| {
                 if met.has(vertex) {
@@ -138,7 +138,7 @@ impl UnmetLists {
                 }
                 if has_any(vertex, list, file.shape().vertices, &is)? {
                     met.insert(vertex);
-                    found.push(vertex);
+                    reached.push(vertex);
                 } else {
                     rest.push(vertex, list);
                 }
@@ -148,7 +148,7 @@ impl UnmetLists {
                 rest.bytes.shrink_to_fit();
                 *piece = rest;
             }
-            Ok(found)
+            Ok(reached)
         };
         for pieces in self.pieces.chunks_mut(PIECES * threads) {
             let mut outcomes: Vec<Result<Vec<Vertex>, Malformed>> = vec![Ok(vec![]); pieces.len()];
@@ -171,14 +171,14 @@ mod tests {
     use proptest::prelude::*;
 
     fn members(piece: &KeptPart) -> Vec<(Vertex, Vec<u8>)> {
-        let mut found = vec![];
+        let mut reached = vec![];
         piece
             .each(|vertex, list| {
-                found.push((vertex, list.to_vec()));
+                reached.push((vertex, list.to_vec()));
                 Ok(())
             })
             .unwrap();
-        found
+        reached
     }
 
     proptest! {

@@ -104,10 +104,10 @@ mod tests {
     use proptest::prelude::*;
 
     fn frontier(vertices: usize, members: &[Vertex]) -> Frontier {
-        let mut found = Frontier::none(vertices);
-        members.iter().for_each(|vertex| found.insert(*vertex));
-        found.normalize();
-        found
+        let mut level = Frontier::none(vertices);
+        members.iter().for_each(|vertex| level.insert(*vertex));
+        level.normalize();
+        level
     }
 
     proptest! {
@@ -124,14 +124,14 @@ mod tests {
             for _ in 0..2 {
                 levels.iter().for_each(|level| layers.push(&frontier(vertices, level)));
                 prop_assert_eq!(layers.count() as usize, levels.len());
-                let mut found = Frontier::none(vertices);
-                for level in levels.iter().rev() {
-                    prop_assert!(layers.pop(&mut found));
+                let mut level = Frontier::none(vertices);
+                for expected in levels.iter().rev() {
+                    prop_assert!(layers.pop(&mut level));
                     let mut members = vec![];
-                    found.each(|vertex| members.push(vertex));
-                    prop_assert_eq!(&members, level);
+                    level.each(|vertex| members.push(vertex));
+                    prop_assert_eq!(&members, expected);
                 }
-                prop_assert!(!layers.pop(&mut found) && found.is_empty());
+                prop_assert!(!layers.pop(&mut level) && level.is_empty());
                 prop_assert_eq!(layers.bytes(), 0);
             }
         }

@@ -14,8 +14,8 @@ use crate::graph::read::batch::{VertexSet, WeightIndex};
 use crate::graph::read::heading::Heading;
 use crate::graph::read::lists::Lists;
 use crate::graph::read::resources::{Resources, Watch};
+use crate::graph::read::selection::{List, ListSelection, PartOfList, Scratch};
 use crate::graph::read::sweep::Sweep;
-use crate::graph::read::wanted::{List, PartOfList, Scratch, SweepLists};
 use crate::EngineError;
 
 /// A graph whose lists are read in order, again and again.
@@ -138,7 +138,7 @@ impl Source<'_> {
                 return watch();
             }
         };
-        let wanted = SweepLists {
+        let selection = ListSelection {
             file,
             direction: Direction::Out,
             chosen,
@@ -150,7 +150,7 @@ impl Source<'_> {
             Ok(())
         };
         let work = |scratch: &mut Scratch, lists: &Lists<'_>| Copied::new(scratch, lists, exponent);
-        Sweep::in_parts(wanted, &resources).whole(Heading::Ascending).run(
+        Sweep::in_parts(selection, &resources).whole(Heading::Ascending).run(
             &resources,
             Scratch::default,
             work,

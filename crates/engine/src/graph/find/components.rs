@@ -8,8 +8,8 @@ use outcore_store::{large_vec, Direction, GraphFile, LargePages};
 use crate::graph::read::batch::VertexSet;
 use crate::graph::read::heading::Heading;
 use crate::graph::read::resources::{no_memory, Resources, Watch};
+use crate::graph::read::selection::{ListSelection, Scratch};
 use crate::graph::read::sweep::Sweep;
-use crate::graph::read::wanted::{Scratch, SweepLists};
 use crate::EngineError;
 
 /// Trees of vertices that are connected, each with its lowest vertex as the root
@@ -83,13 +83,13 @@ pub fn components(
     let roots = forest.parents.iter_mut().zip(0..);
     roots.for_each(|(parent, vertex)| *parent.get_mut() = vertex);
     resources.iteration(u64::from(vertices));
-    let wanted = SweepLists {
+    let selection = ListSelection {
         file,
         direction: Direction::Out,
         chosen: VertexSet::All,
         weights: None,
     };
-    Sweep::in_parts(wanted, resources).whole(Heading::Ascending).run(
+    Sweep::in_parts(selection, resources).whole(Heading::Ascending).run(
         resources,
         Scratch::default,
         |scratch, lists| lists.each(scratch, |list| forest.join_all(list.vertex, list.neighbours)),

@@ -6,7 +6,7 @@ use outcore_store::Direction;
 use crate::graph::program::run::{Outbox, VertexProgram};
 use crate::graph::read::bits::Bits;
 use crate::graph::read::frontier::Frontier;
-use crate::graph::read::wanted::List;
+use crate::graph::read::selection::List;
 
 /// What is known of a vertex: neighbours that are left, and its core once it has gone.
 #[derive(Clone, Copy, Debug, Default)]

@@ -8,8 +8,8 @@ use crate::graph::read::bits::Bits;
 use crate::graph::read::heading::Heading;
 use crate::graph::read::memory::has_long_lists;
 use crate::graph::read::resources::{Resources, Watch};
+use crate::graph::read::selection::{ListSelection, Scratch};
 use crate::graph::read::sweep::Sweep;
-use crate::graph::read::wanted::{Scratch, SweepLists};
 use crate::EngineError;
 
 /// Bytes of memory for each vertex: labels, sets, and what changes of a half.
@@ -22,8 +22,8 @@ pub fn labels_bytes(file: &GraphFile) -> u64 {
     LABELS_BYTES + if has_long_lists(file) { TALLY_BYTES } else { 0 }
 }
 
-fn wanted<'a>(file: &'a GraphFile, chosen: &'a Bits) -> SweepLists<'a> {
-    SweepLists {
+fn selection<'a>(file: &'a GraphFile, chosen: &'a Bits) -> ListSelection<'a> {
+    ListSelection {
         file,
         direction: Direction::Out,
         chosen: VertexSet::Of(chosen),
@@ -137,7 +137,7 @@ pub fn spread(
         let is_in = |vertex: &Vertex| (drawn(*vertex, half, seed) & 1 == 1) == (round % 2 == 0);
         (0..vertices).filter(is_in).for_each(|vertex| chosen.insert(vertex));
         resources.iteration(chosen.count());
-        let sweep = Sweep::in_parts(wanted(file, &chosen), resources);
+        let sweep = Sweep::in_parts(selection(file, &chosen), resources);
         let mut changed = Vec::with_capacity(chosen.count() as usize);
         sweep.whole(Heading::of(round)).run(
             resources,
@@ -221,7 +221,7 @@ pub fn independent(
             break;
         }
         resources.iteration(left.count());
-        let sweep = Sweep::in_parts(wanted(file, &left), resources);
+        let sweep = Sweep::in_parts(selection(file, &left), resources);
         let mut found = Vec::with_capacity(left.count() as usize);
         sweep.whole(Heading::of(round)).collect(
             &mut found,

@@ -10,7 +10,7 @@ use super::label_propagation::drawn;
 use crate::graph::read::batch::VertexSet;
 use crate::graph::read::bits::Bits;
 use crate::graph::read::resources::{Resources, Watch};
-use crate::graph::read::wanted::List;
+use crate::graph::read::selection::List;
 use crate::EngineError;
 
 /// How communities are found.

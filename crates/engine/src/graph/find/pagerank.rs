@@ -8,9 +8,9 @@ use crate::graph::read::batch::{VertexSet, WeightIndex};
 use crate::graph::read::heading::Heading;
 use crate::graph::read::lists::Lists;
 use crate::graph::read::resources::{each_part, no_memory, Resources, Watch};
+use crate::graph::read::selection::{ListSelection, Scratch};
 use crate::graph::read::sums::{taken, Sums};
 use crate::graph::read::sweep::Sweep;
-use crate::graph::read::wanted::{Scratch, SweepLists};
 use crate::EngineError;
 
 /// How ranks are found.
@@ -118,13 +118,13 @@ pub(crate) fn incoming<'a>(
     degrees: Option<&'a ListIndex>,
     resources: &Resources<'a>,
 ) -> Sweep<'a> {
-    let wanted = SweepLists {
+    let selection = ListSelection {
         file,
         direction: Direction::In,
         chosen: VertexSet::All,
         weights: WeightIndex::new(file, degrees),
     };
-    Sweep::in_parts(wanted, resources)
+    Sweep::in_parts(selection, resources)
 }
 
 /// Ranks and the iterations they took: r = d (Σ w_uv r_u / s_u over those that lead here + dangling q) + (1 - d) p, where s_u is
@@ -192,9 +192,9 @@ fn share(
     threads: usize,
     rank: impl Fn(usize, f64) -> f64 + Sync,
 ) -> (f64, f64) {
-    let mut found = vec![(0.0, 0.0); given.len().div_ceil(SHARED)];
-    let parts = given.chunks_mut(SHARED).zip(sums.chunks_mut(SHARED)).zip(&mut found);
-    each_part(parts.enumerate(), threads, |(part, ((given, sums), found))| {
+    let mut totals = vec![(0.0, 0.0); given.len().div_ceil(SHARED)];
+    let parts = given.chunks_mut(SHARED).zip(sums.chunks_mut(SHARED)).zip(&mut totals);
+    each_part(parts.enumerate(), threads, |(part, ((given, sums), totals))| {
         let (mut lost, mut change) = (0.0, 0.0);
         let strengths = strength.some(part);
         let all = given.iter_mut().zip(sums).zip(&*strengths);
@@ -206,8 +206,8 @@ fn share(
             *given = rank / divisor;
             lost += if is_dangling { rank } else { 0.0 };
         }
-        *found = (lost, change);
+        *totals = (lost, change);
     });
     let add = |(lost, change), (more_lost, more_change): &(f64, f64)| (lost + more_lost, change + more_change);
-    found.iter().fold((0.0, 0.0), add)
+    totals.iter().fold((0.0, 0.0), add)
 }

@@ -11,8 +11,8 @@ use crate::graph::program::run::{run, Delivery, Graph, Outbox, VertexProgram};
 use crate::graph::read::frontier::Frontier;
 use crate::graph::read::heading::Heading;
 use crate::graph::read::resources::{each_part, Resources, Watch};
+use crate::graph::read::selection::List;
 use crate::graph::read::sums::{taken, Sums};
-use crate::graph::read::wanted::List;
 use crate::EngineError;
 
 /// How ranks are found.
@@ -39,7 +39,7 @@ struct Telling<'a> {
     what: &'a Deltas<'a>,
     strength: &'a Strength<'a>,
     ranks: &'a Sums,
-    given: &'a Sums,
+    shares: &'a Sums,
     /// Those that are active next.
     next: Frontier,
     weighed: bool,
@@ -60,7 +60,7 @@ impl Telling<'_> {
         each_part(parts, threads, |(part, gains)| {
             for (vertex, gain) in ((part * SHARED) as Vertex..).zip(gains) {
                 let gives = active.has(vertex).then(|| self.add_gain(vertex, gain)).flatten();
-                self.given.set(vertex, gives.unwrap_or(0.0));
+                self.shares.set(vertex, gives.unwrap_or(0.0));
             }
         });
     }
@@ -85,12 +85,12 @@ impl VertexProgram for Telling<'_> {
 
     fn run(&self, _: u32, vertex: Vertex, gain: &mut AtomicU64) -> bool {
         let gives = self.add_gain(vertex, gain);
-        self.given.set(vertex, gives.unwrap_or(0.0));
+        self.shares.set(vertex, gives.unwrap_or(0.0));
         gives.is_some()
     }
 
     fn on_edges(&self, _: u32, list: &List<'_>, _: &[AtomicU64], outbox: &mut Outbox<f64>) {
-        let gives = self.given.of(list.vertex);
+        let gives = self.shares.of(list.vertex);
         let along = |weight: &f64| gives * self.strength.scaled(list.vertex, *weight);
         for (place, neighbour) in list.neighbours.iter().enumerate() {
             outbox.send(*neighbour, list.weights.get(place).map_or(gives, along));
@@ -129,11 +129,14 @@ pub fn ranks_by_deltas(
 ) -> Result<(Vec<f64>, Option<u32>), EngineError> {
     let vertices = strength.len();
     let even = (1.0 - what.damping) / vertices as f64;
-    let part = |vertex: usize| what.teleport.map_or(even, |given| (1.0 - what.damping) * given[vertex]);
+    let part = |vertex: usize| {
+        what.teleport
+            .map_or(even, |shares| (1.0 - what.damping) * shares[vertex])
+    };
     let new = || Sums::new(file.path(), vertices);
     let mut gains = new()?;
     (0..vertices).for_each(|vertex| gains.set(vertex as Vertex, part(vertex)));
-    let (ranks, given) = (new()?, new()?);
+    let (ranks, shares) = (new()?, new()?);
     let mut active = Frontier::none(vertices);
     choose(&mut gains, what.threshold, &mut active, resources.threads);
     let sweep = incoming(file, degrees.map(|(_, into)| into), resources);
@@ -142,7 +145,7 @@ pub fn ranks_by_deltas(
         what,
         strength,
         ranks: &ranks,
-        given: &given,
+        shares: &shares,
         next: Frontier::none(vertices),
         weighed: degrees.is_some(),
     };
@@ -174,7 +177,7 @@ pub fn ranks_by_deltas(
             &sweep,
             Heading::of(number),
             strength,
-            |vertex| given.of(vertex),
+            |vertex| shares.of(vertex),
             &gains,
             resources,
             watch,
@@ -184,7 +187,7 @@ pub fn ranks_by_deltas(
     let is_done = active.is_empty();
     drop(telling);
     let total = add_rest(&ranks, &mut gains, resources.threads);
-    drop((gains, given));
+    drop((gains, shares));
     let mut ranks = ranks.into_values();
     ranks.iter_mut().for_each(|rank| *rank /= total);
     Ok((ranks, is_done.then_some(number)))

@@ -11,8 +11,8 @@ use crate::graph::read::bits::Bits;
 use crate::graph::read::heading::Heading;
 use crate::graph::read::lists::Lists;
 use crate::graph::read::resources::{Resources, Watch};
+use crate::graph::read::selection::{ListSelection, Scratch};
 use crate::graph::read::sweep::Sweep;
-use crate::graph::read::wanted::{Scratch, SweepLists};
 use crate::EngineError;
 
 /// Bytes of memory for each vertex: bounds, marks or degrees, and sets.
@@ -40,13 +40,13 @@ struct Scan<'a> {
 impl Scan<'_> {
     fn sweep<'a>(&'a self, chosen: VertexSet<'a>) -> Sweep<'a> {
         self.resources.iteration(chosen.count(self.file.shape().vertices));
-        let wanted = SweepLists {
+        let selection = ListSelection {
             file: self.file,
             direction: Direction::Out,
             chosen,
             weights: None,
         };
-        Sweep::in_parts(wanted, self.resources)
+        Sweep::in_parts(selection, self.resources)
     }
 
     /// What can be around a vertex by its degree alone: its own d edges, and those between all pairs of its neighbours.

@@ -12,8 +12,8 @@ use crate::graph::read::frontier::Frontier;
 use crate::graph::read::heading::Heading;
 use crate::graph::read::queue::{found_bytes, most_found, ResultBudget};
 use crate::graph::read::resources::{Resources, Watch};
+use crate::graph::read::selection::{List, ListSelection, Scratch};
 use crate::graph::read::sweep::Sweep;
-use crate::graph::read::wanted::{List, Scratch, SweepLists};
 use crate::EngineError;
 
 /// Bytes of memory for each vertex: its distance, and a bit in each of four sets, three of which are lists where they are few.
@@ -111,11 +111,11 @@ impl Paths<'_> {
                     reached: &reached,
                     active: &active,
                 };
-                let found = |nearer: Nearer| {
+                let take = |nearer: Nearer| {
                     nearer.near.into_iter().for_each(|vertex| near.insert(vertex));
                     nearer.far.into_iter().for_each(|vertex| far.insert(vertex));
                 };
-                self.relax(relaxation, found, resources, watch)?;
+                self.relax(relaxation, take, resources, watch)?;
             }
             iteration += 1;
         }
@@ -128,7 +128,7 @@ impl Paths<'_> {
     fn relax(
         &self,
         relaxation: Relaxation<'_>,
-        mut found: impl FnMut(Nearer),
+        mut take: impl FnMut(Nearer),
         resources: &Resources<'_>,
         watch: &mut Watch<'_>,
     ) -> Result<(), EngineError> {
@@ -139,7 +139,7 @@ impl Paths<'_> {
             reached,
             active,
         } = relaxation;
-        let wanted = SweepLists {
+        let selection = ListSelection {
             file: self.graph.file,
             direction,
             chosen: active.chosen(),
@@ -148,9 +148,9 @@ impl Paths<'_> {
         let room = ResultBudget {
             bytes: resources.memory / 2,
             most: most_found,
-            weigh: |found: &Nearer| found_bytes(&found.near) + found_bytes(&found.far),
+            weigh: |nearer: &Nearer| found_bytes(&nearer.near) + found_bytes(&nearer.far),
         };
-        let sweep = Sweep::in_parts(wanted, resources);
+        let sweep = Sweep::in_parts(selection, resources);
         let mut rest = Some(sweep.whole(heading));
         while let Some(round) = rest {
             rest = round.run_within(
@@ -163,7 +163,7 @@ impl Paths<'_> {
                     Ok(nearer)
                 },
                 |nearer| {
-                    found(nearer);
+                    take(nearer);
                     Ok(())
                 },
                 watch,

@@ -8,9 +8,9 @@ use outcore_store::{Direction, GraphFile};
 use crate::graph::read::batch::{VertexSet, WeightIndex};
 use crate::graph::read::heading::Heading;
 use crate::graph::read::resources::{Resources, Watch};
+use crate::graph::read::selection::{ListSelection, Scratch};
 use crate::graph::read::sums::Sums;
 use crate::graph::read::sweep::Sweep;
-use crate::graph::read::wanted::{Scratch, SweepLists};
 use crate::EngineError;
 
 /// Vertices that one thread looks at in one go. Sums over all are sums of theirs, in order.
@@ -50,7 +50,7 @@ impl<'a> Strength<'a> {
     ) -> Result<Strength<'a>, EngineError> {
         let vertices = degrees.len();
         let sums = Sums::new(file.path(), vertices)?;
-        let wanted = SweepLists {
+        let selection = ListSelection {
             file,
             direction: Direction::Out,
             chosen: VertexSet::All,
@@ -64,7 +64,7 @@ impl<'a> Strength<'a> {
                 "graph: the edge from {from} to {to} weighs {weight}; shares of ranks go by weights from 0 on"
             ))),
         };
-        Sweep::in_parts(wanted, resources).whole(Heading::Ascending).run(
+        Sweep::in_parts(selection, resources).whole(Heading::Ascending).run(
             resources,
             Scratch::default,
             |scratch, lists| {

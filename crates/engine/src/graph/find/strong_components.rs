@@ -8,8 +8,8 @@ use crate::graph::program::run::{run, Delivery, Graph, Outbox, VertexProgram};
 use crate::graph::read::frontier::Frontier;
 use crate::graph::read::heading::Heading;
 use crate::graph::read::resources::{Resources, Watch};
+use crate::graph::read::selection::{List, ListSelection};
 use crate::graph::read::sweep::Sweep;
-use crate::graph::read::wanted::{List, SweepLists};
 use crate::EngineError;
 
 /// What is known of a vertex.
@@ -291,13 +291,13 @@ fn count(
         return Ok(());
     }
     resources.iteration(active.count());
-    let wanted = SweepLists {
+    let selection = ListSelection {
         file,
         direction: against,
         chosen: active.chosen(),
         weights: None,
     };
-    let sweep = Sweep::in_parts(wanted, resources);
+    let sweep = Sweep::in_parts(selection, resources);
     // Counts are not looked at while others are made: they may come in parts.
     for round in sweep.rounds(resources.memory / 4, Heading::Ascending) {
         let known = &*states;

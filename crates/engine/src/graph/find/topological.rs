@@ -4,7 +4,7 @@ use outcore_coding::lists::Vertex;
 use outcore_store::Direction;
 
 use crate::graph::program::run::{Outbox, VertexProgram};
-use crate::graph::read::wanted::List;
+use crate::graph::read::selection::List;
 
 /// What is known of a vertex: edges to it from vertices without a place, and its place.
 #[derive(Clone, Copy, Debug)]

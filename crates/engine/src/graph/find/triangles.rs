@@ -10,8 +10,8 @@ use crate::graph::read::bits::Bits;
 use crate::graph::read::heading::Heading;
 use crate::graph::read::lists::Lists;
 use crate::graph::read::resources::{Resources, Watch};
+use crate::graph::read::selection::{List, ListSelection, Scratch};
 use crate::graph::read::sweep::{Round, Sweep};
-use crate::graph::read::wanted::{List, Scratch, SweepLists};
 use crate::EngineError;
 
 /// Lists of some vertices that follow each other, each of the ranks of the neighbours that stand higher.
@@ -123,8 +123,8 @@ impl<'a> Counter<'a> {
         into.dedup();
     }
 
-    fn wanted(&self) -> SweepLists<'_> {
-        SweepLists {
+    fn selection(&self) -> ListSelection<'_> {
+        ListSelection {
             file: self.file,
             direction: Direction::Out,
             chosen: VertexSet::All,
@@ -206,7 +206,7 @@ impl<'a> Counter<'a> {
         let vertices = self.ranks.len();
         let mut loops = Bits::none(vertices);
         self.resources.iteration(vertices as u64);
-        let sweep = Sweep::in_parts(self.wanted(), self.resources);
+        let sweep = Sweep::in_parts(self.selection(), self.resources);
         let block_bytes = block_bytes.min(4 * BLOCK_NEIGHBOURS);
         let most = self.file.shape().edges.min(block_bytes / 4);
         let mut block = RankedLists::new(vertices, most as usize);
@@ -240,14 +240,14 @@ impl<'a> Counter<'a> {
                 all += ends.count() as u64;
                 continue;
             }
-            let mut found = 0;
+            let mut count = 0;
             for end in ends {
-                found += 1;
+                count += 1;
                 self.of[*end as usize].fetch_add(1, Relaxed);
             }
-            if found > 0 {
-                self.of[self.rank(*middle) as usize].fetch_add(found, Relaxed);
-                all += found;
+            if count > 0 {
+                self.of[self.rank(*middle) as usize].fetch_add(count, Relaxed);
+                all += count;
             }
         }
         if all > 0 {
@@ -294,8 +294,8 @@ pub fn clustering(
     let loops = counter.run(block_bytes, watch)?;
     let neighbours = degrees.spans(0..Vertex::MAX);
     let neighbours = neighbours.map(|(vertex, span)| span.bytes - u64::from(loops.has(vertex)).min(span.bytes));
-    let mut found = Vec::with_capacity(degrees.len());
-    found.extend(neighbours.zip(counter.each()).map(|(neighbours, triangles)| {
+    let mut coefficients = Vec::with_capacity(degrees.len());
+    coefficients.extend(neighbours.zip(counter.each()).map(|(neighbours, triangles)| {
         let pairs = neighbours as f64 * neighbours.saturating_sub(1) as f64;
         if pairs > 0.0 {
             2.0 * triangles as f64 / pairs
@@ -303,7 +303,7 @@ pub fn clustering(
             0.0
         }
     }));
-    Ok(found)
+    Ok(coefficients)
 }
 
 /// The place of each vertex in the order of degrees, the highest first; of several the lowest vertex first.

@@ -65,10 +65,10 @@ floats!(f32, f64);
 
 /// What was sent to each vertex, in the order in which it was sent.
 ///
-/// Invariant: a vertex that is not in `told` has the neutral value.
+/// Invariant: a vertex that is not in `receivers` has the neutral value.
 pub(crate) struct Combined<T> {
     values: Vec<T>,
-    told: Frontier,
+    receivers: Frontier,
     combine: Combine,
 }
 
@@ -78,7 +78,7 @@ impl<T: Number> Combined<T> {
         values.resize(vertices, neutral(combine));
         Combined {
             values,
-            told: Frontier::none(vertices),
+            receivers: Frontier::none(vertices),
             combine,
         }
     }
@@ -108,7 +108,7 @@ impl<T: Number> Combined<T> {
                 let held = &mut self.values[*to as usize];
                 // That of a vertex which was told may be neutral too.
                 if *held == neutral {
-                    self.told.insert(*to);
+                    self.receivers.insert(*to);
                 }
                 fold(held, value);
             }
@@ -117,12 +117,12 @@ impl<T: Number> Combined<T> {
 
     /// How many vertices were told something.
     pub fn count(&self) -> u64 {
-        self.told.count()
+        self.receivers.count()
     }
 
     /// Who was told something, ascending, and what; then nobody was.
     pub fn take(&mut self) -> (Vec<Vertex>, Vec<T>) {
-        let ids = self.told.take();
+        let ids = self.receivers.take();
         let neutral = neutral(self.combine);
         let values = ids
             .iter()

@@ -198,10 +198,10 @@ mod tests {
     ) {
         let mut mail = Mail::new(100, combine, false);
         for _ in 0..2 {
-            let mut wanted: BTreeMap<u32, T> = BTreeMap::new();
+            let mut expected: BTreeMap<u32, T> = BTreeMap::new();
             for (to, value) in sent {
                 let value = of(*value);
-                wanted
+                expected
                     .entry(*to)
                     .and_modify(|held| *held = plain(*held, value))
                     .or_insert(value);
@@ -210,12 +210,12 @@ mod tests {
             let (front, back) = (to.len() / 2, to.len());
             mail.send(&to[..front], &values[..front]).unwrap();
             mail.send(&to[front..back], &values[front..]).unwrap();
-            assert_eq!(mail.count().unwrap(), wanted.len() as u64);
+            assert_eq!(mail.count().unwrap(), expected.len() as u64);
             let (ids, found) = mail.take().unwrap();
-            assert_eq!(ids, wanted.keys().copied().collect::<Vec<_>>());
+            assert_eq!(ids, expected.keys().copied().collect::<Vec<_>>());
             assert_eq!(
                 format!("{found:?}"),
-                format!("{:?}", wanted.values().collect::<Vec<_>>())
+                format!("{:?}", expected.values().collect::<Vec<_>>())
             );
             assert!(mail.take().unwrap().0.is_empty());
         }

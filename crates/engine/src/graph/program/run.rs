@@ -14,8 +14,8 @@ use crate::graph::read::frontier::Frontier;
 use crate::graph::read::heading::Heading;
 use crate::graph::read::queue::ResultBudget;
 use crate::graph::read::resources::{each_part, Resources, Watch, BATCH_PAGES};
+use crate::graph::read::selection::{List, ListSelection, Scratch};
 use crate::graph::read::sweep::Sweep;
-use crate::graph::read::wanted::{List, Scratch, SweepLists};
 use crate::EngineError;
 
 /// Something that is done at vertices, iteration by iteration, until none is active.
@@ -251,7 +251,7 @@ fn iterate<P: VertexProgram>(
     watch: &mut Watch<'_>,
 ) -> Result<u32, EngineError> {
     let cut = cut(states.len(), size_of::<P::State>());
-    let mut wanted = Frontier::none(active.vertices());
+    let mut readers = Frontier::none(active.vertices());
     let stages = program.stages().max(1);
     // Active vertices that run in a later stage of the iteration.
     let mut later = Frontier::none(if stages > 1 { active.vertices() } else { 0 });
@@ -261,18 +261,26 @@ fn iterate<P: VertexProgram>(
         if stage == 0 {
             active.normalize();
             resources.iteration(active.count());
-            std::mem::swap(active, &mut wanted);
+            std::mem::swap(active, &mut readers);
             active.clear();
         } else {
-            std::mem::swap(&mut wanted, &mut later);
+            std::mem::swap(&mut readers, &mut later);
             later.clear();
         }
         // Where no list is asked for, nobody else looks.
         watch()?;
         if stage + 1 < stages {
-            divide(graph.file, program, (number, stage), states, &mut wanted, &mut later);
+            divide(graph.file, program, (number, stage), states, &mut readers, &mut later);
         }
-        begin(program, number, states, &mut wanted, &requested, cut, resources.threads);
+        begin(
+            program,
+            number,
+            states,
+            &mut readers,
+            &requested,
+            cut,
+            resources.threads,
+        );
         for direction in program.directions().to_vec() {
             let iteration = Iteration {
                 graph,
@@ -281,7 +289,7 @@ fn iterate<P: VertexProgram>(
                 delivery,
                 resources,
             };
-            iteration.exchange(program, direction, &wanted, states, active, watch)?;
+            iteration.exchange(program, direction, &readers, states, active, watch)?;
         }
         if !later.is_empty() {
             stage += 1;
@@ -309,7 +317,7 @@ impl Iteration<'_> {
         &self,
         program: &P,
         direction: Direction,
-        wanted: &Frontier,
+        readers: &Frontier,
         states: &mut [P::State],
         active: &mut Frontier,
         watch: &mut Watch<'_>,
@@ -321,10 +329,10 @@ impl Iteration<'_> {
             resources,
             ..
         } = *self;
-        let asked = SweepLists {
+        let asked = ListSelection {
             file: graph.file,
             direction,
-            chosen: wanted.chosen(),
+            chosen: readers.chosen(),
             weights: graph.weights(direction).filter(|_| program.wants_weights()),
         };
         let sweep = match program.takes_parts() {
@@ -389,10 +397,10 @@ fn divide<P: VertexProgram>(
     program: &P,
     (iteration, stage): (u32, u32),
     states: &[P::State],
-    wanted: &mut Frontier,
+    readers: &mut Frontier,
     later: &mut Frontier,
 ) {
-    wanted.retain(|vertex| {
+    readers.retain(|vertex| {
         let spans = program
             .directions()
             .iter()
@@ -404,7 +412,7 @@ fn divide<P: VertexProgram>(
         }
         is_now
     });
-    wanted.normalize();
+    readers.normalize();
     later.normalize();
 }
 
@@ -413,16 +421,16 @@ fn begin<P: VertexProgram>(
     program: &P,
     iteration: u32,
     states: &mut [P::State],
-    wanted: &mut Frontier,
+    readers: &mut Frontier,
     requested: &Requested,
     cut: VertexParts,
     threads: usize,
 ) {
-    run_active(program, iteration, states, wanted, requested, cut, threads);
+    run_active(program, iteration, states, readers, requested, cut, threads);
     let mut requested = requested.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(others) = requested.as_mut().filter(|others| !others.is_empty()) {
-        wanted.add(others);
-        wanted.normalize();
+        readers.add(others);
+        readers.normalize();
         others.clear();
     }
 }
@@ -431,23 +439,23 @@ fn run_active<P: VertexProgram>(
     program: &P,
     iteration: u32,
     states: &mut [P::State],
-    wanted: &mut Frontier,
+    readers: &mut Frontier,
     requested: &Requested,
     VertexParts { shift, .. }: VertexParts,
     threads: usize,
 ) {
-    let vertices = wanted.vertices();
+    let vertices = readers.vertices();
     let run = |vertex, state: &mut P::State, requests: &mut Requests<'_>| {
         let asks = program.run(iteration, vertex, state);
         program.request(iteration, vertex, state, requests);
         asks
     };
-    if wanted.count() <= FEW as u64 {
+    if readers.count() <= FEW as u64 {
         let mut requests = Requests::new(requested, vertices);
-        wanted.retain(|vertex| run(vertex, &mut states[vertex as usize], &mut requests));
+        readers.retain(|vertex| run(vertex, &mut states[vertex as usize], &mut requests));
         return;
     }
-    let words = wanted.words_mut().chunks_mut(1 << shift >> 6);
+    let words = readers.words_mut().chunks_mut(1 << shift >> 6);
     let parts = states.chunks_mut(1 << shift).zip(words).enumerate();
     each_part(parts, threads, |(part, (states, words))| {
         let mut requests = Requests::new(requested, vertices);

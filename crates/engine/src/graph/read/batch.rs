@@ -356,12 +356,12 @@ impl BatchCutting<'_> {
             _ => {
                 let ranges = portion.clone().step_by(CUT_VERTICES as usize);
                 let ranges = ranges.map(|begin| begin..portion.end.min(begin.saturating_add(CUT_VERTICES)));
-                let mut found = vec![vec![]; ranges.len()];
+                let mut batches = vec![vec![]; ranges.len()];
                 let threads = threads.min(ranges.len());
-                each_part(found.iter_mut().zip(ranges), threads, |(found, range)| {
-                    *found = self.of(range)
+                each_part(batches.iter_mut().zip(ranges), threads, |(batches, range)| {
+                    *batches = self.of(range)
                 });
-                found.into_iter().flatten().collect()
+                batches.into_iter().flatten().collect()
             }
         }
     }
@@ -418,9 +418,9 @@ impl BatchCutting<'_> {
                 count += bits.count_ones();
                 return;
             }
-            spans_of(section, weights, first, bits, &mut |vertex, found: ListExtents| {
+            spans_of(section, weights, first, bits, &mut |vertex, extents: ListExtents| {
                 count += 1;
-                let parts = self.parts(found.list.bytes);
+                let parts = self.parts(extents.list.bytes);
                 if batch.is_full(pages) || count > BATCH_VERTICES || parts > 0 && !batch.lists.runs.is_empty() {
                     count = 1;
                     batch.vertices.end = vertex;
@@ -437,8 +437,8 @@ impl BatchCutting<'_> {
                     batch.vertices.start = vertex + 1;
                     return;
                 }
-                batch.lists.add(found.list);
-                batch.weights.add(found.weights);
+                batch.lists.add(extents.list);
+                batch.weights.add(extents.weights);
             });
         });
         if !batch.lists.runs.is_empty() {

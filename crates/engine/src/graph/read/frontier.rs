@@ -87,10 +87,10 @@ impl Frontier {
     /// The members, ascending; then it is empty.
     pub fn take(&mut self) -> Vec<Vertex> {
         self.normalize();
-        let mut found = Vec::with_capacity(self.count() as usize);
-        self.each(|vertex| found.push(vertex));
+        let mut members = Vec::with_capacity(self.count() as usize);
+        self.each(|vertex| members.push(vertex));
         self.clear();
-        found
+        members
     }
 
     fn be_many(&mut self) {
@@ -212,9 +212,9 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn members(frontier: &Frontier) -> Vec<Vertex> {
-        let mut found = vec![];
-        frontier.each(|vertex| found.push(vertex));
-        found
+        let mut members = vec![];
+        frontier.each(|vertex| members.push(vertex));
+        members
     }
 
     #[test]

@@ -7,7 +7,7 @@ use outcore_coding::Malformed;
 use outcore_store::PAGE;
 
 use super::batch::{spans, Batch, WeightIndex};
-use super::wanted::{List, Scratch, SweepLists};
+use super::selection::{List, ListSelection, Scratch};
 use crate::EngineError;
 
 /// Lists that have been read: those of a batch, or a part of a long one.
@@ -15,7 +15,7 @@ pub struct Lists<'a>(pub(crate) ListSource<'a>);
 
 pub(crate) enum ListSource<'a> {
     Batch {
-        wanted: &'a SweepLists<'a>,
+        selection: &'a ListSelection<'a>,
         batch: &'a Batch,
         frame: &'a [u8],
     },
@@ -23,8 +23,12 @@ pub(crate) enum ListSource<'a> {
 }
 
 impl<'a> Lists<'a> {
-    pub(crate) fn of(wanted: &'a SweepLists<'a>, batch: &'a Batch, frame: &'a [u8]) -> Lists<'a> {
-        Lists(ListSource::Batch { wanted, batch, frame })
+    pub(crate) fn of(selection: &'a ListSelection<'a>, batch: &'a Batch, frame: &'a [u8]) -> Lists<'a> {
+        Lists(ListSource::Batch {
+            selection,
+            batch,
+            frame,
+        })
     }
 
     /// Those of the batch, or the one of the list; those of all batches follow on each other.
@@ -40,21 +44,25 @@ impl<'a> Lists<'a> {
     /// # Errors
     /// Bytes that are no list.
     pub fn each(&self, scratch: &mut Scratch, mut each: impl FnMut(&List<'_>)) -> Result<(), EngineError> {
-        let (wanted, batch, frame) = match &self.0 {
-            ListSource::Batch { wanted, batch, frame } => (wanted, batch, frame),
+        let (selection, batch, frame) = match &self.0 {
+            ListSource::Batch {
+                selection,
+                batch,
+                frame,
+            } => (selection, batch, frame),
             ListSource::Part(list) => {
                 each(list);
                 return Ok(());
             }
         };
         let (lists, weights) = frame.split_at(batch.lists.pages as usize * PAGE);
-        let (vertices, dtype) = (wanted.file.shape().vertices, wanted.file.shape().weights);
+        let (vertices, dtype) = (selection.file.shape().vertices, selection.file.shape().weights);
         let mut weight_run = 0;
-        each_encoded(wanted, wanted.weights, batch, lists, |vertex, bytes, span| {
+        each_encoded(selection, selection.weights, batch, lists, |vertex, bytes, span| {
             scratch.neighbours.clear();
             decode(vertex, bytes, vertices, &mut scratch.neighbours)?;
             scratch.weights.clear();
-            if let (Some(index), Some(dtype)) = (wanted.weights, dtype) {
+            if let (Some(index), Some(dtype)) = (selection.weights, dtype) {
                 if span.bytes != scratch.neighbours.len() as u64 * index.item {
                     return Err(OTHER_DEGREE);
                 }
@@ -83,8 +91,12 @@ impl<'a> Lists<'a> {
     ) -> Result<(), EngineError> {
         scratch.neighbours.clear();
         scratch.weights.clear();
-        let (wanted, batch, frame) = match &self.0 {
-            ListSource::Batch { wanted, batch, frame } => (wanted, batch, frame),
+        let (selection, batch, frame) = match &self.0 {
+            ListSource::Batch {
+                selection,
+                batch,
+                frame,
+            } => (selection, batch, frame),
             ListSource::Part(list) => {
                 scratch.neighbours.extend_from_slice(list.neighbours);
                 scratch.weights.extend_from_slice(list.weights);
@@ -92,15 +104,15 @@ impl<'a> Lists<'a> {
                 return Ok(());
             }
         };
-        let most = batch.most_neighbours(wanted.weights).min(neighbours as u64) as usize;
+        let most = batch.most_neighbours(selection.weights).min(neighbours as u64) as usize;
         let (lists, weights) = frame.split_at(batch.lists.pages as usize * PAGE);
-        let (vertices, dtype) = (wanted.file.shape().vertices, wanted.file.shape().weights);
+        let (vertices, dtype) = (selection.file.shape().vertices, selection.file.shape().weights);
         let mut weight_run = 0;
-        each_encoded(wanted, wanted.weights, batch, lists, |vertex, bytes, span| {
+        each_encoded(selection, selection.weights, batch, lists, |vertex, bytes, span| {
             let before = scratch.neighbours.len();
             scratch.neighbours.reserve(if before == 0 { most } else { 0 });
             decode(vertex, bytes, vertices, &mut scratch.neighbours)?;
-            if let (Some(index), Some(dtype)) = (wanted.weights, dtype) {
+            if let (Some(index), Some(dtype)) = (selection.weights, dtype) {
                 if span.bytes != (scratch.neighbours.len() - before) as u64 * index.item {
                     return Err(OTHER_DEGREE);
                 }
@@ -122,20 +134,24 @@ impl<'a> Lists<'a> {
         neighbours: usize,
         mut some: impl FnMut(&[(Vertex, usize)], &[Vertex]),
     ) -> Result<(), EngineError> {
-        let (wanted, batch, frame) = match &self.0 {
-            ListSource::Batch { wanted, batch, frame } => (wanted, batch, frame),
+        let (selection, batch, frame) = match &self.0 {
+            ListSource::Batch {
+                selection,
+                batch,
+                frame,
+            } => (selection, batch, frame),
             ListSource::Part(list) => {
                 some(&[(list.vertex, list.neighbours.len())], list.neighbours);
                 return Ok(());
             }
         };
-        let vertices = wanted.file.shape().vertices;
+        let vertices = selection.file.shape().vertices;
         let Scratch {
             neighbours: all, ends, ..
         } = scratch;
         all.clear();
         ends.clear();
-        each_encoded(wanted, None, batch, frame, |vertex, bytes, _| {
+        each_encoded(selection, None, batch, frame, |vertex, bytes, _| {
             decode(vertex, bytes, vertices, all)?;
             ends.push((vertex, all.len()));
             if all.len() >= neighbours {
@@ -158,8 +174,12 @@ impl<'a> Lists<'a> {
         is: impl Fn(Vertex) -> bool,
         mut each: impl FnMut(Vertex, Looked<'_>),
     ) -> Result<(), EngineError> {
-        let (wanted, batch, frame) = match &self.0 {
-            ListSource::Batch { wanted, batch, frame } => (wanted, batch, frame),
+        let (selection, batch, frame) = match &self.0 {
+            ListSource::Batch {
+                selection,
+                batch,
+                frame,
+            } => (selection, batch, frame),
             ListSource::Part(list) => {
                 match list.neighbours.iter().any(|neighbour| is(*neighbour)) {
                     true => each(list.vertex, Looked::Has),
@@ -168,8 +188,8 @@ impl<'a> Lists<'a> {
                 return Ok(());
             }
         };
-        let vertices = wanted.file.shape().vertices;
-        each_encoded(wanted, None, batch, frame, |vertex, bytes, _| {
+        let vertices = selection.file.shape().vertices;
+        each_encoded(selection, None, batch, frame, |vertex, bytes, _| {
             match has_any(vertex, bytes, vertices, &is)? {
                 true => each(vertex, Looked::Has),
                 false => each(vertex, Looked::HasNot(bytes)),
@@ -191,24 +211,28 @@ const OTHER_DEGREE: Malformed = Malformed("a list with more or fewer neighbours 
 
 /// Calls `each` with the bytes of every list of a batch, by ascending vertices, and where the weights lie.
 fn each_encoded(
-    wanted: &SweepLists<'_>,
+    selection: &ListSelection<'_>,
     weights: Option<WeightIndex<'_>>,
     batch: &Batch,
     lists: &[u8],
     mut each: impl FnMut(Vertex, &[u8], Extent) -> Result<(), Malformed>,
 ) -> Result<(), EngineError> {
-    let section = wanted.file.section(wanted.direction);
+    let section = selection.file.section(selection.direction);
     let (mut run, mut outcome) = (0, Ok(()));
     spans(
         section,
         weights,
-        wanted.chosen,
+        selection.chosen,
         batch.vertices.clone(),
-        |vertex, found| {
+        |vertex, extents| {
             if outcome.is_ok() {
-                outcome = each(vertex, &lists[batch.lists.place(found.list, &mut run)], found.weights);
+                outcome = each(
+                    vertex,
+                    &lists[batch.lists.place(extents.list, &mut run)],
+                    extents.weights,
+                );
             }
         },
     );
-    outcome.map_err(|Malformed(what)| EngineError::Store(wanted.file.malformed(what)))
+    outcome.map_err(|Malformed(what)| EngineError::Store(selection.file.malformed(what)))
 }

@@ -8,7 +8,7 @@ use outcore_store::{AlignedBuffer, Part};
 
 use super::batch::PART_NEIGHBOURS;
 use super::resources::Resources;
-use super::wanted::{PartOfList, Scratch, SweepLists};
+use super::selection::{ListSelection, PartOfList, Scratch};
 use crate::EngineError;
 
 /// A list that is read part by part.
@@ -23,21 +23,25 @@ pub(crate) struct LongList {
 
 impl LongList {
     /// Reads how many neighbours there are.
-    pub fn open(wanted: &SweepLists<'_>, vertex: Vertex, resources: &Resources<'_>) -> Result<LongList, EngineError> {
-        let span = wanted.file.section(wanted.direction).index.span(vertex);
+    pub fn open(
+        selection: &ListSelection<'_>,
+        vertex: Vertex,
+        resources: &Resources<'_>,
+    ) -> Result<LongList, EngineError> {
+        let span = selection.file.section(selection.direction).index.span(vertex);
         let begin = Extent {
             bytes: span.bytes.min(HEAD_BYTES as u64),
             ..span
         };
-        let (frame, place) = wanted.read_span(Part::Lists, begin, resources)?;
-        let parts = ListParts::new(vertex, &frame[place], span.bytes, wanted.file.shape().vertices);
+        let (frame, place) = selection.read_span(Part::Lists, begin, resources)?;
+        let parts = ListParts::new(vertex, &frame[place], span.bytes, selection.file.shape().vertices);
         resources.frames.give(frame);
-        let parts = parts.map_err(|error| malformed(wanted, error))?;
-        if let Some(index) = wanted.weights {
+        let parts = parts.map_err(|error| malformed(selection, error))?;
+        if let Some(index) = selection.weights {
             let weights = index.span(vertex);
             if weights.bytes != parts.count() as u64 * index.item {
                 let differs = Malformed("a list with more or fewer neighbours than its degree");
-                return Err(malformed(wanted, differs));
+                return Err(malformed(selection, differs));
             }
         }
         Ok(LongList {
@@ -60,7 +64,7 @@ impl LongList {
     /// Puts the next part into `scratch`; false behind the last.
     pub fn next(
         &mut self,
-        wanted: &SweepLists<'_>,
+        selection: &ListSelection<'_>,
         scratch: &mut Scratch,
         resources: &Resources<'_>,
     ) -> Result<bool, EngineError> {
@@ -69,22 +73,22 @@ impl LongList {
         if neighbours == 0 {
             return Ok(false);
         }
-        let codes = self.read(wanted, self.parts.codes(neighbours), resources)?;
+        let codes = self.read(selection, self.parts.codes(neighbours), resources)?;
         let gaps = self.parts.gaps(neighbours, &codes.0[codes.1.clone()]);
-        let gaps = self.read(wanted, gaps.map_err(|error| malformed(wanted, error))?, resources)?;
+        let gaps = self.read(selection, gaps.map_err(|error| malformed(selection, error))?, resources)?;
         let decoded = self
             .parts
             .decode(neighbours, &codes.0[codes.1], &gaps.0[gaps.1], &mut scratch.neighbours);
-        decoded.map_err(|error| malformed(wanted, error))?;
+        decoded.map_err(|error| malformed(selection, error))?;
         (self.before, self.last) = (self.last, scratch.neighbours.last().copied());
         resources.frames.give(codes.0);
         resources.frames.give(gaps.0);
-        if let (Some(index), Some(dtype)) = (wanted.weights, wanted.file.shape().weights) {
+        if let (Some(index), Some(dtype)) = (selection.weights, selection.file.shape().weights) {
             let span = Extent {
                 offset: index.span(self.vertex).offset + done as u64 * index.item,
                 bytes: neighbours as u64 * index.item,
             };
-            let (frame, place) = wanted.read_span(Part::Weights, span, resources)?;
+            let (frame, place) = selection.read_span(Part::Weights, span, resources)?;
             scratch.take_weights(dtype, &frame[place]);
             resources.frames.give(frame);
         }
@@ -93,15 +97,15 @@ impl LongList {
 
     fn read(
         &self,
-        wanted: &SweepLists<'_>,
+        selection: &ListSelection<'_>,
         within: Extent,
         resources: &Resources<'_>,
     ) -> Result<(AlignedBuffer, Range<usize>), EngineError> {
         let offset = self.span.offset + within.offset;
-        wanted.read_span(Part::Lists, Extent { offset, ..within }, resources)
+        selection.read_span(Part::Lists, Extent { offset, ..within }, resources)
     }
 }
 
-fn malformed(wanted: &SweepLists<'_>, Malformed(what): Malformed) -> EngineError {
-    EngineError::Store(wanted.file.malformed(what))
+fn malformed(selection: &ListSelection<'_>, Malformed(what): Malformed) -> EngineError {
+    EngineError::Store(selection.file.malformed(what))
 }

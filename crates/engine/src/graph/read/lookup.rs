@@ -10,8 +10,8 @@ use super::heading::Heading;
 use super::lists::Lists;
 use super::memory::parts_round;
 use super::resources::{Resources, Watch};
+use super::selection::{ListSelection, Scratch};
 use super::sweep::Sweep;
-use super::wanted::{Scratch, SweepLists};
 use crate::EngineError;
 
 /// Lists of vertices, one behind the other.
@@ -77,7 +77,7 @@ impl Lookup<'_> {
         mut take: impl FnMut(NeighbourLists) -> Result<(), EngineError>,
         watch: &mut Watch<'_>,
     ) -> Result<(), EngineError> {
-        let wanted = SweepLists {
+        let selection = ListSelection {
             file: self.file,
             direction: self.direction,
             chosen: VertexSet::Listed(self.vertices),
@@ -96,8 +96,8 @@ impl Lookup<'_> {
             })
         };
         let (sweep, round_bytes) = match in_parts {
-            true => (Sweep::in_parts(wanted, resources), u64::MAX),
-            false => (Sweep::new(wanted, resources), parts_round(self.file)),
+            true => (Sweep::in_parts(selection, resources), u64::MAX),
+            false => (Sweep::new(selection, resources), parts_round(self.file)),
         };
         let sweep = sweep.one_way();
         for round in sweep.rounds(round_bytes, Heading::Ascending) {
@@ -150,24 +150,24 @@ impl Lookup<'_> {
         // Room for as many as the bytes can be, of which what is not used is never touched: what grows is there twice.
         let index = &self.file.section(self.direction).index;
         let most = VertexSet::Listed(self.vertices).list_bytes(index);
-        let mut found = NeighbourLists {
+        let mut lists = NeighbourLists {
             places: 0..self.vertices.len(),
             begins: Vec::with_capacity(self.vertices.len() + 1),
             neighbours: Vec::with_capacity(most as usize),
             weights: Vec::with_capacity(if self.degrees.is_some() { most as usize } else { 0 }),
         };
-        found.begins.push(0);
+        lists.begins.push(0);
         let take = |part: NeighbourLists| {
-            let begin = found.neighbours.len() as i64;
-            found.begins.extend(part.begins[1..].iter().map(|end| begin + end));
-            found.neighbours.extend(part.neighbours);
-            found.weights.extend(part.weights);
+            let begin = lists.neighbours.len() as i64;
+            lists.begins.extend(part.begins[1..].iter().map(|end| begin + end));
+            lists.neighbours.extend(part.neighbours);
+            lists.weights.extend(part.weights);
             Ok(())
         };
         self.parts(usize::MAX, false, resources, take, watch)?;
-        found.neighbours.shrink_to_fit();
-        found.weights.shrink_to_fit();
-        Ok(found)
+        lists.neighbours.shrink_to_fit();
+        lists.weights.shrink_to_fit();
+        Ok(lists)
     }
 }
 
@@ -176,14 +176,14 @@ impl Lookup<'_> {
 /// # Errors
 /// The file cannot be read, or is not what it says; what `watch` says.
 pub fn loops(file: &GraphFile, resources: &Resources<'_>, watch: &mut Watch<'_>) -> Result<Vec<Vertex>, EngineError> {
-    let wanted = SweepLists {
+    let selection = ListSelection {
         file,
         direction: Direction::Out,
         chosen: VertexSet::All,
         weights: None,
     };
     let mut found = vec![];
-    Sweep::in_parts(wanted, resources).whole(Heading::Ascending).run(
+    Sweep::in_parts(selection, resources).whole(Heading::Ascending).run(
         resources,
         Scratch::default,
         |scratch, lists| {
@@ -218,13 +218,13 @@ pub fn mean_weight(
     degrees: &ListIndex,
     resources: &Resources<'_>,
 ) -> Result<f64, EngineError> {
-    let wanted = SweepLists {
+    let selection = ListSelection {
         file,
         direction,
         chosen: VertexSet::All,
         weights: WeightIndex::new(file, Some(degrees)),
     };
-    let (Some(index), Some(dtype)) = (wanted.weights, file.shape().weights) else {
+    let (Some(index), Some(dtype)) = (selection.weights, file.shape().weights) else {
         return Ok(1.0);
     };
     let (page, bytes) = (PAGE as u64, degrees.total_bytes() * index.item);
@@ -235,7 +235,7 @@ pub fn mean_weight(
     for sample in 0..samples {
         let offset = pages * sample / samples * page;
         let bytes = page.min(bytes - offset);
-        let (frame, place) = wanted.read_span(Part::Weights, Extent { offset, bytes }, resources)?;
+        let (frame, place) = selection.read_span(Part::Weights, Extent { offset, bytes }, resources)?;
         scratch.take_weights(dtype, &frame[place]);
         resources.frames.give(frame);
         for weight in scratch.weights.iter().filter(|weight| **weight >= 0.0) {
@@ -255,14 +255,14 @@ pub fn weights(
     resources: &Resources<'_>,
     watch: &mut Watch<'_>,
 ) -> Result<(f64, f64, f64, bool), EngineError> {
-    let wanted = SweepLists {
+    let selection = ListSelection {
         file,
         direction: Direction::Out,
         chosen: VertexSet::All,
         weights: WeightIndex::new(file, Some(degrees)),
     };
     let (mut lowest, mut highest, mut sum, mut is_nan) = (f64::INFINITY, f64::NEG_INFINITY, 0.0, false);
-    Sweep::in_parts(wanted, resources).whole(Heading::Ascending).run(
+    Sweep::in_parts(selection, resources).whole(Heading::Ascending).run(
         resources,
         Scratch::default,
         |scratch, lists| {

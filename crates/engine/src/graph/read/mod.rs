@@ -14,6 +14,6 @@ pub mod lookup;
 pub mod memory;
 pub mod queue;
 pub mod resources;
+pub mod selection;
 pub mod sums;
 pub mod sweep;
-pub mod wanted;

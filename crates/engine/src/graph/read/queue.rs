@@ -35,8 +35,8 @@ pub(crate) fn most_found(neighbours: u64) -> u64 {
 }
 
 /// Bytes of neighbours that were found.
-pub(crate) fn found_bytes(found: &Vec<Vertex>) -> u64 {
-    (found.capacity() * size_of::<Vertex>()) as u64
+pub(crate) fn found_bytes(vertices: &Vec<Vertex>) -> u64 {
+    (vertices.capacity() * size_of::<Vertex>()) as u64
 }
 
 impl<T> ResultBudget<T> {

@@ -15,7 +15,7 @@ use super::lists::{ListSource, Lists};
 use super::long::LongList;
 use super::queue::{Ahead, Queue, ResultBudget, Stretch};
 use super::resources::{Resources, Watch, BATCH_PAGES};
-use super::wanted::{List, Scratch, SweepLists};
+use super::selection::{List, ListSelection, Scratch};
 use crate::EngineError;
 
 /// Threads that read, for each that the session has for it: while one checks and copies what has come, the disk has the
@@ -24,7 +24,7 @@ const READERS: usize = 2;
 
 /// A sweep that is cut into batches, portion by portion: what is known of one portion is forgotten with the next.
 pub struct Sweep<'a> {
-    wanted: SweepLists<'a>,
+    selection: ListSelection<'a>,
     activity: &'a Activity,
     cutting: BatchCutting<'a>,
     threads: usize,
@@ -77,21 +77,21 @@ impl Deref for Batches {
 
 impl<'a> Sweep<'a> {
     /// Lists are given whole.
-    pub fn new(wanted: SweepLists<'a>, resources: &Resources<'a>) -> Sweep<'a> {
-        Sweep::cut(wanted, resources, false)
+    pub fn new(selection: ListSelection<'a>, resources: &Resources<'a>) -> Sweep<'a> {
+        Sweep::cut(selection, resources, false)
     }
 
     /// The same, with long lists given in parts, one after the other: of some hundred thousand neighbours, whatever the memory.
-    pub fn in_parts(wanted: SweepLists<'a>, resources: &Resources<'a>) -> Sweep<'a> {
-        Sweep::cut(wanted, resources, true)
+    pub fn in_parts(selection: ListSelection<'a>, resources: &Resources<'a>) -> Sweep<'a> {
+        Sweep::cut(selection, resources, true)
     }
 
-    fn cut(wanted: SweepLists<'a>, resources: &Resources<'a>, in_parts: bool) -> Sweep<'a> {
+    fn cut(selection: ListSelection<'a>, resources: &Resources<'a>, in_parts: bool) -> Sweep<'a> {
         let pages = BATCH_PAGES.min(resources.memory / PAGE as u64 / 4).max(1);
         let cutting = BatchCutting {
-            section: wanted.file.section(wanted.direction),
-            weights: wanted.weights,
-            chosen: wanted.chosen,
+            section: selection.file.section(selection.direction),
+            weights: selection.weights,
+            chosen: selection.chosen,
             pages,
             portion_pages: resources.portion_pages,
             in_parts,
@@ -102,7 +102,7 @@ impl<'a> Sweep<'a> {
             threads: resources.threads,
             cache: resources.cache.map(|file| &**file.cache()),
             is_one_way: false,
-            wanted,
+            selection,
             activity: resources.activity,
             known: RefCell::default(),
             long: RefCell::default(),
@@ -138,12 +138,12 @@ impl<'a> Sweep<'a> {
 
     /// Whether weights are read with the lists.
     pub fn is_weighed(&self) -> bool {
-        self.wanted.weights.is_some()
+        self.selection.weights.is_some()
     }
 
     /// Bytes of lists that are read.
     pub fn list_bytes(&self) -> u64 {
-        let index = &self.wanted.file.section(self.wanted.direction).index;
+        let index = &self.selection.file.section(self.selection.direction).index;
         let bytes = |batch: &Batch| match batch.parts {
             0 => batch.lists.pages * PAGE as u64,
             _ => index.bytes_of(batch.vertices.start),
@@ -154,14 +154,14 @@ impl<'a> Sweep<'a> {
 
     /// What is asked for from here on is the sweep's.
     fn ask(&self, heading: Heading) {
-        let vertices = self.wanted.file.shape().vertices;
-        self.activity.ask(self.wanted.chosen.count(vertices));
+        let vertices = self.selection.file.shape().vertices;
+        self.activity.ask(self.selection.chosen.count(vertices));
         let first = heading.next(&mut (0..self.portions.len()));
         if let Some((cache, portion)) = self.cache.zip(first) {
             // The portions are thought to be alike.
             let pages = self.batches(portion).iter().map(Batch::pages).sum::<u64>() * self.portions.len() as u64;
             let is_larger = pages > cache.pages() as u64 && !self.is_one_way;
-            let kind = self.wanted.direction as usize;
+            let kind = self.selection.direction as usize;
             cache.sweep(is_larger.then_some(kind));
         }
     }
@@ -350,16 +350,16 @@ impl<'r> Round<'r> {
         mut work: impl FnMut(&Lists<'_>) -> Result<(), EngineError>,
         watch: &mut Watch<'_>,
     ) -> Result<(), EngineError> {
-        let (vertex, wanted) = (batch.vertices.start, &self.sweep.wanted);
+        let (vertex, selection) = (batch.vertices.start, &self.sweep.selection);
         let mut scratch = Scratch::default();
         for part in self.part.map_or(0..batch.parts, |part| part..part + 1) {
             let mut long = self.sweep.long.borrow_mut();
             if part == 0 {
-                *long = Some(LongList::open(wanted, vertex, resources)?);
+                *long = Some(LongList::open(selection, vertex, resources)?);
             }
             let under_way = long.as_mut().filter(|list| list.vertex == vertex);
             let list = under_way.ok_or_else(|| EngineError::Internal("a part of a list before its first".into()))?;
-            if list.next(wanted, &mut scratch, resources)? {
+            if list.next(selection, &mut scratch, resources)? {
                 work(&Lists(ListSource::Part(List {
                     vertex,
                     neighbours: &scratch.neighbours,
@@ -380,7 +380,7 @@ impl<'r> Round<'r> {
         watch: &mut Watch<'_>,
     ) -> Result<usize, EngineError> {
         let Sweep {
-            wanted,
+            selection,
             ahead,
             is_one_way,
             ..
@@ -391,17 +391,17 @@ impl<'r> Round<'r> {
             worker,
             work,
         } = *handling;
-        let read = |batch: &Batch| wanted.read(batch, batch.caching(stretch.heading, *is_one_way), resources);
+        let read = |batch: &Batch| selection.read(batch, batch.caching(stretch.heading, *is_one_way), resources);
         if let [batch] = stretch.batches {
             let ahead = ahead.borrow_mut().remove(&batch.vertices.start);
             let frame = ahead.map_or_else(|| read(batch), Ok)?;
-            take(work(&mut worker(), &Lists::of(wanted, batch, &frame))?)?;
+            take(work(&mut worker(), &Lists::of(selection, batch, &frame))?)?;
             resources.frames.give(frame);
             return watch().map(|()| 1);
         }
         // What is found has its own part of the memory.
         let memory = resources.memory - room.map_or(0, |room| room.bytes.min(resources.memory));
-        let room = room.map(|room| (room, wanted.weights));
+        let room = room.map(|room| (room, selection.weights));
         let queue = Queue::new(memory, resources.threads, room, ahead.take());
         std::thread::scope(|scope| {
             for _ in 0..(resources.io_threads * READERS).clamp(1, stretch.batches.len()) {
@@ -412,7 +412,7 @@ impl<'r> Round<'r> {
                     queue.run(|| {
                         let mut worker = worker();
                         queue.work(stretch, resources.frames, |batch, frame| {
-                            work(&mut worker, &Lists::of(wanted, batch, frame))
+                            work(&mut worker, &Lists::of(selection, batch, frame))
                         })
                     })
                 });
@@ -431,7 +431,7 @@ impl<'r> Round<'r> {
     /// Those of `run`.
     pub fn collect<T: Send>(
         &self,
-        found: &mut Vec<T>,
+        results: &mut Vec<T>,
         resources: &Resources<'_>,
         work: impl Fn(&List<'_>) -> Option<T> + Sync,
         watch: &mut Watch<'_>,
@@ -445,7 +445,7 @@ impl<'r> Round<'r> {
                 Ok(part)
             },
             |part: Vec<T>| {
-                found.extend(part);
+                results.extend(part);
                 Ok(())
             },
             watch,

@@ -373,17 +373,17 @@ impl Sinks {
             return Ok(());
         }
         let io = io.clone();
-        let finish = move |wanted: &Demand| {
+        let finish = move |demand: &Demand| {
             // All are durable before the first gets its name.
             let mut sealed = files
                 .iter()
                 .try_for_each(|sink| sink.seal(&io))
                 .map_err(EngineError::from);
-            if sealed.is_ok() && !wanted.bind() {
+            if sealed.is_ok() && !demand.bind() {
                 sealed = Err(EngineError::Cancelled);
             }
             let published = sealed.and_then(|()| Ok(publish(&files, &io)?));
-            wanted.release();
+            demand.release();
             match &published {
                 Ok(()) => discard_replaced(&files),
                 Err(_) => files.iter().for_each(|sink| sink.abort(&io)),

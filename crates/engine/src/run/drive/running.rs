@@ -125,7 +125,7 @@ impl Running<'_> {
                     (kept, outcome)
                 }
             };
-            let found = find(session, &kept, outcome, self.chain.resuming.is_some())?;
+            let results = find(session, &kept, outcome, self.chain.resuming.is_some())?;
             room = Room {
                 memory: room.memory.max(session.stage_room(Supposed::Nothing).memory),
                 ..room
@@ -134,7 +134,7 @@ impl Running<'_> {
             let (before, verified_before) = (session.io.counters(), verified());
             let planning = self.planning();
             let next = with_less(room, |room| {
-                let next = stages.next(&found, room, &session.io)?;
+                let next = stages.next(&results, room, &session.io)?;
                 let resuming = self.chain.resuming.as_ref();
                 session.prepare_step(next, resuming, asking, &mut || progress(&planning))
             })?;
@@ -176,7 +176,7 @@ impl Running<'_> {
         let is_last = label == RESULTS;
         let done = self.total.read_bytes + self.total.written_bytes;
         let all = self.bytes;
-        let mut told = |report: &ProgressReport| {
+        let mut forward = |report: &ProgressReport| {
             let share = program.read_bytes() + program.written_bytes();
             let mut report = report.clone();
             report.stage.clone_from(&stage);
@@ -189,7 +189,7 @@ impl Running<'_> {
             report.bytes_total = all;
             progress(&report)
         };
-        let outcome = program.run_in(self.turn, self.tracing, &mut told)?;
+        let outcome = program.run_in(self.turn, self.tracing, &mut forward)?;
         self.ran += 1;
         self.total.add(&outcome);
         Ok(outcome)

@@ -62,39 +62,39 @@ pub(in crate::run) struct Placement {
 impl Session {
     pub(in crate::run) fn place(
         &self,
-        wanted: PlacementRequest<'_>,
+        request: PlacementRequest<'_>,
         fixed_bytes: u64,
         start: Vec<(TileId, KeptKey)>,
     ) -> Result<Placement, EngineError> {
         let held = self.held();
-        let (budget, values) = match wanted.memory {
-            Supposed::Bytes(budget) => (budget, wanted.used),
+        let (budget, values) = match request.memory {
+            Supposed::Bytes(budget) => (budget, request.used),
             // Values computed before are left alone where there is room: what they cost is more than what tiles would save.
-            _ => (self.budget_beside(held), self.kept.value_bytes().max(wanted.used)),
+            _ => (self.budget_beside(held), self.kept.value_bytes().max(request.used)),
         };
-        let mut placed = self.attempt(wanted, fixed_bytes, budget.saturating_sub(values), &start);
-        if placed.is_err() && values > wanted.used {
-            placed = self.attempt(wanted, fixed_bytes, budget.saturating_sub(wanted.used), &start);
+        let mut placed = self.attempt(request, fixed_bytes, budget.saturating_sub(values), &start);
+        if placed.is_err() && values > request.used {
+            placed = self.attempt(request, fixed_bytes, budget.saturating_sub(request.used), &start);
         }
         placed.or_else(|shortage| {
-            let smallest = match wanted.memory {
-                Supposed::Nothing if wanted.last => self.least_budget(wanted, fixed_bytes, held, &shortage)?,
+            let smallest = match request.memory {
+                Supposed::Nothing if request.last => self.least_budget(request, fixed_bytes, held, &shortage)?,
                 _ => None,
             };
-            Err(self.refuse(wanted.plan, wanted.called, &shortage, held, smallest))
+            Err(self.refuse(request.plan, request.called, &shortage, held, smallest))
         })
     }
 
     /// The smallest budget that a program fits into which was refused.
     fn least_budget(
         &self,
-        wanted: PlacementRequest<'_>,
+        request: PlacementRequest<'_>,
         fixed_bytes: u64,
         held: HeldBytes,
         shortage: &Shortage,
     ) -> Result<Option<u64>, EngineError> {
         let mut fits = |budget| {
-            Ok(match self.attempt_least(wanted, fixed_bytes, budget) {
+            Ok(match self.attempt_least(request, fixed_bytes, budget) {
                 Ok(_) => Fit::Yes,
                 Err(Shortage { need, .. }) => Fit::No { need },
             })
@@ -127,14 +127,14 @@ impl Session {
     /// leaves room to keep what is read again is taken where that saves enough.
     fn attempt(
         &self,
-        wanted: PlacementRequest<'_>,
+        request: PlacementRequest<'_>,
         fixed_bytes: u64,
         budget: u64,
         offered: &[(TileId, KeptKey)],
     ) -> Result<Placement, Shortage> {
-        let within = |window| self.attempt_within(wanted, fixed_bytes, budget, offered, window);
+        let within = |window| self.attempt_within(request, fixed_bytes, budget, offered, window);
         let mut window = self
-            .window(wanted.plan, wanted.tiles, budget.saturating_sub(fixed_bytes))
+            .window(request.plan, request.tiles, budget.saturating_sub(fixed_bytes))
             .tasks;
         let mut best = within(window);
         if self.options.window.is_some() {
@@ -142,19 +142,19 @@ impl Session {
         }
         if best.is_err() {
             // Without a single task at work, no more of them fit.
-            self.attempt_least(wanted, fixed_bytes, budget)?;
+            self.attempt_least(request, fixed_bytes, budget)?;
         }
-        while window > 1 && best.as_ref().map_or(true, |best| may_save(wanted, best)) {
+        while window > 1 && best.as_ref().map_or(true, |best| may_save(request, best)) {
             window /= 2;
-            let found = within(window);
-            let (before, now) = (moved(&best), moved(&found));
+            let placement = within(window);
+            let (before, now) = (moved(&best), moved(&placement));
             // Tasks of algorithms are large: a few of them keep the disk busy, and any saving is one.
-            let is_enough = match has_works(wanted.plan) && window >= 2 * self.options.threads {
+            let is_enough = match has_works(request.plan) && window >= 2 * self.options.threads {
                 true => now < before,
                 false => now + now / 3 <= before,
             };
             if best.is_err() || is_enough {
-                best = found;
+                best = placement;
             }
         }
         best
@@ -163,7 +163,7 @@ impl Session {
     /// Places with the least memory that anything takes: one task at work, tiles read one by one.
     fn attempt_least(
         &self,
-        wanted: PlacementRequest<'_>,
+        request: PlacementRequest<'_>,
         fixed_bytes: u64,
         budget: u64,
     ) -> Result<Placement, Shortage> {
@@ -175,20 +175,20 @@ impl Session {
             group: false,
             spare: false,
         };
-        self.attempt_reading(wanted, how)
+        self.attempt_reading(request, how)
     }
 
     /// Places with a window: reading neighbouring tiles together where that is possible and moves less, else one by one.
     /// A large program that fits the first way is not placed the second: planning must not cost more than it saves.
     fn attempt_within(
         &self,
-        wanted: PlacementRequest<'_>,
+        request: PlacementRequest<'_>,
         fixed_bytes: u64,
         budget: u64,
         offered: &[(TileId, KeptKey)],
         window_max: usize,
     ) -> Result<Placement, Shortage> {
-        let plan = wanted.plan;
+        let plan = request.plan;
         let alone = Try {
             budget,
             fixed_bytes,
@@ -203,20 +203,22 @@ impl Session {
             ..alone
         };
         let may_group = plan.arrays.iter().any(|array| array.grouped_source().is_some());
-        let found = may_group.then(|| self.attempt_reading(wanted, together).ok()).flatten();
-        let found = found.filter(|found| found.placed.program.reads_groups());
-        match found {
-            None => self.attempt_reading(wanted, alone),
-            Some(found) if plan.tasks() > TASKS_FOR_SEARCH => Ok(found),
-            Some(found) => match self.attempt_reading(wanted, alone) {
-                Ok(alone) if alone.placed.moved_bytes() <= found.placed.moved_bytes() => Ok(alone),
-                _ => Ok(found),
+        let grouped = may_group
+            .then(|| self.attempt_reading(request, together).ok())
+            .flatten();
+        let grouped = grouped.filter(|grouped| grouped.placed.program.reads_groups());
+        match grouped {
+            None => self.attempt_reading(request, alone),
+            Some(grouped) if plan.tasks() > TASKS_FOR_SEARCH => Ok(grouped),
+            Some(grouped) => match self.attempt_reading(request, alone) {
+                Ok(alone) if alone.placed.moved_bytes() <= grouped.placed.moved_bytes() => Ok(alone),
+                _ => Ok(grouped),
             },
         }
     }
 
-    fn attempt_reading(&self, wanted: PlacementRequest<'_>, how: Try<'_>) -> Result<Placement, Shortage> {
-        let PlacementRequest { plan, tiles, .. } = wanted;
+    fn attempt_reading(&self, request: PlacementRequest<'_>, how: Try<'_>) -> Result<Placement, Shortage> {
+        let PlacementRequest { plan, tiles, .. } = request;
         let Try {
             budget, fixed_bytes, ..
         } = how;
@@ -365,13 +367,13 @@ fn moved(placement: &Result<Placement, Shortage>) -> u64 {
 const TASKS_FOR_WINDOWS: u64 = 20_000;
 
 /// Whether a placement reads so much again, or leaves so much in scratch, that other windows are worth trying.
-fn may_save(wanted: PlacementRequest<'_>, placement: &Placement) -> bool {
-    if wanted.plan.tasks() > TASKS_FOR_WINDOWS {
+fn may_save(request: PlacementRequest<'_>, placement: &Placement) -> bool {
+    if request.plan.tasks() > TASKS_FOR_WINDOWS {
         return false;
     }
-    let once: u64 = wanted.tiles.source_bytes(wanted.plan);
+    let once: u64 = request.tiles.source_bytes(request.plan);
     let totals = &placement.placed.program.totals;
-    let little = once / if has_works(wanted.plan) { 64 } else { 3 };
+    let little = once / if has_works(request.plan) { 64 } else { 3 };
     totals.read_bytes > once + little || totals.spilled_bytes > little
 }
 

@@ -237,7 +237,7 @@ impl Session {
             Now::IsThen => self.find_start(&plan),
             Now::MayPass => vec![],
         };
-        let wanted = PlacementRequest {
+        let to_place = PlacementRequest {
             plan: &plan,
             tiles: &tiles,
             used: request.used_bytes(),
@@ -250,7 +250,7 @@ impl Session {
             fixed_bytes,
             memory,
             start,
-        } = self.place(wanted, fixed_bytes, start)?;
+        } = self.place(to_place, fixed_bytes, start)?;
         self.check_disks(&outputs, placed.program.totals.scratch_bytes)?;
         let metadata_bytes = metadata_bytes(&plan, &tiles, &outputs, &placed);
         let slabs = find_slabs(&plan, &placed.tasks, placed.program.reach.tasks);
@@ -352,16 +352,16 @@ impl Session {
     /// Kept tiles that the plan can start from.
     pub(in crate::run) fn find_start(&self, plan: &Plan) -> Vec<(TileId, KeptKey)> {
         let mut first = 0;
-        let mut found = Vec::new();
+        let mut start = Vec::new();
         for array in &plan.arrays {
             if matches!(array.kind, ArrayKind::Source(_)) {
                 let digest = array.node.digest();
                 let here = self.kept.tiles_of(digest, array.tiles());
-                found.extend(here.into_iter().map(|index| (first + index as TileId, (digest, index))));
+                start.extend(here.into_iter().map(|index| (first + index as TileId, (digest, index))));
             }
             first += array.tiles() as TileId;
         }
-        found
+        start
     }
 }
 

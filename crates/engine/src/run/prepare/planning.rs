@@ -84,7 +84,7 @@ pub(in crate::run) struct PlanningMemory<'a> {
     operator: &'static str,
     /// Whether that is a plan.
     planning: bool,
-    wanted: u64,
+    claim: u64,
     /// How much more than the limit leaves is let pass, without a reservation.
     beyond: u64,
     reserved: Vec<Reservation>,
@@ -98,7 +98,7 @@ impl<'a> PlanningMemory<'a> {
             asker,
             operator: "planning",
             planning: true,
-            wanted: 0,
+            claim: 0,
             beyond: BEYOND,
             reserved: vec![],
             turn: None,
@@ -111,26 +111,26 @@ impl<'a> PlanningMemory<'a> {
 
     /// Takes so much more; what is there stays as it is where there is not so much.
     pub fn reserve(&mut self, bytes: u64) -> Result<(), EngineError> {
-        self.wanted += bytes;
-        self.reserve_wanted().inspect_err(|_| self.wanted -= bytes)
+        self.claim += bytes;
+        self.reserve_wanted().inspect_err(|_| self.claim -= bytes)
     }
 
     fn reserve_wanted(&mut self) -> Result<(), EngineError> {
-        if self.wanted <= SMALL {
+        if self.claim <= SMALL {
             return Ok(());
         }
         self.take_turn()?;
         let session = self.session;
         let ledger = session.ledger();
         let held = session.held();
-        let need = held.here + self.wanted;
+        let need = held.here + self.claim;
         let limit = session.claim_room(need);
         if need > limit + self.beyond {
             return Err(EngineError::Memory {
                 operator: self.operator.into(),
-                need: self.wanted,
+                need: self.claim,
                 available: limit.saturating_sub(held.here),
-                smallest: session.limit_for(self.wanted, held),
+                smallest: session.limit_for(self.claim, held),
                 exact: false,
                 detail: session.describe_limit(held),
                 planning: self.planning,
@@ -142,7 +142,7 @@ impl<'a> PlanningMemory<'a> {
         session.give_way(limit - need);
         ledger.set_limit(limit as usize);
         let reserved: u64 = self.reserved.iter().map(|part| part.bytes() as u64).sum();
-        let missing = (self.wanted - reserved) as usize;
+        let missing = (self.claim - reserved) as usize;
         self.reserved.push(ledger.reserve(missing, self.operator)?);
         Ok(())
     }
@@ -206,7 +206,7 @@ impl Session {
 
 impl Drop for PlanningMemory<'_> {
     fn drop(&mut self) {
-        drop(ReturnFreed::after(self.wanted));
+        drop(ReturnFreed::after(self.claim));
         self.reserved.clear();
     }
 }

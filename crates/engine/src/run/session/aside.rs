@@ -54,8 +54,8 @@ pub(in crate::run) fn aside<T: Send + 'static>(
     watch: &mut dyn FnMut() -> Result<(), EngineError>,
     work: impl FnOnce(&Demand) -> T + Send + 'static,
 ) -> Result<T, EngineError> {
-    let wanted = Arc::new(Demand::default());
-    let seen = wanted.clone();
+    let demand = Arc::new(Demand::default());
+    let seen = demand.clone();
     let (sender, receiver) = channel();
     let thread = std::thread::Builder::new()
         .name("outcore-files".into())
@@ -78,7 +78,7 @@ pub(in crate::run) fn aside<T: Send + 'static>(
         }
         left = match left {
             None => watch().err().map(|error| (error, Instant::now())),
-            Some((error, since)) if wanted.leave() && since.elapsed() >= GRACE => return Err(error),
+            Some((error, since)) if demand.leave() && since.elapsed() >= GRACE => return Err(error),
             left => left,
         };
     }
@@ -92,16 +92,16 @@ mod tests {
 
     #[test]
     fn work_that_is_waited_for_gives_its_result() {
-        assert!(aside(&mut || Ok(()), |wanted| wanted.bind()).expect("wanted"));
+        assert!(aside(&mut || Ok(()), |demand| demand.bind()).expect("wanted"));
     }
 
     #[test]
     fn work_that_waits_is_left_and_is_told() {
         let (release, held) = channel::<()>();
         let (tell, told) = channel();
-        let left = aside(&mut || Err(EngineError::Cancelled), move |wanted| {
+        let left = aside(&mut || Err(EngineError::Cancelled), move |demand| {
             let _ = held.recv();
-            let _ = tell.send(wanted.bind());
+            let _ = tell.send(demand.bind());
         });
         assert!(matches!(left, Err(EngineError::Cancelled)));
         drop(release);
@@ -110,10 +110,10 @@ mod tests {
 
     #[test]
     fn a_step_that_must_not_be_left_is_waited_for() {
-        let wanted = Demand::default();
-        assert!(wanted.bind() && !wanted.leave());
-        wanted.release();
-        assert!(wanted.leave());
+        let demand = Demand::default();
+        assert!(demand.bind() && !demand.leave());
+        demand.release();
+        assert!(demand.leave());
         let left = Demand::default();
         assert!(left.leave() && left.leave() && !left.bind());
     }

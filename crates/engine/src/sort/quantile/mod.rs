@@ -127,8 +127,8 @@ impl Finding {
 }
 
 impl Stages for Finding {
-    fn next(&mut self, found: &[StageResult], room: Room, _io: &Io) -> Result<Next, EngineError> {
-        let [StageResult::Fact(keys), StageResult::Fact(counts)] = found else {
+    fn next(&mut self, results: &[StageResult], room: Room, _io: &Io) -> Result<Next, EngineError> {
+        let [StageResult::Fact(keys), StageResult::Fact(counts)] = results else {
             let note = Note::new(self.asked.clone(), self.runs);
             let nodes = ops::algorithm(Arc::new(note), std::slice::from_ref(&self.x))?;
             return Ok(Next::Stage {

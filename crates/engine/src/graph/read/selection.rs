@@ -13,7 +13,7 @@ use crate::EngineError;
 
 /// Which lists a sweep reads.
 #[derive(Clone, Copy)]
-pub struct SweepLists<'a> {
+pub struct ListSelection<'a> {
     pub file: &'a GraphFile,
     pub direction: Direction,
     pub chosen: VertexSet<'a>,
@@ -106,7 +106,7 @@ fn cut<T: Copy>(values: &mut Vec<T>, count: usize) -> Vec<T> {
     std::mem::replace(values, rest)
 }
 
-impl SweepLists<'_> {
+impl ListSelection<'_> {
     /// The pages of a batch: those of lists, then those of weights. By way of the cache where `caching`, which says whether it keeps
     /// what it has not.
     pub(crate) fn read(
