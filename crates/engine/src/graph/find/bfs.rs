@@ -9,7 +9,7 @@ use crate::graph::read::bits::{Bits, SharedBits};
 use crate::graph::read::frontier::Frontier;
 use crate::graph::read::heading::Heading;
 use crate::graph::read::lists::{Lists, Looked};
-use crate::graph::read::queue::{found_bytes, most_found, ResultBudget};
+use crate::graph::read::queue::{bytes_of_vertices, most_bytes_of_vertices, ResultBudget};
 use crate::graph::read::resources::{Resources, Watch};
 use crate::graph::read::selection::{ListSelection, Scratch};
 use crate::graph::read::sweep::Sweep;
@@ -257,10 +257,10 @@ fn look_through(
         Ok((reached, keeping.keep(piece)))
     };
     // Where those that were found take all the memory there is for them, they are counted before others are looked for.
-    let room = ResultBudget {
+    let budget = ResultBudget {
         bytes: resources.memory / 2,
-        most: most_found,
-        weigh: |(reached, _): &(Vec<Vertex>, KeptPart)| found_bytes(reached),
+        most: most_bytes_of_vertices,
+        weigh: |(reached, _): &(Vec<Vertex>, KeptPart)| bytes_of_vertices(reached),
     };
     let (mut rest, mut pieces) = (Some(sweep.whole(heading)), vec![]);
     while let Some(round) = rest {
@@ -269,7 +269,7 @@ fn look_through(
             take(reached);
             Ok(())
         };
-        rest = round.run_within(resources, &room, Scratch::default, look, reached, watch)?;
+        rest = round.run_within(resources, &budget, Scratch::default, look, reached, watch)?;
     }
     Ok(looked_for.and_then(|_| keeping.whole(pieces)))
 }

@@ -10,7 +10,7 @@ use crate::graph::program::run::Graph;
 use crate::graph::read::bits::SharedBits;
 use crate::graph::read::frontier::Frontier;
 use crate::graph::read::heading::Heading;
-use crate::graph::read::queue::{found_bytes, most_found, ResultBudget};
+use crate::graph::read::queue::{bytes_of_vertices, most_bytes_of_vertices, ResultBudget};
 use crate::graph::read::resources::{Resources, Watch};
 use crate::graph::read::selection::{List, ListSelection, Scratch};
 use crate::graph::read::sweep::Sweep;
@@ -145,17 +145,17 @@ impl Paths<'_> {
             chosen: active.chosen(),
             weights: self.graph.weights(direction),
         };
-        let room = ResultBudget {
+        let budget = ResultBudget {
             bytes: resources.memory / 2,
-            most: most_found,
-            weigh: |nearer: &Nearer| found_bytes(&nearer.near) + found_bytes(&nearer.far),
+            most: most_bytes_of_vertices,
+            weigh: |nearer: &Nearer| bytes_of_vertices(&nearer.near) + bytes_of_vertices(&nearer.far),
         };
         let sweep = Sweep::in_parts(selection, resources);
         let mut rest = Some(sweep.whole(heading));
         while let Some(round) = rest {
             rest = round.run_within(
                 resources,
-                &room,
+                &budget,
                 || (Scratch::default(), [(0, 0.0); TOGETHER]),
                 |(scratch, shorter), lists| {
                     let mut nearer = Nearer::default();

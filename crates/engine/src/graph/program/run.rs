@@ -346,7 +346,7 @@ impl Iteration<'_> {
                 let mut outboxes = vec![];
                 rest = round.run_within(
                     resources,
-                    &room::<P::Message>(resources),
+                    &message_budget::<P::Message>(resources),
                     Scratch::default,
                     |scratch, lists| {
                         let mut outbox = Outbox::new(cut);
@@ -378,7 +378,7 @@ fn bytes_between(delivery: Delivery, resources: &Resources<'_>) -> u64 {
 }
 
 /// Memory for messages.
-fn room<M: Copy>(resources: &Resources<'_>) -> ResultBudget<Outbox<M>> {
+fn message_budget<M: Copy>(resources: &Resources<'_>) -> ResultBudget<Outbox<M>> {
     ResultBudget {
         bytes: resources.memory / 2,
         most: most_messages::<M>,

@@ -30,12 +30,12 @@ pub struct ResultBudget<T> {
 }
 
 /// Bytes of neighbours that are found, at most: what has grown is half empty.
-pub(crate) fn most_found(neighbours: u64) -> u64 {
+pub(crate) fn most_bytes_of_vertices(neighbours: u64) -> u64 {
     2 * neighbours * size_of::<Vertex>() as u64
 }
 
 /// Bytes of neighbours that were found.
-pub(crate) fn found_bytes(vertices: &Vec<Vertex>) -> u64 {
+pub(crate) fn bytes_of_vertices(vertices: &Vec<Vertex>) -> u64 {
     (vertices.capacity() * size_of::<Vertex>()) as u64
 }
 
@@ -71,7 +71,7 @@ impl<'a> Stretch<'a> {
 /// Invariants:
 /// 1. Batches are claimed in order, so that the next to be taken is read or being read.
 /// 2. `held_bytes` is that of batches that are being read, wait or are worked on; beyond one batch it is at most `memory`.
-/// 3. Batches are admitted in order too, read or not, and worked on once they are. `found_bytes` is what was found, and the
+/// 3. Batches are admitted in order too, read or not, and worked on once they are. `result_bytes` is what was found, and the
 ///    most that can be found in the `working` ones, which are admitted and not done; beyond one batch there is room for it.
 ///    `full` is set once no further one has room, and none is working.
 pub(crate) struct Queue<'a, T> {
@@ -84,7 +84,7 @@ pub(crate) struct Queue<'a, T> {
     memory: u64,
     backlog: usize,
     ahead: usize,
-    room: Option<(&'a ResultBudget<T>, Option<WeightIndex<'a>>)>,
+    budget: Option<(&'a ResultBudget<T>, Option<WeightIndex<'a>>)>,
 }
 
 struct QueueState<T> {
@@ -92,7 +92,7 @@ struct QueueState<T> {
     held_bytes: u64,
     admitted: usize,
     working: usize,
-    found_bytes: u64,
+    result_bytes: u64,
     full: bool,
     /// Whether a worker waits for room.
     is_short: bool,
@@ -120,7 +120,7 @@ impl<T> Queue<'_, T> {
     pub(crate) fn new<'a>(
         memory: u64,
         threads: usize,
-        room: Option<(&'a ResultBudget<T>, Option<WeightIndex<'a>>)>,
+        budget: Option<(&'a ResultBudget<T>, Option<WeightIndex<'a>>)>,
         ahead: Ahead,
     ) -> Queue<'a, T> {
         Queue {
@@ -129,7 +129,7 @@ impl<T> Queue<'_, T> {
                 held_bytes: 0,
                 admitted: 0,
                 working: 0,
-                found_bytes: 0,
+                result_bytes: 0,
                 full: false,
                 is_short: false,
                 ahead,
@@ -145,7 +145,7 @@ impl<T> Queue<'_, T> {
             memory,
             backlog: threads.max(1) * BACKLOG,
             ahead: threads.max(1) * AHEAD,
-            room,
+            budget,
         }
     }
 
@@ -193,7 +193,7 @@ impl<T> Queue<'_, T> {
 
     /// The most that can be found in a batch.
     fn most(&self, batch: &Batch) -> u64 {
-        self.room.map_or(0, |(room, weights)| room.most(batch, weights))
+        self.budget.map_or(0, |(budget, weights)| budget.most(batch, weights))
     }
 
     /// The first batch that has been read, if there is room for what is found in it and in those before.
@@ -204,7 +204,9 @@ impl<T> Queue<'_, T> {
         }
         while state.admitted <= first {
             let most = self.most(stretch.at(state.admitted));
-            let has_room = self.room.is_none_or(|(room, _)| state.found_bytes + most <= room.bytes);
+            let has_room = self
+                .budget
+                .is_none_or(|(budget, _)| state.result_bytes + most <= budget.bytes);
             if state.full || state.admitted > 0 && !has_room {
                 state.is_short = true;
                 if state.working == 0 && !state.full {
@@ -216,7 +218,7 @@ impl<T> Queue<'_, T> {
             }
             state.admitted += 1;
             state.working += 1;
-            state.found_bytes += most;
+            state.result_bytes += most;
         }
         state.read.pop_first()
     }
@@ -234,8 +236,8 @@ impl<T> Queue<'_, T> {
                 if state.stopped {
                     return Ok(());
                 }
-                if let Some(found) = self.admit(&mut state, stretch) {
-                    break found;
+                if let Some(admitted) = self.admit(&mut state, stretch) {
+                    break admitted;
                 }
                 state = self.is_read.wait(state).unwrap_or_else(PoisonError::into_inner);
             };
@@ -243,11 +245,11 @@ impl<T> Queue<'_, T> {
             let done = work(stretch.at(number), &frame)?;
             frames.give(frame);
             let batch = stretch.at(number);
-            let found = self.room.map_or(0, |(room, _)| (room.weigh)(&done));
+            let bytes = self.budget.map_or(0, |(budget, _)| (budget.weigh)(&done));
             let mut state = self.lock();
             state.done.insert(number, done);
             state.held_bytes -= batch.bytes();
-            state.found_bytes = state.found_bytes - self.most(batch) + found;
+            state.result_bytes = state.result_bytes - self.most(batch) + bytes;
             state.working -= 1;
             if number == state.taken {
                 self.is_done.notify_one();

@@ -220,7 +220,7 @@ impl<'a> Sweep<'a> {
 /// How lists are worked on: with a value for each thread, and as far as there is room for the results.
 struct Handling<'a, T, M, F> {
     resources: &'a Resources<'a>,
-    room: Option<&'a ResultBudget<T>>,
+    budget: Option<&'a ResultBudget<T>>,
     worker: &'a M,
     work: &'a F,
 }
@@ -252,7 +252,7 @@ impl<'r> Round<'r> {
     ) -> Result<(), EngineError> {
         let handling = Handling {
             resources,
-            room: None,
+            budget: None,
             worker: &worker,
             work: &work,
         };
@@ -285,7 +285,7 @@ impl<'r> Round<'r> {
     pub fn run_within<W: Send, T: Send>(
         &self,
         resources: &Resources<'_>,
-        room: &ResultBudget<T>,
+        budget: &ResultBudget<T>,
         worker: impl Fn() -> W + Sync,
         work: impl Fn(&mut W, &Lists<'_>) -> Result<T, EngineError> + Sync,
         mut take: impl FnMut(T) -> Result<(), EngineError>,
@@ -293,7 +293,7 @@ impl<'r> Round<'r> {
     ) -> Result<Option<Round<'r>>, EngineError> {
         let handling = Handling {
             resources,
-            room: Some(room),
+            budget: Some(budget),
             worker: &worker,
             work: &work,
         };
@@ -335,7 +335,7 @@ impl<'r> Round<'r> {
                 heading: self.heading,
             };
             taken += self.run_batches(stretch, handling, take, watch)?;
-            if handling.room.is_some() {
+            if handling.budget.is_some() {
                 break;
             }
         }
@@ -387,7 +387,7 @@ impl<'r> Round<'r> {
         } = self.sweep;
         let Handling {
             resources,
-            room,
+            budget,
             worker,
             work,
         } = *handling;
@@ -400,9 +400,9 @@ impl<'r> Round<'r> {
             return watch().map(|()| 1);
         }
         // What is found has its own part of the memory.
-        let memory = resources.memory - room.map_or(0, |room| room.bytes.min(resources.memory));
-        let room = room.map(|room| (room, selection.weights));
-        let queue = Queue::new(memory, resources.threads, room, ahead.take());
+        let memory = resources.memory - budget.map_or(0, |budget| budget.bytes.min(resources.memory));
+        let budget = budget.map(|budget| (budget, selection.weights));
+        let queue = Queue::new(memory, resources.threads, budget, ahead.take());
         std::thread::scope(|scope| {
             for _ in 0..(resources.io_threads * READERS).clamp(1, stretch.batches.len()) {
                 scope.spawn(|| queue.run(|| queue.read(stretch, read)));
