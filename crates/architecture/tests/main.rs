@@ -50,8 +50,12 @@ const ROOMS: [(&str, &[&str]); 3] = [
     ("python", &["base", "arrays", "session", "files", "sparse", "graph"]),
 ];
 
+fn root_of(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src")
+}
+
 fn sources_of(name: &str) -> Modules {
-    Modules::of_crate(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src"))
+    Modules::of_crate(&root_of(name))
 }
 
 /// The place of a file's room in the row: 0 for the ground floor.

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use outcore_architecture::{functions, tokens, Function};
+use outcore_architecture::{functions, tokens, Function, Modules};
 
-use crate::{texts_of, CRATES};
+use crate::{root_of, texts_of, CRATES};
 
 /// Files that may say `(u64, u64)`, each with the reason.
 const PAIRS: [(&str, &str); 1] = [("kernels/src/generate/fill.rs", "a row and a column")];
@@ -144,6 +144,15 @@ fn a_type_name_of_the_engine_stands_for_one_thing() {
                     .entry(pair[1].clone())
                     .or_default()
                     .insert(file.display().to_string());
+            }
+        }
+    }
+    for module in Modules::of_crate(&root_of("engine")).all {
+        for import in module.imports {
+            // One of another crate, unless it is handed on from here.
+            let is_other = import.path[0].starts_with("outcore_") && !import.public;
+            if let Some(files) = files.get_mut(&import.name).filter(|_| is_other) {
+                files.insert(import.path.join("::"));
             }
         }
     }

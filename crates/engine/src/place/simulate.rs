@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::policy::{Cost, Policy, Victims};
 use super::program::{Instruction, Program, Traffic};
 use super::slabs::{find_slabs, Slab};
-use super::uses::{farthest, standing, Tile, Uses, NEVER};
+use super::uses::{farthest, standing, Uses, WalkedTile, NEVER};
 use super::Limits;
 use crate::cancel;
 use crate::plan::{ArrayKind, Plan};
@@ -28,7 +28,7 @@ struct Walk<'a> {
     tasks: &'a TaskList,
     limits: Limits,
     uses: Uses,
-    tiles: Vec<Tile>,
+    tiles: Vec<WalkedTile>,
     victims: Victims,
     /// Tiles touched within the window: task and tile, in task order.
     window: VecDeque<(u32, TileId)>,
@@ -67,7 +67,7 @@ pub fn simulate(
         tasks,
         limits,
         uses: Uses::collect(weights.len(), tasks),
-        tiles: vec![Tile::default(); weights.len()],
+        tiles: vec![WalkedTile::default(); weights.len()],
         victims: Victims::new(limits.policy, limits.sample),
         window: VecDeque::new(),
         written: VecDeque::new(),

@@ -7,7 +7,7 @@ pub(super) const NEVER: u64 = u64::MAX;
 
 /// State of one tile during the walk.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Tile {
+pub(super) struct WalkedTile {
     pub resident: bool,
     /// Memory holds the only copy.
     pub dirty: bool,
@@ -72,7 +72,7 @@ pub(super) fn farthest(next_use: u64, last_use: u32) -> u64 {
 }
 
 /// What an entry of the policy's order stands for now.
-pub(super) fn standing(policy: Policy, tiles: &mut [Tile], uses: &Uses, tile: TileId, key: u64) -> Standing {
+pub(super) fn standing(policy: Policy, tiles: &mut [WalkedTile], uses: &Uses, tile: TileId, key: u64) -> Standing {
     let state = &mut tiles[tile as usize];
     match policy {
         Policy::Clock if !state.resident => Standing::Gone,

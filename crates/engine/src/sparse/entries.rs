@@ -4,7 +4,7 @@ use outcore_coding::tiles::TileRow;
 use outcore_coding::Malformed;
 use outcore_store::{AlignedBuffer, Io, Region, Source, PAGE};
 
-use super::Matrix;
+use super::SparseMatrix;
 use crate::EngineError;
 
 /// Entries in the order in which they are stored: rows, columns, and the bytes of the values.
@@ -15,7 +15,7 @@ pub struct Entries {
     pub values: Vec<u8>,
 }
 
-impl Matrix {
+impl SparseMatrix {
     /// The bytes of a tile, from an offset on.
     pub(super) fn read_tile(&self, tile: usize, io: &Io) -> Result<(AlignedBuffer, usize), EngineError> {
         let region = Region::new(vec![tile as u64, 0], vec![1, self.file.shape()[1]]);

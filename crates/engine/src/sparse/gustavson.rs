@@ -20,7 +20,7 @@ use outcore_store::{Io, SparseShape, SparseWriter};
 use super::meeting::{decoded_bytes, Listed, Meeting, RowRequest};
 use super::operands::{ProductResources, Shares, SparseProduct, COPIES};
 use super::terms::most_entries;
-use super::Matrix;
+use super::SparseMatrix;
 use crate::cancel::Watch;
 use crate::EngineError;
 
@@ -39,7 +39,7 @@ pub fn multiply_sparse(
     path: &Path,
     overwrite: bool,
     watch: &mut Watch<'_>,
-) -> Result<Matrix, EngineError> {
+) -> Result<SparseMatrix, EngineError> {
     let shape = what.check()?;
     let workers = resources.threads.max(1);
     let shares = Shares::of(what, resources.memory, workers as u64);
@@ -88,7 +88,7 @@ pub fn multiply_sparse(
 ///
 /// # Errors
 /// Files that cannot be read or written, or are not so. No file is left behind then.
-pub fn join(parts: &[Matrix], path: &Path, overwrite: bool, io: &Io) -> Result<SparseShape, EngineError> {
+pub fn join(parts: &[SparseMatrix], path: &Path, overwrite: bool, io: &Io) -> Result<SparseShape, EngineError> {
     let refuse = |what: &str| EngineError::Argument(format!("sparse: parts that are put together {what}"));
     let first = parts.first().ok_or_else(|| refuse("are none"))?.file.matrix();
     let mut writer = SparseWriter::create(path, first.clone(), overwrite, io)?;
@@ -185,7 +185,7 @@ impl ProductRun<'_> {
     }
 
     /// Finds the mask's tile rows of a group.
-    fn mask(&mut self, mask: &Matrix, group: &mut [FirstRow]) -> Result<(), EngineError> {
+    fn mask(&mut self, mask: &SparseMatrix, group: &mut [FirstRow]) -> Result<(), EngineError> {
         if self.meeting.same.mask_is_first {
             group.iter_mut().for_each(|row| row.mask = Some(row.own.clone()));
             return Ok(());
@@ -409,7 +409,7 @@ impl BatchProduct<'_> {
 
 /// The second matrix, of which as much is in memory as its share holds: all of it, or batch by batch in the order of its rows.
 struct Second<'a> {
-    matrix: &'a Matrix,
+    matrix: &'a SparseMatrix,
     dtype: DType,
     share: u64,
     loaded: BTreeMap<usize, Vec<Decoded>>,
@@ -452,7 +452,7 @@ impl Second<'_> {
     }
 }
 
-impl Matrix {
+impl SparseMatrix {
     /// The entries of a tile, tile row by tile row and in each row by row, with values of a type, or without any.
     pub(crate) fn rows_of_tile(
         &self,

@@ -11,7 +11,7 @@ use outcore_coding::Malformed;
 use outcore_store::{Io, Source, SparseFile};
 
 use super::operands::{Shares, SparseProduct};
-use super::Matrix;
+use super::SparseMatrix;
 use crate::EngineError;
 
 /// The columns of tiles in which a tile row has entries, and how many; and nothing where that is not known.
@@ -70,7 +70,7 @@ pub(super) fn decoded_bytes(file: &SparseFile, tile: usize, item: u64) -> u64 {
 }
 
 /// The tiles that tile rows list in their heads, where these have checksums.
-pub(super) fn blocks_of_tile(matrix: &Matrix, tile: usize, io: &Io) -> Result<Vec<TileColumns>, EngineError> {
+pub(super) fn blocks_of_tile(matrix: &SparseMatrix, tile: usize, io: &Io) -> Result<Vec<TileColumns>, EngineError> {
     if matrix.file.heads_bytes(tile).is_none() {
         return Ok(matrix.file.tile_rows(tile).map(|_| None).collect());
     }

@@ -46,7 +46,7 @@ pub use product::product;
 
 /// A stored sparse matrix.
 #[derive(Clone, Debug)]
-pub struct Matrix {
+pub struct SparseMatrix {
     pub file: Arc<SparseFile>,
     /// Its tiles.
     pub tiles: Expr,
@@ -56,13 +56,13 @@ pub struct Matrix {
 ///
 /// # Errors
 /// As [`open_sparse`].
-pub fn open(path: &Path, io: &Io) -> Result<Matrix, EngineError> {
+pub fn open(path: &Path, io: &Io) -> Result<SparseMatrix, EngineError> {
     opened(open_sparse(path, io)?)
 }
 
-fn opened(file: Arc<SparseFile>) -> Result<Matrix, EngineError> {
+fn opened(file: Arc<SparseFile>) -> Result<SparseMatrix, EngineError> {
     let tiles = ops::source(file.clone())?;
-    Ok(Matrix { file, tiles })
+    Ok(SparseMatrix { file, tiles })
 }
 
 /// Opens a matrix whose rows, or columns as rows, lie compressed in stored arrays: row pointers, columns, and values if any.
@@ -77,7 +77,7 @@ pub fn open_rows(
     [rows, columns]: [u64; 2],
     side: u32,
     io: &Io,
-) -> Result<Matrix, EngineError> {
+) -> Result<SparseMatrix, EngineError> {
     if !side.is_power_of_two() || side as usize > outcore_coding::tiles::SIDE_MAX {
         return Err(EngineError::Argument(format!("sparse: tiles of {side} rows")));
     }

@@ -6,16 +6,16 @@ use outcore_dtype::DType;
 use outcore_sparse::{Semiring, TABLE_BYTES};
 use outcore_store::{Io, SparseShape};
 
-use super::Matrix;
+use super::SparseMatrix;
 use crate::EngineError;
 
 /// Two sparse matrices, and what is wanted of them.
 #[derive(Debug)]
 pub struct SparseProduct<'a> {
-    pub first: &'a Matrix,
-    pub second: &'a Matrix,
+    pub first: &'a SparseMatrix,
+    pub second: &'a SparseMatrix,
     /// Places of the result, and whether it is the others that may have entries.
-    pub mask: Option<(&'a Matrix, bool)>,
+    pub mask: Option<(&'a SparseMatrix, bool)>,
     pub semiring: Semiring,
     /// Of the sums.
     pub dtype: DType,
@@ -61,7 +61,7 @@ impl Shares {
 
     /// What is not shared out: tiles that pass by, and the tables of workers.
     fn beside(what: &SparseProduct<'_>, workers: u64) -> u64 {
-        let largest = |matrix: &Matrix| (0..matrix.file.tiles()).map(|tile| matrix.file.tile_bytes(tile)).max();
+        let largest = |matrix: &SparseMatrix| (0..matrix.file.tiles()).map(|tile| matrix.file.tile_bytes(tile)).max();
         let files = [Some(what.first), Some(what.second), what.mask.map(|(mask, _)| mask)];
         let passing = files.into_iter().flatten().filter_map(largest).max().unwrap_or(0);
         2 * passing + workers * TABLE_BYTES

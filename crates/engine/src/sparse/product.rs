@@ -9,7 +9,7 @@ use super::bands::{pieces_of, Bands};
 use super::multiply::Multiply;
 use super::times::Times;
 use super::transposed::MultiplyTransposed;
-use super::Matrix;
+use super::SparseMatrix;
 use crate::expr::staged::{Next, Room, StageResult, Staged, Stages};
 use crate::expr::{grid, Expr};
 use crate::ops::{self, show};
@@ -21,7 +21,7 @@ use crate::EngineError;
 ///
 /// # Errors
 /// Shapes that do not go together; a type that does not make the semiring.
-pub fn product(matrix: &Matrix, transposed: bool, x: &Expr, semiring: Semiring) -> Result<Expr, EngineError> {
+pub fn product(matrix: &SparseMatrix, transposed: bool, x: &Expr, semiring: Semiring) -> Result<Expr, EngineError> {
     let shape = matrix.file.matrix();
     let (rows, inner) = match transposed {
         false => (shape.rows, shape.columns),

@@ -7,7 +7,7 @@ use outcore_store::Io;
 
 use super::meeting::Meeting;
 use super::operands::SparseProduct;
-use super::Matrix;
+use super::SparseMatrix;
 use crate::EngineError;
 
 /// Bytes of the length of a row.
@@ -21,7 +21,7 @@ struct RowLengths {
 
 impl RowLengths {
     fn of(
-        matrix: &Matrix,
+        matrix: &SparseMatrix,
         memory: u64,
         io: &Io,
         watch: &mut dyn FnMut() -> Result<(), EngineError>,

@@ -404,7 +404,7 @@ fn written(vertices: u32, edges: u64, list: impl Fn(u32) -> Vec<u32>) -> Made {
 }
 
 fn neighbours_of(made: &Made, vertex: u32) -> Vec<u32> {
-    let asked = graph::Lookup {
+    let asked = graph::ListRequest {
         file: &made.file,
         direction: Direction::Out,
         degrees: None,
@@ -435,7 +435,7 @@ proptest! {
         let mut found = vec![];
         let sweep = Sweep::new(selection, &resources);
         for round in sweep.rounds(1 << 14, heading) {
-            let work = |scratch: &mut graph::Scratch, lists: &graph::Lists<'_>| {
+            let work = |scratch: &mut graph::ListScratch, lists: &graph::Lists<'_>| {
                 let mut part = vec![];
                 lists.each(scratch, |list| {
                     for (from, weight) in list.neighbours.iter().zip(list.weights) {
@@ -448,7 +448,7 @@ proptest! {
                 found.extend(part);
                 Ok(())
             };
-            round.run(&resources, graph::Scratch::default, work, take, &mut go).unwrap();
+            round.run(&resources, graph::ListScratch::default, work, take, &mut go).unwrap();
         }
         let mut expected: Vec<(u32, u32, f64)> = made.edges.iter()
             .filter(|(_, to)| chosen.contains(to))

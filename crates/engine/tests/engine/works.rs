@@ -13,7 +13,7 @@ use outcore_engine::place::window::InBytes;
 use outcore_engine::place::{Limits, Policy, Window};
 use outcore_engine::plan::PlanOptions;
 use outcore_engine::run::{Session, SessionOptions, Target};
-use outcore_engine::sparse::{self, Assembler, Duplicates, Matrix, Semiring};
+use outcore_engine::sparse::{self, Assembler, Duplicates, Semiring, SparseMatrix};
 use outcore_engine::task::{Access, Algorithm, Bound, Grid, Work};
 use outcore_engine::{linalg, sort, EngineError};
 use outcore_kernels::sort::Side;
@@ -217,7 +217,7 @@ fn transformed() -> Vec<Expr> {
 }
 
 /// A stored sparse matrix of some tile rows without entries, with values that are no float64.
-fn sparse_matrix() -> Matrix {
+fn sparse_matrix() -> SparseMatrix {
     static MADE: OnceLock<PathBuf> = OnceLock::new();
     let path = MADE.get_or_init(|| {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("works.ocs");

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use numpy::{Element, PyArray1, PyReadonlyArray1};
-use outcore_engine::graph::{Combine, Frontier, Mail, NeighbourLists, Number};
+use outcore_engine::graph::{Combine, Frontier, Mail, MessageNumber, NeighbourLists};
 use outcore_engine::EngineError;
 use pyo3::prelude::*;
 
@@ -46,7 +46,7 @@ trait Sent: Send {
     fn take<'py>(&mut self, py: Python<'py>) -> PyResult<(Bound<'py, PyArray1<u32>>, Bound<'py, PyAny>)>;
 }
 
-impl<T: Number + Element> Sent for Mail<T> {
+impl<T: MessageNumber + Element> Sent for Mail<T> {
     fn send(&mut self, to: &[u32], values: &Bound<'_, PyAny>) -> PyResult<()> {
         let values: PyReadonlyArray1<'_, T> = values.extract()?;
         Mail::send(self, to, values.as_slice()?).map_err(to_python)
@@ -71,7 +71,7 @@ const OPERATOR: &str = "graph: messages";
 /// A thread of messages' own takes no more than this part of the memory that is left: lists need it too.
 const SPARED: u64 = 8;
 
-fn mail<T: Number + Element + 'static>(
+fn mail<T: MessageNumber + Element + 'static>(
     py: Python<'_>,
     run: &PyGraphRun,
     vertices: usize,

@@ -1,7 +1,7 @@
 //! Lists of neighbours for Python.
 
 use numpy::{PyArray1, PyReadonlyArray1};
-use outcore_engine::graph::{self, Frames, Lookup, Resources};
+use outcore_engine::graph::{self, Frames, ListRequest, Resources};
 use outcore_engine::EngineError;
 use outcore_store::{return_freed_memory, Direction};
 use pyo3::prelude::*;
@@ -42,7 +42,7 @@ impl PyGraph {
             let frames = Frames::default();
             run.reserves(memory);
             let degrees = self.degrees_of_weights(direction, session.io())?;
-            let asked = Lookup {
+            let asked = ListRequest {
                 file: &self.file,
                 direction,
                 degrees: degrees.as_deref(),
@@ -98,7 +98,7 @@ impl PyGraph {
                 true => self.degrees_of_weights(direction, session.io())?,
                 false => None,
             };
-            let asked = Lookup {
+            let asked = ListRequest {
                 file: &self.file,
                 direction,
                 degrees: degrees.as_deref(),

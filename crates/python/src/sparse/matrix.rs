@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use numpy::PyArray1;
 use outcore_dtype::DType;
 use outcore_engine::expr::Expr;
-use outcore_engine::sparse::{self, Duplicates, Matrix, Semiring};
+use outcore_engine::sparse::{self, Duplicates, Semiring, SparseMatrix};
 use outcore_store::{Source, SparseShape};
 use pyo3::prelude::*;
 
@@ -49,7 +49,7 @@ pub fn shape_of((rows, columns): (u64, u64), side: u32, dtype: &str) -> PyResult
 }
 
 #[pyclass(frozen, name = "Sparse", module = "outcore._core")]
-pub struct PySparse(pub Matrix);
+pub struct PySparse(pub SparseMatrix);
 
 #[pymethods]
 impl PySparse {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use outcore_dtype::DType;
 use outcore_engine::run::Session;
-use outcore_engine::sparse::{self, Matrix, ProductResources, Semiring, SparseProduct};
+use outcore_engine::sparse::{self, ProductResources, Semiring, SparseMatrix, SparseProduct};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -15,9 +15,9 @@ use crate::session::PySession;
 
 /// The operands of a product of two sparse matrices.
 struct Operands {
-    first: Matrix,
-    second: Matrix,
-    mask: Option<Matrix>,
+    first: SparseMatrix,
+    second: SparseMatrix,
+    mask: Option<SparseMatrix>,
     complement: bool,
     semiring: Semiring,
     dtype: DType,
@@ -142,7 +142,7 @@ fn join_sparse(
     overwrite: bool,
 ) -> PyResult<u64> {
     let io = session.0.io().clone();
-    let parts: Vec<Matrix> = parts.iter().map(|part| part.0.clone()).collect();
+    let parts: Vec<SparseMatrix> = parts.iter().map(|part| part.0.clone()).collect();
     let shape = py
         .detach(|| sparse::join(&parts, &path, overwrite, &io))
         .map_err(to_python)?;

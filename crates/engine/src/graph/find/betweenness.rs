@@ -11,7 +11,7 @@ use crate::graph::read::bits::Bits;
 use crate::graph::read::frontier::Frontier;
 use crate::graph::read::heading::Heading;
 use crate::graph::read::resources::{Resources, Watch};
-use crate::graph::read::selection::{List, ListSelection, Scratch};
+use crate::graph::read::selection::{List, ListScratch, ListSelection};
 use crate::graph::read::sums::{add_to, value_of, Sums};
 use crate::graph::read::sweep::Sweep;
 use crate::EngineError;
@@ -282,7 +282,7 @@ impl Dependencies {
         let mut of_parts = 0.0;
         Sweep::in_parts(selection, resources).whole(heading).run(
             resources,
-            Scratch::default,
+            ListScratch::default,
             |scratch, lists| {
                 let mut part = None;
                 lists.each(scratch, |list| match list.part {

@@ -11,7 +11,7 @@ use crate::graph::read::heading::Heading;
 use crate::graph::read::lists::{Lists, Looked};
 use crate::graph::read::queue::{bytes_of_vertices, most_bytes_of_vertices, ResultBudget};
 use crate::graph::read::resources::{Resources, Watch};
-use crate::graph::read::selection::{ListSelection, Scratch};
+use crate::graph::read::selection::{ListScratch, ListSelection};
 use crate::graph::read::sweep::Sweep;
 use crate::EngineError;
 
@@ -235,7 +235,7 @@ fn look_through(
         memory: resources.memory - keeping.most(),
         ..*resources
     };
-    let look = |scratch: &mut Scratch, lists: &Lists<'_>| {
+    let look = |scratch: &mut ListScratch, lists: &Lists<'_>| {
         let (mut reached, mut piece) = (vec![], KeptPart::default());
         let mut find = |vertex| {
             if met.insert(vertex) {
@@ -269,7 +269,7 @@ fn look_through(
             take(reached);
             Ok(())
         };
-        rest = round.run_within(resources, &budget, Scratch::default, look, reached, watch)?;
+        rest = round.run_within(resources, &budget, ListScratch::default, look, reached, watch)?;
     }
     Ok(looked_for.and_then(|_| keeping.whole(pieces)))
 }

@@ -6,7 +6,7 @@ use outcore_coding::lists::Vertex;
 use outcore_store::{GraphShape, GraphWriter, Io};
 
 use crate::graph::read::resources::Watch;
-use crate::sparse::Matrix;
+use crate::sparse::SparseMatrix;
 use crate::EngineError;
 
 /// Writes the graph whose edges are the entries of a matrix: one from each row to each of its columns. `transpose` is the
@@ -17,8 +17,8 @@ use crate::EngineError;
 /// # Errors
 /// Matrices that are not square, differ, or have more rows than a graph has vertices; files that cannot be read or written.
 pub fn build(
-    matrix: &Matrix,
-    transpose: Option<&Matrix>,
+    matrix: &SparseMatrix,
+    transpose: Option<&SparseMatrix>,
     path: &Path,
     labels: Option<&Path>,
     overwrite: bool,
@@ -56,7 +56,7 @@ pub fn build(
 }
 
 /// Adds the lists of one direction.
-fn add(writer: &mut GraphWriter, matrix: &Matrix, io: &Io, watch: &mut Watch<'_>) -> Result<(), EngineError> {
+fn add(writer: &mut GraphWriter, matrix: &SparseMatrix, io: &Io, watch: &mut Watch<'_>) -> Result<(), EngineError> {
     let shape = matrix.file.matrix();
     let (side, item) = (u64::from(shape.side), shape.dtype.map_or(0, |dtype| dtype.size()));
     let mut done = 0;

@@ -14,12 +14,12 @@ use crate::graph::read::batch::{VertexSet, WeightIndex};
 use crate::graph::read::heading::Heading;
 use crate::graph::read::lists::Lists;
 use crate::graph::read::resources::{Resources, Watch};
-use crate::graph::read::selection::{List, ListSelection, PartOfList, Scratch};
+use crate::graph::read::selection::{List, ListScratch, ListSelection, PartOfList};
 use crate::graph::read::sweep::Sweep;
 use crate::EngineError;
 
 /// A graph whose lists are read in order, again and again.
-pub(crate) enum Source<'a> {
+pub(crate) enum EdgeSource<'a> {
     /// A file, the degrees that tell where its weights are, and the power of two by which weights are multiplied.
     Given(&'a GraphFile, Option<&'a ListIndex>, i32),
     Stored(Stored),
@@ -68,7 +68,7 @@ struct Copied {
 }
 
 impl Copied {
-    fn new(scratch: &mut Scratch, lists: &Lists<'_>, exponent: i32) -> Result<Copied, EngineError> {
+    fn new(scratch: &mut ListScratch, lists: &Lists<'_>, exponent: i32) -> Result<Copied, EngineError> {
         let mut copied = Copied::default();
         lists.each(scratch, |list| {
             copied.neighbours.extend(list.neighbours);
@@ -104,12 +104,12 @@ pub(crate) fn weighted<'a>(list: &'a List<'_>) -> impl Iterator<Item = (Vertex, 
     list.neighbours.iter().copied().zip(weights)
 }
 
-impl Source<'_> {
+impl EdgeSource<'_> {
     pub fn vertices(&self) -> usize {
         match self {
-            Source::Given(file, ..) => file.shape().vertices as usize,
-            Source::Stored(stored) => stored.file.shape().vertices as usize,
-            Source::Kept(kept) => kept.begins.len() - 1,
+            EdgeSource::Given(file, ..) => file.shape().vertices as usize,
+            EdgeSource::Stored(stored) => stored.file.shape().vertices as usize,
+            EdgeSource::Kept(kept) => kept.begins.len() - 1,
         }
     }
 
@@ -124,9 +124,9 @@ impl Source<'_> {
     ) -> Result<(), EngineError> {
         resources.iteration(chosen.count(self.vertices() as u64));
         let (file, degrees, exponent, cache) = match self {
-            Source::Given(file, degrees, exponent) => (*file, *degrees, *exponent, resources.cache),
-            Source::Stored(stored) => (&*stored.file, Some(&stored.degrees), 0, None),
-            Source::Kept(kept) => {
+            EdgeSource::Given(file, degrees, exponent) => (*file, *degrees, *exponent, resources.cache),
+            EdgeSource::Stored(stored) => (&*stored.file, Some(&stored.degrees), 0, None),
+            EdgeSource::Kept(kept) => {
                 let is_chosen = |vertex: &Vertex| match chosen {
                     VertexSet::All => true,
                     VertexSet::Of(bits) => bits.has(*vertex),
@@ -149,10 +149,10 @@ impl Source<'_> {
             copied.each(&mut each);
             Ok(())
         };
-        let work = |scratch: &mut Scratch, lists: &Lists<'_>| Copied::new(scratch, lists, exponent);
+        let work = |scratch: &mut ListScratch, lists: &Lists<'_>| Copied::new(scratch, lists, exponent);
         Sweep::in_parts(selection, &resources).whole(Heading::Ascending).run(
             &resources,
-            Scratch::default,
+            ListScratch::default,
             work,
             take,
             watch,
@@ -234,7 +234,7 @@ impl CommunityRows {
 
 /// A pass over a graph, with the communities of its vertices.
 pub(crate) struct Merging<'a> {
-    pub source: &'a Source<'a>,
+    pub source: &'a EdgeSource<'a>,
     /// Numbers without holes, and higher ones of vertices that are left out.
     pub labels: &'a [Vertex],
     pub communities: usize,
@@ -302,13 +302,13 @@ impl Merging<'_> {
         coarse: &mut Coarse<'_>,
         resources: &Resources<'_>,
         watch: &mut Watch<'_>,
-    ) -> Result<Source<'static>, EngineError> {
+    ) -> Result<EdgeSource<'static>, EngineError> {
         // Places of entries have 32 bits.
         let most = (coarse.bytes / ENTRY_BYTES).clamp(2, u64::from(u32::MAX)) as usize;
         let all = self.communities as Vertex;
         let (entries, mut end) = self.rows(0, most, resources, watch)?;
         if end == all {
-            return Ok(Source::Kept(KeptLists::new(self.communities, &entries)));
+            return Ok(EdgeSource::Kept(KeptLists::new(self.communities, &entries)));
         }
         let mut edges = entries.len() as u64;
         drop(entries);
@@ -321,7 +321,7 @@ impl Merging<'_> {
         if made.is_err() {
             let _ = volumes::remove_file(&path);
         }
-        made.map(Source::Stored)
+        made.map(EdgeSource::Stored)
     }
 
     fn write(

@@ -8,7 +8,7 @@ use outcore_store::{large_vec, Direction, GraphFile, LargePages};
 use crate::graph::read::batch::VertexSet;
 use crate::graph::read::heading::Heading;
 use crate::graph::read::resources::{no_memory, Resources, Watch};
-use crate::graph::read::selection::{ListSelection, Scratch};
+use crate::graph::read::selection::{ListScratch, ListSelection};
 use crate::graph::read::sweep::Sweep;
 use crate::EngineError;
 
@@ -91,7 +91,7 @@ pub fn components(
     };
     Sweep::in_parts(selection, resources).whole(Heading::Ascending).run(
         resources,
-        Scratch::default,
+        ListScratch::default,
         |scratch, lists| lists.each(scratch, |list| forest.join_all(list.vertex, list.neighbours)),
         Ok,
         watch,

@@ -8,7 +8,7 @@ use crate::graph::read::bits::Bits;
 use crate::graph::read::heading::Heading;
 use crate::graph::read::memory::has_long_lists;
 use crate::graph::read::resources::{Resources, Watch};
-use crate::graph::read::selection::{ListSelection, Scratch};
+use crate::graph::read::selection::{ListScratch, ListSelection};
 use crate::graph::read::sweep::Sweep;
 use crate::EngineError;
 
@@ -57,7 +57,7 @@ fn most(labels: &mut [Vertex], own: Vertex) -> Vertex {
 ///
 /// Invariant: `first` is the lowest label that was met `most` times, and no label was met more often. `met` has the lines of
 /// `counts` that are not 0.
-struct Tally {
+struct LabelTally {
     counts: Vec<u32>,
     met: Bits,
     most: u32,
@@ -67,9 +67,9 @@ struct Tally {
 /// Labels of a line.
 const LINE: Vertex = 16;
 
-impl Tally {
-    fn new(vertices: Vertex) -> Tally {
-        Tally {
+impl LabelTally {
+    fn new(vertices: Vertex) -> LabelTally {
+        LabelTally {
             counts: vec![0; vertices as usize],
             met: Bits::none(vertices.div_ceil(LINE) as usize),
             most: 0,
@@ -142,7 +142,7 @@ pub fn spread(
         sweep.whole(Heading::of(round)).run(
             resources,
             Default::default,
-            |(scratch, around): &mut (Scratch, Vec<Vertex>), lists| {
+            |(scratch, around): &mut (ListScratch, Vec<Vertex>), lists| {
                 let mut heard = Heard::default();
                 lists.each(scratch, |list| {
                     around.clear();
@@ -162,7 +162,7 @@ pub fn spread(
             |heard| {
                 changed.extend(heard.changed);
                 if let Some((vertex, around, is_last)) = heard.part {
-                    let tally = tally.get_or_insert_with(|| Tally::new(vertices));
+                    let tally = tally.get_or_insert_with(|| LabelTally::new(vertices));
                     tally.add(&around);
                     let own = labels[vertex as usize];
                     let label = is_last.then(|| tally.take(own)).filter(|label| *label != own);
@@ -272,7 +272,7 @@ mod tests {
             own in 0u32..50,
             parts in 1usize..20,
         ) {
-            let mut tally = Tally::new(50);
+            let mut tally = LabelTally::new(50);
             for mut labels in around {
                 labels.chunks(parts).for_each(|part| tally.add(part));
                 prop_assert_eq!(tally.take(own), most(&mut labels, own));

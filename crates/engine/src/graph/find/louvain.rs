@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use outcore_coding::lists::{ListIndex, Vertex};
 use outcore_store::GraphFile;
 
-use super::coarse::{add_up, weighted, Coarse, Merging, Source, ABSENT};
+use super::coarse::{add_up, weighted, Coarse, EdgeSource, Merging, ABSENT};
 use super::label_propagation::drawn;
 use crate::graph::read::batch::VertexSet;
 use crate::graph::read::bits::Bits;
@@ -100,7 +100,7 @@ impl Moving<'_> {
     fn run(
         &mut self,
         linked: &Bits,
-        source: &Source<'_>,
+        source: &EdgeSource<'_>,
         resources: &Resources<'_>,
         watch: &mut Watch<'_>,
     ) -> Result<f64, EngineError> {
@@ -142,7 +142,7 @@ impl Moving<'_> {
 
 /// The strength of each vertex, its loop counted twice, and the weight of all loops.
 fn strengths(
-    source: &Source<'_>,
+    source: &EdgeSource<'_>,
     resources: &Resources<'_>,
     watch: &mut Watch<'_>,
 ) -> Result<(Vec<f64>, f64), EngineError> {
@@ -194,7 +194,7 @@ pub fn louvain(
     resources: &Resources<'_>,
     watch: &mut Watch<'_>,
 ) -> Result<(Vec<Vertex>, f64), EngineError> {
-    let mut source = Source::Given(file, degrees, what.exponent);
+    let mut source = EdgeSource::Given(file, degrees, what.exponent);
     let mut found: Vec<Vertex> = (0..file.shape().vertices as Vertex).collect();
     let modularity = loop {
         let (totals, loops) = strengths(&source, resources, watch)?;

@@ -8,7 +8,7 @@ use crate::graph::read::batch::{VertexSet, WeightIndex};
 use crate::graph::read::heading::Heading;
 use crate::graph::read::lists::Lists;
 use crate::graph::read::resources::{each_part, no_memory, Resources, Watch};
-use crate::graph::read::selection::{ListSelection, Scratch};
+use crate::graph::read::selection::{ListScratch, ListSelection};
 use crate::graph::read::sums::{taken, Sums};
 use crate::graph::read::sweep::Sweep;
 use crate::EngineError;
@@ -39,7 +39,7 @@ const TOGETHER: usize = 1024;
 /// What a thread needs to add up.
 #[derive(Default)]
 struct Adding {
-    scratch: Scratch,
+    scratch: ListScratch,
     values: Vec<f64>,
 }
 

@@ -11,7 +11,7 @@ use crate::graph::read::bits::Bits;
 use crate::graph::read::heading::Heading;
 use crate::graph::read::lists::Lists;
 use crate::graph::read::resources::{Resources, Watch};
-use crate::graph::read::selection::{ListSelection, Scratch};
+use crate::graph::read::selection::{ListScratch, ListSelection};
 use crate::graph::read::sweep::Sweep;
 use crate::EngineError;
 
@@ -29,7 +29,7 @@ pub struct Densest {
     pub looked_at: u64,
 }
 
-struct Scan<'a> {
+struct NeighbourhoodScan<'a> {
     file: &'a GraphFile,
     resources: &'a Resources<'a>,
     /// The most edges that there can be around each vertex; nothing where they were counted.
@@ -37,7 +37,7 @@ struct Scan<'a> {
     best: Option<(u64, Vertex)>,
 }
 
-impl Scan<'_> {
+impl NeighbourhoodScan<'_> {
     fn sweep<'a>(&'a self, chosen: VertexSet<'a>) -> Sweep<'a> {
         self.resources.iteration(chosen.count(self.file.shape().vertices));
         let selection = ListSelection {
@@ -69,7 +69,7 @@ impl Scan<'_> {
         let mut of: Vec<u32> = Vec::with_capacity(degrees.len());
         of.extend(degrees.spans(0..Vertex::MAX).map(|(_, span)| span.bytes as u32));
         let degree = |vertex: Vertex| u64::from(of[vertex as usize]);
-        let work = |scratch: &mut Scratch, lists: &Lists<'_>| {
+        let work = |scratch: &mut ListScratch, lists: &Lists<'_>| {
             let mut found = vec![];
             lists.each(scratch, |list| {
                 let here = list.others().count() as u64;
@@ -89,7 +89,7 @@ impl Scan<'_> {
         let sweep = self.sweep(VertexSet::Of(&chosen));
         let swept = sweep
             .whole(Heading::Descending)
-            .run(self.resources, Scratch::default, work, take, watch);
+            .run(self.resources, ListScratch::default, work, take, watch);
         bounds.iter_mut().for_each(|twice| *twice /= 2);
         self.bounds = bounds;
         swept
@@ -120,7 +120,7 @@ impl Scan<'_> {
     /// Marks the neighbours of some vertices, each with the bits of those they are neighbours of; the number of edges.
     fn mark(&self, some: &[Vertex], marks: &mut [u64], watch: &mut Watch<'_>) -> Result<Vec<u64>, EngineError> {
         let mut edges = vec![0; some.len()];
-        let work = |scratch: &mut Scratch, lists: &Lists<'_>| {
+        let work = |scratch: &mut ListScratch, lists: &Lists<'_>| {
             let mut found = vec![];
             lists.each(scratch, |list| {
                 found.push((list.vertex, list.others().collect::<Vec<_>>()))
@@ -138,7 +138,7 @@ impl Scan<'_> {
         let sweep = self.sweep(VertexSet::Listed(some));
         sweep
             .whole(Heading::Ascending)
-            .run(self.resources, Scratch::default, work, take, watch)?;
+            .run(self.resources, ListScratch::default, work, take, watch)?;
         Ok(edges)
     }
 
@@ -147,7 +147,7 @@ impl Scan<'_> {
         let mut chosen = Bits::none(marks.len());
         let marked = (0..).zip(marks).filter(|(_, mark)| **mark != 0);
         marked.for_each(|(vertex, _)| chosen.insert(vertex));
-        let work = |scratch: &mut Scratch, lists: &Lists<'_>| {
+        let work = |scratch: &mut ListScratch, lists: &Lists<'_>| {
             let mut counts = [0u64; TOGETHER];
             lists.each(scratch, |list| {
                 let own = marks[list.vertex as usize];
@@ -168,7 +168,7 @@ impl Scan<'_> {
         let sweep = self.sweep(VertexSet::Of(&chosen));
         sweep
             .whole(Heading::Ascending)
-            .run(self.resources, Scratch::default, work, take, watch)
+            .run(self.resources, ListScratch::default, work, take, watch)
     }
 }
 
@@ -187,7 +187,7 @@ pub fn scan(
     watch: &mut Watch<'_>,
 ) -> Result<Option<Densest>, EngineError> {
     let vertices = file.shape().vertices as usize;
-    let mut scan = Scan {
+    let mut scan = NeighbourhoodScan {
         file,
         resources,
         bounds: vec![0; vertices],

@@ -12,7 +12,7 @@ use crate::graph::read::frontier::Frontier;
 use crate::graph::read::heading::Heading;
 use crate::graph::read::queue::{bytes_of_vertices, most_bytes_of_vertices, ResultBudget};
 use crate::graph::read::resources::{Resources, Watch};
-use crate::graph::read::selection::{List, ListSelection, Scratch};
+use crate::graph::read::selection::{List, ListScratch, ListSelection};
 use crate::graph::read::sweep::Sweep;
 use crate::EngineError;
 
@@ -156,7 +156,7 @@ impl Paths<'_> {
             rest = round.run_within(
                 resources,
                 &budget,
-                || (Scratch::default(), [(0, 0.0); TOGETHER]),
+                || (ListScratch::default(), [(0, 0.0); TOGETHER]),
                 |(scratch, shorter), lists| {
                     let mut nearer = Nearer::default();
                     lists.each(scratch, |list| reached.tell(list, bound, shorter, &mut nearer))?;

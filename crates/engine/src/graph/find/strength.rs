@@ -8,7 +8,7 @@ use outcore_store::{Direction, GraphFile};
 use crate::graph::read::batch::{VertexSet, WeightIndex};
 use crate::graph::read::heading::Heading;
 use crate::graph::read::resources::{Resources, Watch};
-use crate::graph::read::selection::{ListSelection, Scratch};
+use crate::graph::read::selection::{ListScratch, ListSelection};
 use crate::graph::read::sums::Sums;
 use crate::graph::read::sweep::Sweep;
 use crate::EngineError;
@@ -66,7 +66,7 @@ impl<'a> Strength<'a> {
         };
         Sweep::in_parts(selection, resources).whole(Heading::Ascending).run(
             resources,
-            Scratch::default,
+            ListScratch::default,
             |scratch, lists| {
                 let mut wrong = None;
                 lists.each(scratch, |list| {

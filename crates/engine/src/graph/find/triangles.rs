@@ -10,7 +10,7 @@ use crate::graph::read::bits::Bits;
 use crate::graph::read::heading::Heading;
 use crate::graph::read::lists::Lists;
 use crate::graph::read::resources::{Resources, Watch};
-use crate::graph::read::selection::{List, ListSelection, Scratch};
+use crate::graph::read::selection::{List, ListScratch, ListSelection};
 use crate::graph::read::sweep::{Round, Sweep};
 use crate::EngineError;
 
@@ -85,7 +85,7 @@ struct Counter<'a> {
 
 /// A thread's own: the marked neighbours of a vertex.
 struct Marks {
-    scratch: Scratch,
+    scratch: ListScratch,
     higher: Vec<Vertex>,
     marked: Bits,
 }
@@ -141,7 +141,7 @@ impl<'a> Counter<'a> {
     ) -> Result<(), EngineError> {
         round.run(
             self.resources,
-            Scratch::default,
+            ListScratch::default,
             |scratch, lists| {
                 let (mut ends, mut all, mut higher, mut loops) = (vec![], vec![], vec![], vec![]);
                 lists.each(scratch, |list| {
@@ -177,7 +177,7 @@ impl<'a> Counter<'a> {
         watch: &mut Watch<'_>,
     ) -> Result<(), EngineError> {
         let marks = || Marks {
-            scratch: Scratch::default(),
+            scratch: ListScratch::default(),
             higher: vec![],
             marked: Bits::none(self.ranks.len()),
         };

@@ -14,7 +14,7 @@ pub enum Combine {
 }
 
 /// A number that messages may be.
-pub trait Number: Copy + Default + PartialOrd + Send + 'static {
+pub trait MessageNumber: Copy + Default + PartialOrd + Send + 'static {
     const LOWEST: Self;
     const HIGHEST: Self;
     const ZERO: Self;
@@ -26,7 +26,7 @@ pub trait Number: Copy + Default + PartialOrd + Send + 'static {
 
 macro_rules! whole_numbers {
     ($($T:ty),*) => {$(
-        impl Number for $T {
+        impl MessageNumber for $T {
             const LOWEST: $T = <$T>::MIN;
             const HIGHEST: $T = <$T>::MAX;
             const ZERO: $T = 0;
@@ -44,7 +44,7 @@ macro_rules! whole_numbers {
 
 macro_rules! floats {
     ($($T:ty),*) => {$(
-        impl Number for $T {
+        impl MessageNumber for $T {
             const LOWEST: $T = <$T>::NEG_INFINITY;
             const HIGHEST: $T = <$T>::INFINITY;
             const ZERO: $T = 0.0;
@@ -72,7 +72,7 @@ pub(crate) struct Combined<T> {
     combine: Combine,
 }
 
-impl<T: Number> Combined<T> {
+impl<T: MessageNumber> Combined<T> {
     pub fn new(vertices: usize, combine: Combine) -> Combined<T> {
         let mut values = large_vec(vertices);
         values.resize(vertices, neutral(combine));
@@ -132,7 +132,7 @@ impl<T: Number> Combined<T> {
     }
 }
 
-fn neutral<T: Number>(combine: Combine) -> T {
+fn neutral<T: MessageNumber>(combine: Combine) -> T {
     match combine {
         Combine::Min => T::HIGHEST,
         Combine::Max => T::LOWEST,

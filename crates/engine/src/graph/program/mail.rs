@@ -5,13 +5,13 @@ use std::thread::JoinHandle;
 
 use outcore_coding::lists::Vertex;
 
-use super::combine::{Combine, Combined, Number};
+use super::combine::{Combine, Combined, MessageNumber};
 use crate::graph::read::frontier::are_vertices;
 use crate::EngineError;
 
 /// Messages of an iteration. They are combined in the order in which they are sent, so that sums have the same bits; with a
 /// thread of its own, behind the back of who sends them.
-pub struct Mail<T: Number> {
+pub struct Mail<T: MessageNumber> {
     vertices: usize,
     held: Where<T>,
     has_thread: bool,
@@ -45,7 +45,7 @@ const MOST_LISTS: usize = 1 << 17;
 /// Letters that wait for the thread.
 const WAITING: usize = 2;
 
-impl<T: Number> Mail<T> {
+impl<T: MessageNumber> Mail<T> {
     pub fn new(vertices: usize, combine: Combine, has_thread: bool) -> Mail<T> {
         Mail {
             vertices,
@@ -156,7 +156,7 @@ impl<T: Number> Mail<T> {
     }
 }
 
-impl<T: Number> Drop for Mail<T> {
+impl<T: MessageNumber> Drop for Mail<T> {
     /// Its memory is free when it is gone.
     fn drop(&mut self) {
         let _ = self.here();
@@ -179,7 +179,7 @@ fn part<'a>(neighbours: &'a [Vertex], ends: &[i64]) -> Option<&'a [Vertex]> {
     neighbours.get(ends[0] as usize..ends[1] as usize)
 }
 
-fn put<T: Number>(held: &mut Combined<T>, begins: &[i64], neighbours: &[Vertex], values: &[T]) {
+fn put<T: MessageNumber>(held: &mut Combined<T>, begins: &[i64], neighbours: &[Vertex], values: &[T]) {
     let lists = begins.windows(2).filter_map(|ends| part(neighbours, ends));
     held.put(lists.zip(values.iter().copied()));
 }
@@ -190,7 +190,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    fn combined<T: Number + std::fmt::Debug>(
+    fn combined<T: MessageNumber + std::fmt::Debug>(
         combine: Combine,
         of: impl Fn(u8) -> T,
         plain: impl Fn(T, T) -> T,

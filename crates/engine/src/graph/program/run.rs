@@ -14,7 +14,7 @@ use crate::graph::read::frontier::Frontier;
 use crate::graph::read::heading::Heading;
 use crate::graph::read::queue::ResultBudget;
 use crate::graph::read::resources::{each_part, Resources, Watch, BATCH_PAGES};
-use crate::graph::read::selection::{List, ListSelection, Scratch};
+use crate::graph::read::selection::{List, ListScratch, ListSelection};
 use crate::graph::read::sweep::Sweep;
 use crate::EngineError;
 
@@ -347,7 +347,7 @@ impl Iteration<'_> {
                 rest = round.run_within(
                     resources,
                     &message_budget::<P::Message>(resources),
-                    Scratch::default,
+                    ListScratch::default,
                     |scratch, lists| {
                         let mut outbox = Outbox::new(cut);
                         lists.each(scratch, |list| program.on_edges(number, list, states, &mut outbox))?;

@@ -124,7 +124,7 @@ pub(crate) fn pages_of(span: Extent) -> Range<u64> {
 
 /// Pages that are read in one go.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PageRun {
+pub(crate) struct PageSpan {
     pub pages: Range<u64>,
     /// Pages of the runs before.
     pub at: u64,
@@ -133,7 +133,7 @@ pub(crate) struct PageRun {
 /// Ascending runs of pages of one part of a section.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PageRuns {
-    pub runs: Vec<PageRun>,
+    pub runs: Vec<PageSpan>,
     pub pages: u64,
     /// Of those, pages that nobody wants.
     bridged: u64,
@@ -158,7 +158,7 @@ impl PageRuns {
         }
         let at = self.pages;
         self.pages += pages.end - pages.start;
-        self.runs.push(PageRun { pages, at });
+        self.runs.push(PageSpan { pages, at });
     }
 
     /// Whether all before a byte of the part, from the last span on, is in them.
@@ -197,7 +197,7 @@ impl PageRuns {
 
 /// Lists of some vertices, ascending.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Batch {
+pub(crate) struct ListBatch {
     pub vertices: Range<Vertex>,
     pub lists: PageRuns,
     pub weights: PageRuns,
@@ -208,7 +208,7 @@ pub(crate) struct Batch {
     pub is_last: bool,
 }
 
-impl Batch {
+impl ListBatch {
     /// Pages that are read.
     pub fn pages(&self) -> u64 {
         self.lists.pages + self.weights.pages
@@ -248,8 +248,8 @@ impl Batch {
 
 /// Says which batches of one of so many portions, which are thought to be alike, are the first and the last for which a cache
 /// of so many pages has room.
-pub(crate) fn rank(batches: &mut [Batch], portion: usize, portions: usize, cached: u64) {
-    let pages: u64 = batches.iter().map(Batch::pages).sum();
+pub(crate) fn rank(batches: &mut [ListBatch], portion: usize, portions: usize, cached: u64) {
+    let pages: u64 = batches.iter().map(ListBatch::pages).sum();
     let (mut before, all) = (portion as u64 * pages, portions as u64 * pages);
     for batch in batches {
         let behind = all - before - batch.pages();
@@ -319,7 +319,7 @@ const PORTION_LISTED: usize = 1 << 16;
 pub(crate) fn plan_bytes(pages: u64, vertices: u64) -> u64 {
     // A run for every other page, and batches of 32 pages at the least, unless they have many vertices; twice while they grow.
     let batches = pages / 32 + vertices / u64::from(BATCH_VERTICES) + 2;
-    2 * (pages / 2 * size_of::<PageRun>() as u64 + batches * size_of::<Batch>() as u64)
+    2 * (pages / 2 * size_of::<PageSpan>() as u64 + batches * size_of::<ListBatch>() as u64)
 }
 
 impl BatchCutting<'_> {
@@ -349,7 +349,7 @@ impl BatchCutting<'_> {
 
     /// The batches of a portion; many vertices are looked at in several threads. Which batches there are does not depend on
     /// how many.
-    pub fn batches(&self, portion: Range<Vertex>, threads: usize) -> Vec<Batch> {
+    pub fn batches(&self, portion: Range<Vertex>, threads: usize) -> Vec<ListBatch> {
         match (self.chosen, self.weights) {
             (VertexSet::All, None) => self.even(portion),
             (VertexSet::Listed(_), _) => self.of(portion),
@@ -376,9 +376,9 @@ impl BatchCutting<'_> {
 
     /// Those of all vertices without weights. What lies where follows from the index: no list needs be looked at. A long one
     /// is alone.
-    fn even(&self, portion: Range<Vertex>) -> Vec<Batch> {
+    fn even(&self, portion: Range<Vertex>) -> Vec<ListBatch> {
         let (index, vertices) = (&self.section.index, portion.end);
-        let (mut done, mut batch) = (vec![], Batch::default());
+        let (mut done, mut batch) = (vec![], ListBatch::default());
         let mut begin = index.vertex_at(index.span(portion.start).offset);
         while begin < vertices {
             let offset = index.span(begin).offset;
@@ -399,15 +399,15 @@ impl BatchCutting<'_> {
     }
 
     /// Those of the chosen vertices of a range.
-    fn of(&self, range: Range<Vertex>) -> Vec<Batch> {
+    fn of(&self, range: Range<Vertex>) -> Vec<ListBatch> {
         let BatchCutting {
             section,
             weights,
             pages,
             ..
         } = *self;
-        let mut done: Vec<Batch> = vec![];
-        let mut batch = Batch::default();
+        let mut done: Vec<ListBatch> = vec![];
+        let mut batch = ListBatch::default();
         batch.vertices.start = range.start;
         let mut count = 0;
         self.chosen.blocks(range.clone(), |first, bits| {
@@ -428,10 +428,10 @@ impl BatchCutting<'_> {
                     batch.vertices.start = vertex;
                 }
                 if parts > 0 {
-                    done.push(Batch {
+                    done.push(ListBatch {
                         vertices: vertex..vertex + 1,
                         parts,
-                        ..Batch::default()
+                        ..ListBatch::default()
                     });
                     count = 0;
                     batch.vertices.start = vertex + 1;
@@ -484,7 +484,7 @@ mod tests {
     #[test]
     fn a_cache_keeps_the_end_of_a_long_sweep_and_is_asked_for_its_beginning() {
         let of = |pages: u64| {
-            let mut batch = Batch::default();
+            let mut batch = ListBatch::default();
             batch.lists.add(Extent {
                 offset: 0,
                 bytes: pages * PAGE as u64,
@@ -494,7 +494,7 @@ mod tests {
         let ways = |pages, cached, portion, portions, heading, is_one_way| {
             let mut batches = vec![of(pages); 10];
             rank(&mut batches, portion, portions, cached);
-            let of = |batch: &Batch| match batch.caching(heading, is_one_way) {
+            let of = |batch: &ListBatch| match batch.caching(heading, is_one_way) {
                 Some(true) => 'k',
                 Some(false) => 'a',
                 None => '-',

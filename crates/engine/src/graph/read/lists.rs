@@ -6,8 +6,8 @@ use outcore_coding::lists::{decode, has_any, Extent, Vertex};
 use outcore_coding::Malformed;
 use outcore_store::PAGE;
 
-use super::batch::{spans, Batch, WeightIndex};
-use super::selection::{List, ListSelection, Scratch};
+use super::batch::{spans, ListBatch, WeightIndex};
+use super::selection::{List, ListScratch, ListSelection};
 use crate::EngineError;
 
 /// Lists that have been read: those of a batch, or a part of a long one.
@@ -16,14 +16,14 @@ pub struct Lists<'a>(pub(crate) ListSource<'a>);
 pub(crate) enum ListSource<'a> {
     Batch {
         selection: &'a ListSelection<'a>,
-        batch: &'a Batch,
+        batch: &'a ListBatch,
         frame: &'a [u8],
     },
     Part(List<'a>),
 }
 
 impl<'a> Lists<'a> {
-    pub(crate) fn of(selection: &'a ListSelection<'a>, batch: &'a Batch, frame: &'a [u8]) -> Lists<'a> {
+    pub(crate) fn of(selection: &'a ListSelection<'a>, batch: &'a ListBatch, frame: &'a [u8]) -> Lists<'a> {
         Lists(ListSource::Batch {
             selection,
             batch,
@@ -43,7 +43,7 @@ impl<'a> Lists<'a> {
     ///
     /// # Errors
     /// Bytes that are no list.
-    pub fn each(&self, scratch: &mut Scratch, mut each: impl FnMut(&List<'_>)) -> Result<(), EngineError> {
+    pub fn each(&self, scratch: &mut ListScratch, mut each: impl FnMut(&List<'_>)) -> Result<(), EngineError> {
         let (selection, batch, frame) = match &self.0 {
             ListSource::Batch {
                 selection,
@@ -85,9 +85,9 @@ impl<'a> Lists<'a> {
     /// Bytes that are no list.
     pub fn append(
         &self,
-        scratch: &mut Scratch,
+        scratch: &mut ListScratch,
         neighbours: usize,
-        mut each: impl FnMut(&mut Scratch, Vertex),
+        mut each: impl FnMut(&mut ListScratch, Vertex),
     ) -> Result<(), EngineError> {
         scratch.neighbours.clear();
         scratch.weights.clear();
@@ -130,7 +130,7 @@ impl<'a> Lists<'a> {
     /// Bytes that are no list.
     pub fn together(
         &self,
-        scratch: &mut Scratch,
+        scratch: &mut ListScratch,
         neighbours: usize,
         mut some: impl FnMut(&[(Vertex, usize)], &[Vertex]),
     ) -> Result<(), EngineError> {
@@ -146,7 +146,7 @@ impl<'a> Lists<'a> {
             }
         };
         let vertices = selection.file.shape().vertices;
-        let Scratch {
+        let ListScratch {
             neighbours: all, ends, ..
         } = scratch;
         all.clear();
@@ -213,7 +213,7 @@ const OTHER_DEGREE: Malformed = Malformed("a list with more or fewer neighbours 
 fn each_encoded(
     selection: &ListSelection<'_>,
     weights: Option<WeightIndex<'_>>,
-    batch: &Batch,
+    batch: &ListBatch,
     lists: &[u8],
     mut each: impl FnMut(Vertex, &[u8], Extent) -> Result<(), Malformed>,
 ) -> Result<(), EngineError> {

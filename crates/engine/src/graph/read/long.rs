@@ -8,7 +8,7 @@ use outcore_store::{AlignedBuffer, Part};
 
 use super::batch::PART_NEIGHBOURS;
 use super::resources::Resources;
-use super::selection::{ListSelection, PartOfList, Scratch};
+use super::selection::{ListScratch, ListSelection, PartOfList};
 use crate::EngineError;
 
 /// A list that is read part by part.
@@ -65,7 +65,7 @@ impl LongList {
     pub fn next(
         &mut self,
         selection: &ListSelection<'_>,
-        scratch: &mut Scratch,
+        scratch: &mut ListScratch,
         resources: &Resources<'_>,
     ) -> Result<bool, EngineError> {
         let done = self.parts.done();

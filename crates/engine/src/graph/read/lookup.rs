@@ -10,7 +10,7 @@ use super::heading::Heading;
 use super::lists::Lists;
 use super::memory::parts_round;
 use super::resources::{Resources, Watch};
-use super::selection::{ListSelection, Scratch};
+use super::selection::{ListScratch, ListSelection};
 use super::sweep::Sweep;
 use crate::EngineError;
 
@@ -50,7 +50,7 @@ impl NeighbourLists {
 
 /// Lists that somebody asks for.
 #[derive(Clone, Copy)]
-pub struct Lookup<'a> {
+pub struct ListRequest<'a> {
     pub file: &'a GraphFile,
     pub direction: Direction,
     /// Where weights are read: they tell where those lie.
@@ -59,7 +59,7 @@ pub struct Lookup<'a> {
     pub vertices: &'a [Vertex],
 }
 
-impl Lookup<'_> {
+impl ListRequest<'_> {
     fn place(&self, vertex: Vertex) -> usize {
         self.vertices.partition_point(|other| *other < vertex)
     }
@@ -101,8 +101,8 @@ impl Lookup<'_> {
         };
         let sweep = sweep.one_way();
         for round in sweep.rounds(round_bytes, Heading::Ascending) {
-            let cut = |scratch: &mut Scratch, lists: &Lists<'_>| self.cut(neighbours, scratch, lists);
-            round.run(resources, Scratch::default, cut, &mut each, watch)?;
+            let cut = |scratch: &mut ListScratch, lists: &Lists<'_>| self.cut(neighbours, scratch, lists);
+            round.run(resources, ListScratch::default, cut, &mut each, watch)?;
         }
         if taken < self.vertices.len() {
             let mut rest = NeighbourLists::behind(taken);
@@ -116,7 +116,7 @@ impl Lookup<'_> {
     fn cut(
         &self,
         neighbours: usize,
-        scratch: &mut Scratch,
+        scratch: &mut ListScratch,
         lists: &Lists<'_>,
     ) -> Result<Vec<NeighbourLists>, EngineError> {
         let range = lists.vertices();
@@ -185,7 +185,7 @@ pub fn loops(file: &GraphFile, resources: &Resources<'_>, watch: &mut Watch<'_>)
     let mut found = vec![];
     Sweep::in_parts(selection, resources).whole(Heading::Ascending).run(
         resources,
-        Scratch::default,
+        ListScratch::default,
         |scratch, lists| {
             let mut found = vec![];
             lists.each(scratch, |list| {
@@ -231,7 +231,7 @@ pub fn mean_weight(
     let pages = bytes.div_ceil(page);
     let samples = SAMPLES.min(pages);
     let (mut sum, mut count) = (0.0, 0u64);
-    let mut scratch = Scratch::default();
+    let mut scratch = ListScratch::default();
     for sample in 0..samples {
         let offset = pages * sample / samples * page;
         let bytes = page.min(bytes - offset);
@@ -264,7 +264,7 @@ pub fn weights(
     let (mut lowest, mut highest, mut sum, mut is_nan) = (f64::INFINITY, f64::NEG_INFINITY, 0.0, false);
     Sweep::in_parts(selection, resources).whole(Heading::Ascending).run(
         resources,
-        Scratch::default,
+        ListScratch::default,
         |scratch, lists| {
             let (mut lowest, mut highest, mut sum) = (f64::INFINITY, f64::NEG_INFINITY, 0.0);
             lists.each(scratch, |list| {

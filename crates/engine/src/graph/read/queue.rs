@@ -7,7 +7,7 @@ use std::time::Duration;
 use outcore_coding::lists::Vertex;
 use outcore_store::AlignedBuffer;
 
-use super::batch::{Batch, WeightIndex};
+use super::batch::{ListBatch, WeightIndex};
 use super::heading::Heading;
 use super::memory::BACKLOG;
 use super::resources::{Frames, Watch};
@@ -40,7 +40,7 @@ pub(crate) fn bytes_of_vertices(vertices: &Vec<Vertex>) -> u64 {
 }
 
 impl<T> ResultBudget<T> {
-    pub(crate) fn most(&self, batch: &Batch, weights: Option<WeightIndex<'_>>) -> u64 {
+    pub(crate) fn most(&self, batch: &ListBatch, weights: Option<WeightIndex<'_>>) -> u64 {
         (self.most)(batch.most_neighbours(weights))
     }
 }
@@ -48,12 +48,12 @@ impl<T> ResultBudget<T> {
 /// Batches in the order in which they are read.
 #[derive(Clone, Copy)]
 pub(crate) struct Stretch<'a> {
-    pub(crate) batches: &'a [Batch],
+    pub(crate) batches: &'a [ListBatch],
     pub(crate) heading: Heading,
 }
 
 impl<'a> Stretch<'a> {
-    fn get(self, number: usize) -> Option<&'a Batch> {
+    fn get(self, number: usize) -> Option<&'a ListBatch> {
         let place = match self.heading {
             Heading::Ascending => number,
             Heading::Descending => self.batches.len().checked_sub(number + 1)?,
@@ -61,7 +61,7 @@ impl<'a> Stretch<'a> {
         self.batches.get(place)
     }
 
-    fn at(self, number: usize) -> &'a Batch {
+    fn at(self, number: usize) -> &'a ListBatch {
         self.get(number).expect("it was claimed")
     }
 }
@@ -162,7 +162,7 @@ impl<T> Queue<'_, T> {
     pub(crate) fn read(
         &self,
         stretch: Stretch<'_>,
-        read: impl Fn(&Batch) -> Result<AlignedBuffer, EngineError>,
+        read: impl Fn(&ListBatch) -> Result<AlignedBuffer, EngineError>,
     ) -> Result<(), EngineError> {
         while let Some((number, ahead)) = self.claim(stretch) {
             let batch = stretch.at(number);
@@ -192,7 +192,7 @@ impl<T> Queue<'_, T> {
     }
 
     /// The most that can be found in a batch.
-    fn most(&self, batch: &Batch) -> u64 {
+    fn most(&self, batch: &ListBatch) -> u64 {
         self.budget.map_or(0, |(budget, weights)| budget.most(batch, weights))
     }
 
@@ -228,7 +228,7 @@ impl<T> Queue<'_, T> {
         &self,
         stretch: Stretch<'_>,
         frames: &Frames,
-        mut work: impl FnMut(&Batch, &[u8]) -> Result<T, EngineError>,
+        mut work: impl FnMut(&ListBatch, &[u8]) -> Result<T, EngineError>,
     ) -> Result<(), EngineError> {
         loop {
             let mut state = self.lock();

@@ -7,7 +7,7 @@ use outcore_dtype::DType;
 use outcore_kernels::cast_kernel;
 use outcore_store::{AlignedBuffer, Caching, Direction, GraphFile, Part, PlacedRun, PAGE};
 
-use super::batch::{pages_of, Batch, VertexSet, WeightIndex};
+use super::batch::{pages_of, ListBatch, VertexSet, WeightIndex};
 use super::resources::Resources;
 use crate::EngineError;
 
@@ -22,7 +22,7 @@ pub struct ListSelection<'a> {
 
 /// What a thread needs to look at lists.
 #[derive(Default)]
-pub struct Scratch {
+pub struct ListScratch {
     pub(crate) neighbours: Vec<Vertex>,
     pub(crate) weights: Vec<f64>,
     /// Of lists that are one behind the other, whose they are and where they end.
@@ -73,7 +73,7 @@ impl List<'_> {
     }
 }
 
-impl Scratch {
+impl ListScratch {
     /// Takes weights from their bytes.
     pub(crate) fn take_weights(&mut self, dtype: DType, bytes: &[u8]) {
         self.weights.clear();
@@ -111,7 +111,7 @@ impl ListSelection<'_> {
     /// what it has not.
     pub(crate) fn read(
         &self,
-        batch: &Batch,
+        batch: &ListBatch,
         caching: Option<bool>,
         resources: &Resources<'_>,
     ) -> Result<AlignedBuffer, EngineError> {

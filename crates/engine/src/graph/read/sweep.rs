@@ -9,13 +9,13 @@ use outcore_store::cache::PageCache;
 use outcore_store::PAGE;
 
 use super::activity::Activity;
-use super::batch::{rank, Batch, BatchCutting};
+use super::batch::{rank, BatchCutting, ListBatch};
 use super::heading::Heading;
 use super::lists::{ListSource, Lists};
 use super::long::LongList;
 use super::queue::{Ahead, Queue, ResultBudget, Stretch};
 use super::resources::{Resources, Watch, BATCH_PAGES};
-use super::selection::{List, ListSelection, Scratch};
+use super::selection::{List, ListScratch, ListSelection};
 use crate::EngineError;
 
 /// Threads that read, for each that the session has for it: while one checks and copies what has come, the disk has the
@@ -34,7 +34,7 @@ pub struct Sweep<'a> {
     /// Vertices whose batches are looked up together, ascending.
     portions: Vec<Range<Vertex>>,
     /// Batches of the portion that was looked up last.
-    known: RefCell<Option<(usize, Arc<[Batch]>)>>,
+    known: RefCell<Option<(usize, Arc<[ListBatch]>)>>,
     /// The long list that is under way.
     long: RefCell<Option<LongList>>,
     ahead: RefCell<Ahead>,
@@ -43,12 +43,12 @@ pub struct Sweep<'a> {
 /// Batches of a portion that follow on each other.
 #[derive(Clone)]
 struct Batches {
-    of: Arc<[Batch]>,
+    of: Arc<[ListBatch]>,
     range: Range<usize>,
 }
 
 impl Batches {
-    fn all(of: Arc<[Batch]>) -> Batches {
+    fn all(of: Arc<[ListBatch]>) -> Batches {
         let range = 0..of.len();
         Batches { of, range }
     }
@@ -69,8 +69,8 @@ impl Batches {
 }
 
 impl Deref for Batches {
-    type Target = [Batch];
-    fn deref(&self) -> &[Batch] {
+    type Target = [ListBatch];
+    fn deref(&self) -> &[ListBatch] {
         &self.of[self.range.clone()]
     }
 }
@@ -131,7 +131,7 @@ impl<'a> Sweep<'a> {
             let cached = cache.pages() as u64;
             rank(&mut batches, portion, self.portions.len(), cached);
         }
-        let batches: Arc<[Batch]> = batches.into();
+        let batches: Arc<[ListBatch]> = batches.into();
         *known = Some((portion, batches.clone()));
         Batches::all(batches)
     }
@@ -144,7 +144,7 @@ impl<'a> Sweep<'a> {
     /// Bytes of lists that are read.
     pub fn list_bytes(&self) -> u64 {
         let index = &self.selection.file.section(self.selection.direction).index;
-        let bytes = |batch: &Batch| match batch.parts {
+        let bytes = |batch: &ListBatch| match batch.parts {
             0 => batch.lists.pages * PAGE as u64,
             _ => index.bytes_of(batch.vertices.start),
         };
@@ -159,7 +159,7 @@ impl<'a> Sweep<'a> {
         let first = heading.next(&mut (0..self.portions.len()));
         if let Some((cache, portion)) = self.cache.zip(first) {
             // The portions are thought to be alike.
-            let pages = self.batches(portion).iter().map(Batch::pages).sum::<u64>() * self.portions.len() as u64;
+            let pages = self.batches(portion).iter().map(ListBatch::pages).sum::<u64>() * self.portions.len() as u64;
             let is_larger = pages > cache.pages() as u64 && !self.is_one_way;
             let kind = self.selection.direction as usize;
             cache.sweep(is_larger.then_some(kind));
@@ -180,7 +180,7 @@ impl<'a> Sweep<'a> {
                     rest = self.batches(heading.next(&mut portions)?);
                 }
                 let mut bytes = 0;
-                let fits = |batch: &&Batch| {
+                let fits = |batch: &&ListBatch| {
                     bytes += batch.lists.pages * PAGE as u64;
                     batch.parts == 0 && bytes <= list_bytes
                 };
@@ -314,7 +314,7 @@ impl<'r> Round<'r> {
         if self.batches.is_empty() {
             watch()?;
         }
-        let mut stretches: Vec<&[Batch]> = self
+        let mut stretches: Vec<&[ListBatch]> = self
             .batches
             .chunk_by(|first, second| first.parts == 0 && second.parts == 0)
             .collect();
@@ -345,13 +345,13 @@ impl<'r> Round<'r> {
     /// A long list, part by part.
     fn run_long(
         &self,
-        batch: &Batch,
+        batch: &ListBatch,
         resources: &Resources<'_>,
         mut work: impl FnMut(&Lists<'_>) -> Result<(), EngineError>,
         watch: &mut Watch<'_>,
     ) -> Result<(), EngineError> {
         let (vertex, selection) = (batch.vertices.start, &self.sweep.selection);
-        let mut scratch = Scratch::default();
+        let mut scratch = ListScratch::default();
         for part in self.part.map_or(0..batch.parts, |part| part..part + 1) {
             let mut long = self.sweep.long.borrow_mut();
             if part == 0 {
@@ -391,7 +391,7 @@ impl<'r> Round<'r> {
             worker,
             work,
         } = *handling;
-        let read = |batch: &Batch| selection.read(batch, batch.caching(stretch.heading, *is_one_way), resources);
+        let read = |batch: &ListBatch| selection.read(batch, batch.caching(stretch.heading, *is_one_way), resources);
         if let [batch] = stretch.batches {
             let ahead = ahead.borrow_mut().remove(&batch.vertices.start);
             let frame = ahead.map_or_else(|| read(batch), Ok)?;
@@ -438,7 +438,7 @@ impl<'r> Round<'r> {
     ) -> Result<(), EngineError> {
         self.run(
             resources,
-            Scratch::default,
+            ListScratch::default,
             |scratch, lists| {
                 let mut part = vec![];
                 lists.each(scratch, |list| part.extend(work(list)))?;

@@ -159,7 +159,7 @@ struct Located {
 }
 
 /// A strip that is worked on, with all that its instructions read.
-struct Reading<'a> {
+struct StripOperands<'a> {
     fused: &'a Fused,
     inputs: &'a [FusedInput<'a>],
     located: &'a [Located],
@@ -185,7 +185,7 @@ fn run_strip(
     for (index, input) in inputs.iter().enumerate() {
         located[index] = locate(input, bases[index], strip, registers, fused.registers + index);
     }
-    let reading = Reading {
+    let reading = StripOperands {
         fused,
         inputs,
         located,
@@ -260,7 +260,7 @@ fn locate(
     }
 }
 
-impl Reading<'_> {
+impl StripOperands<'_> {
     /// The next strip comes from memory while this one is worked on, a part of it with each instruction.
     #[inline]
     fn prefetch_part(&self, number: usize, next: &mut [u8]) {

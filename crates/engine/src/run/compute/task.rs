@@ -35,7 +35,7 @@ pub struct Task<'a> {
 }
 
 /// The memory that a task computes in.
-struct Memory<'a> {
+struct TaskMemory<'a> {
     slots: &'a mut Buffers<Frame>,
     registers: &'a mut Buffers<Frame>,
     /// One per root of the pass.
@@ -78,7 +78,7 @@ impl Task<'_> {
             }
         }
         let Workspace { slots, registers } = workspace;
-        let mut memory = Memory {
+        let mut memory = TaskMemory {
             slots,
             registers,
             outputs,
@@ -97,7 +97,12 @@ impl Task<'_> {
         Ok(())
     }
 
-    fn run_block(&self, block: &[Interval], extent: &[Interval], memory: &mut Memory<'_>) -> Result<(), EngineError> {
+    fn run_block(
+        &self,
+        block: &[Interval],
+        extent: &[Interval],
+        memory: &mut TaskMemory<'_>,
+    ) -> Result<(), EngineError> {
         let mut computed = BlockValues {
             block,
             values: Vec::with_capacity(self.pass.steps.len()),
@@ -142,7 +147,7 @@ impl Task<'_> {
         region: &[Interval],
         extent: &[Interval],
         computed: &BlockValues<'_>,
-        memory: &mut Memory<'_>,
+        memory: &mut TaskMemory<'_>,
     ) -> Result<Strided, EngineError> {
         let shape = computed.shapes.last().expect("pushed by the caller");
         match &step.kind {
@@ -163,7 +168,7 @@ impl Task<'_> {
         gather: &Gather,
         shape: &[usize],
         region: &[Interval],
-        memory: &mut Memory<'_>,
+        memory: &mut TaskMemory<'_>,
     ) -> Strided {
         let reader = Reader {
             plan: self.plan,
@@ -197,12 +202,12 @@ impl Task<'_> {
         region: &[Interval],
         extent: &[Interval],
         computed: &BlockValues<'_>,
-        memory: &mut Memory<'_>,
+        memory: &mut TaskMemory<'_>,
     ) -> Result<Strided, EngineError> {
         let shape = computed.shapes.last().expect("pushed by the caller");
         let item = step.node.dtype.size();
         let bytes = shape.iter().product::<usize>() * item;
-        let Memory {
+        let TaskMemory {
             slots,
             registers,
             outputs,
@@ -210,7 +215,7 @@ impl Task<'_> {
         if let Some(root) = step.emit {
             let offset = tile_offset(&self.pass.roots[root], region, extent);
             outputs.lend(root, |buffer, outputs| {
-                let mut memory = Memory {
+                let mut memory = TaskMemory {
                     slots,
                     registers,
                     outputs,
@@ -226,7 +231,7 @@ impl Task<'_> {
         }
         let slot = step.slot.expect("planned for computed values");
         slots.lend(slot, |frame, slots| {
-            let mut memory = Memory {
+            let mut memory = TaskMemory {
                 slots,
                 registers,
                 outputs,
@@ -244,7 +249,7 @@ impl Task<'_> {
         &self,
         step: &Step,
         computed: &BlockValues<'_>,
-        memory: &mut Memory<'_>,
+        memory: &mut TaskMemory<'_>,
         target: &mut [u8],
     ) -> Result<(), EngineError> {
         let shape = &computed.shapes.last().expect("pushed by the caller")[..];
@@ -289,7 +294,7 @@ impl Task<'_> {
         program: &Fused,
         shape: &[usize],
         computed: &BlockValues<'_>,
-        memory: &mut Memory<'_>,
+        memory: &mut TaskMemory<'_>,
         target: &mut [u8],
     ) -> Result<(), EngineError> {
         let inputs = program
@@ -315,7 +320,7 @@ impl Task<'_> {
         step: &Step,
         key: &FunctionKey,
         computed: &BlockValues<'_>,
-        memory: &mut Memory<'_>,
+        memory: &mut TaskMemory<'_>,
         target: &mut [u8],
     ) -> Result<(), EngineError> {
         let shape = &computed.shapes.last().expect("pushed by the caller")[..];
@@ -405,7 +410,7 @@ impl Task<'_> {
     }
 
     /// Stores a `Map` root's block in its tile, unless the step wrote it there.
-    fn emit(&self, index: usize, extent: &[Interval], computed: &BlockValues<'_>, memory: &mut Memory<'_>) {
+    fn emit(&self, index: usize, extent: &[Interval], computed: &BlockValues<'_>, memory: &mut TaskMemory<'_>) {
         let root = &self.pass.roots[index];
         let step = root.operands[0];
         if self.pass.steps[step].emit == Some(index) {
@@ -436,7 +441,7 @@ impl Task<'_> {
         });
     }
 
-    fn reduce_root(&self, index: usize, extent: &[Interval], computed: &BlockValues<'_>, memory: &mut Memory<'_>) {
+    fn reduce_root(&self, index: usize, extent: &[Interval], computed: &BlockValues<'_>, memory: &mut TaskMemory<'_>) {
         let root = &self.pass.roots[index];
         let Some(Accumulation::Reduce { reducer, axes, .. }) = &root.accumulation else {
             unreachable!("a reduction")
@@ -462,7 +467,13 @@ impl Task<'_> {
         });
     }
 
-    fn multiply_root(&self, index: usize, extent: &[Interval], computed: &BlockValues<'_>, memory: &mut Memory<'_>) {
+    fn multiply_root(
+        &self,
+        index: usize,
+        extent: &[Interval],
+        computed: &BlockValues<'_>,
+        memory: &mut TaskMemory<'_>,
+    ) {
         let root = &self.pass.roots[index];
         let region = resolve_all(&root.spans, computed.block);
         let offset = tile_offset(root, &region, extent) * root.node.dtype.size();

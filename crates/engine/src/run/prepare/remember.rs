@@ -84,7 +84,7 @@ pub(in crate::run) fn cut(outputs: &[Expr], in_memory: &[bool], kept: &KeptTiles
         new.call_as(node.called());
         rebuilt.insert(node.id, new);
     }
-    let mut look = Look {
+    let mut look = Recall {
         known: &cutter.known,
         left: VISITS_MAX,
     };
@@ -179,12 +179,12 @@ impl RequestCutter {
 }
 
 /// Looks for what values are made of.
-struct Look<'a> {
+struct Recall<'a> {
     known: &'a HashMap<u64, Value>,
     left: usize,
 }
 
-impl Look<'_> {
+impl Recall<'_> {
     /// What computing the node again would read, and of which files; nothing where that takes too long to find out.
     fn worth(&mut self, node: &Expr) -> Option<Worth> {
         let mut worth = Worth {

@@ -6,7 +6,7 @@ use outcore_kernels::sort::KeyOrder;
 use crate::task::Grid;
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum ColumnKind {
     /// Its elements in order.
     Sorted,
     /// Where the elements in order were.
@@ -17,22 +17,22 @@ pub(super) enum Kind {
     Middles { groups: u64, omit: bool },
 }
 
-impl Kind {
+impl ColumnKind {
     pub(super) fn name(&self) -> &'static str {
         match self {
-            Kind::Sorted => "sort",
-            Kind::Positions => "argsort",
-            Kind::Quantiles(_) => "quantile",
-            Kind::Middles { .. } => "median of groups",
+            ColumnKind::Sorted => "sort",
+            ColumnKind::Positions => "argsort",
+            ColumnKind::Quantiles(_) => "quantile",
+            ColumnKind::Middles { .. } => "median of groups",
         }
     }
 
     /// The part of a key that differs between kinds and orders.
     pub(super) fn key(&self, order: KeyOrder) -> Vec<u8> {
         let own = match self {
-            Kind::Sorted | Kind::Positions => vec![],
-            Kind::Quantiles(fractions) => fractions.iter().flat_map(|fraction| fraction.to_ne_bytes()).collect(),
-            Kind::Middles { groups, omit } => [&groups.to_le_bytes()[..], &[u8::from(*omit)]].concat(),
+            ColumnKind::Sorted | ColumnKind::Positions => vec![],
+            ColumnKind::Quantiles(fractions) => fractions.iter().flat_map(|fraction| fraction.to_ne_bytes()).collect(),
+            ColumnKind::Middles { groups, omit } => [&groups.to_le_bytes()[..], &[u8::from(*omit)]].concat(),
         };
         [&[u8::from(order.descending())], &own[..]].concat()
     }
@@ -45,12 +45,12 @@ impl Kind {
             dtype,
         };
         match self {
-            Kind::Sorted => vec![x.clone()],
-            Kind::Positions => vec![Grid {
+            ColumnKind::Sorted => vec![x.clone()],
+            ColumnKind::Positions => vec![Grid {
                 dtype: DType::I64,
                 ..x.clone()
             }],
-            Kind::Quantiles(fractions) => {
+            ColumnKind::Quantiles(fractions) => {
                 let asked = fractions.len() as u64;
                 let numbers = Grid {
                     shape: x.shape[1..].to_vec(),
@@ -60,7 +60,7 @@ impl Kind {
                 let sides = rows_of(asked, x.dtype);
                 vec![sides.clone(), sides, rows_of(asked, DType::F64), numbers]
             }
-            Kind::Middles { groups, .. } => vec![rows_of(*groups, x.dtype); 2],
+            ColumnKind::Middles { groups, .. } => vec![rows_of(*groups, x.dtype); 2],
         }
     }
 }

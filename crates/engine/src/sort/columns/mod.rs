@@ -13,7 +13,7 @@ use outcore_dtype::DType;
 use outcore_kernels::sort::KeyOrder;
 use outcore_store::Io;
 
-use self::kind::Kind;
+use self::kind::ColumnKind;
 use self::work::WholeColumns;
 use super::order_statistics;
 use crate::expr::staged::{Next, Room, StageResult, Staged, Stages};
@@ -28,7 +28,7 @@ const RUN_BYTES: u64 = 4 << 10;
 /// A column is long where it takes more than this part of the memory.
 const LONG_PARTS: u64 = 16;
 
-fn whole(kind: Kind, x: &Expr, descending: bool, codes: Option<&Expr>) -> Result<Vec<Expr>, EngineError> {
+fn whole(kind: ColumnKind, x: &Expr, descending: bool, codes: Option<&Expr>) -> Result<Vec<Expr>, EngineError> {
     let name = kind.name();
     let order = KeyOrder::new(x.dtype, descending)
         .ok_or_else(|| EngineError::DType(format!("{name}: {} has no order", x.dtype)))?;
@@ -38,7 +38,7 @@ fn whole(kind: Kind, x: &Expr, descending: bool, codes: Option<&Expr>) -> Result
             ops::show(&x.shape)
         )));
     }
-    if x.shape[0] == 0 && matches!(kind, Kind::Quantiles(_) | Kind::Middles { .. }) {
+    if x.shape[0] == 0 && matches!(kind, ColumnKind::Quantiles(_) | ColumnKind::Middles { .. }) {
         return Err(EngineError::Shape(format!(
             "{name}: shape {} has no rows",
             ops::show(&x.shape)
@@ -70,7 +70,11 @@ fn in_default_bands(x: &Expr) -> Expr {
 /// # Errors
 /// A type without an order, a number, or columns of more than 2³² elements.
 pub fn sort_columns(x: &Expr, descending: bool, positions: bool) -> Result<Expr, EngineError> {
-    let kind = if positions { Kind::Positions } else { Kind::Sorted };
+    let kind = if positions {
+        ColumnKind::Positions
+    } else {
+        ColumnKind::Sorted
+    };
     Ok(whole(kind, x, descending, None)?.swap_remove(0))
 }
 
@@ -85,7 +89,7 @@ pub fn column_statistics(x: &Expr, fractions: &[f64]) -> Result<Vec<Expr>, Engin
             "quantile: q={outside} is not between 0 and 1"
         )));
     }
-    whole(Kind::Quantiles(fractions.to_vec()), x, false, None)
+    whole(ColumnKind::Quantiles(fractions.to_vec()), x, false, None)
 }
 
 /// For each number below `groups` the elements on both sides of the middle of the rows of `x` beside which it stands in
@@ -103,12 +107,12 @@ pub fn group_middles(x: &Expr, codes: &Expr, groups: u64, omit: bool) -> Result<
             ops::show(&x.shape)
         )));
     }
-    whole(Kind::Middles { groups, omit }, x, false, Some(codes))
+    whole(ColumnKind::Middles { groups, omit }, x, false, Some(codes))
 }
 
 #[derive(Debug)]
 struct Columns {
-    kind: Kind,
+    kind: ColumnKind,
     order: KeyOrder,
     results: Vec<Grid>,
 }
@@ -134,7 +138,7 @@ impl Staged for Columns {
 }
 
 struct ColumnStages {
-    kind: Kind,
+    kind: ColumnKind,
     order: KeyOrder,
     x: Expr,
     codes: Option<Expr>,
@@ -159,8 +163,8 @@ impl ColumnStages {
     /// Rows of a tile of a band. Results as long as `x` keep its own, of whose tiles theirs are made.
     fn rows_of(&self, band: &[u64]) -> u64 {
         match self.kind {
-            Kind::Sorted | Kind::Positions => self.x.tile[0],
-            Kind::Quantiles(_) | Kind::Middles { .. } => ops::rows_of(band, &self.x),
+            ColumnKind::Sorted | ColumnKind::Positions => self.x.tile[0],
+            ColumnKind::Quantiles(_) | ColumnKind::Middles { .. } => ops::rows_of(band, &self.x),
         }
     }
 
@@ -232,7 +236,7 @@ impl Stages for ColumnStages {
         let count = self.kind.results(&self.x.grid()).len();
         let mut nodes = match (self.banded(room), &self.kind) {
             (Some(x), _) => self.nodes(x)?,
-            (None, Kind::Quantiles(fractions)) if self.is_long(room) => self.of_long(fractions)?,
+            (None, ColumnKind::Quantiles(fractions)) if self.is_long(room) => self.of_long(fractions)?,
             (None, _) => return Err(self.refusal(room)),
         };
         nodes.truncate(count);

@@ -7,7 +7,7 @@ use outcore_kernels::sort::{
     KeyOrder,
 };
 
-use super::kind::Kind;
+use super::kind::ColumnKind;
 use crate::task::{Access, Algorithm, Bound, Grid, Work};
 use crate::EngineError;
 
@@ -16,7 +16,7 @@ const TOGETHER: usize = 16;
 
 #[derive(Clone, Debug)]
 pub(super) struct WholeColumns {
-    kind: Kind,
+    kind: ColumnKind,
     order: KeyOrder,
     x: Grid,
     has_codes: bool,
@@ -38,7 +38,7 @@ struct WorkspaceParts<'a> {
 }
 
 impl WholeColumns {
-    pub(super) fn new(kind: Kind, order: KeyOrder, x: Grid, has_codes: bool) -> WholeColumns {
+    pub(super) fn new(kind: ColumnKind, order: KeyOrder, x: Grid, has_codes: bool) -> WholeColumns {
         WholeColumns {
             results: kind.results(&x),
             kind,
@@ -67,12 +67,12 @@ impl WholeColumns {
         let together = TOGETHER.min(self.x.tile[1..].iter().product::<u64>() as usize);
         let lane = rows * item;
         let [places, column, index, ends, spare] = match &self.kind {
-            Kind::Sorted | Kind::Quantiles(_) => [0, 0, 0, 0, sort_workspace_bytes(self.order, rows)],
-            Kind::Positions => {
+            ColumnKind::Sorted | ColumnKind::Quantiles(_) => [0, 0, 0, 0, sort_workspace_bytes(self.order, rows)],
+            ColumnKind::Positions => {
                 let spare = sort_index_workspace_bytes(self.order, rows);
                 [together * rows * 8, 0, rows * 4, 0, spare]
             }
-            Kind::Middles { groups, .. } => {
+            ColumnKind::Middles { groups, .. } => {
                 let ends = (*groups as usize + 1) * 8;
                 [0, lane, rows * 4, ends, sort_workspace_bytes(self.order, rows)]
             }
@@ -179,12 +179,12 @@ impl Work for WholeColumns {
             let lanes = &mut space.columns[..columns * rows * item];
             across(item, reads, width, first, rows, lanes);
             match &self.kind {
-                Kind::Sorted => {
+                ColumnKind::Sorted => {
                     let sorted = lanes.chunks_exact_mut(rows * item);
                     sorted.for_each(|lane| sort_keys(self.order, lane, space.spare));
                     back(item, lanes, width, first, rows, &mut tiles.writes);
                 }
-                Kind::Positions => {
+                ColumnKind::Positions => {
                     let index = &mut space.index[..rows * 4];
                     let places = &mut space.places[..columns * rows * 8];
                     for (lane, places) in lanes
@@ -196,13 +196,13 @@ impl Work for WholeColumns {
                     }
                     back(8, places, width, first, rows, &mut tiles.writes);
                 }
-                Kind::Quantiles(fractions) => {
+                ColumnKind::Quantiles(fractions) => {
                     for (column, lane) in (first..).zip(lanes.chunks_exact_mut(rows * item)) {
                         sort_keys(self.order, lane, space.spare);
                         self.pick(fractions, lane, column, width, &mut tiles.writes)?;
                     }
                 }
-                Kind::Middles { omit, .. } => {
+                ColumnKind::Middles { omit, .. } => {
                     for (column, lane) in (first..).zip(lanes.chunks_exact(rows * item)) {
                         let parts = (&mut *space.column, &*space.index, &*space.ends, &mut *space.spare);
                         self.middles(*omit, lane, parts, (column, width), &mut tiles.writes)?;
@@ -252,7 +252,7 @@ impl WholeColumns {
 
     /// Brings positions into the order of their groups, and notes where those end.
     fn group(&self, codes: &[u8], space: &mut WorkspaceParts<'_>) {
-        let Kind::Middles { groups, .. } = self.kind else {
+        let ColumnKind::Middles { groups, .. } = self.kind else {
             return;
         };
         let ends: &mut [u64] = bytemuck::cast_slice_mut(&mut space.ends[..(groups as usize + 1) * 8]);

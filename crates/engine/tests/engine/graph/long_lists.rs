@@ -146,7 +146,7 @@ fn algorithms_take_long_lists_in_parts() {
     }
     let asked = [3, HUB, HUB + 1];
     let (begins, neighbours, weights) = the_same(&made, &io, |resources| {
-        let asked = graph::Lookup {
+        let asked = graph::ListRequest {
             file: &made.file,
             direction: Direction::Out,
             degrees: Some(&degrees),
