@@ -7,7 +7,7 @@ use outcore_store::Source;
 // They and nodes are made of each other.
 pub use super::{Next, Staged, StagedKey, Stages};
 
-/// What the programs of a staged operator may count on.
+/// The memory and threads on which the programs of a staged operator count.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
     /// Bytes for tiles and workspaces.

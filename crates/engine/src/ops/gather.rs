@@ -109,7 +109,7 @@ struct TileCounts {
     targets: u64,
 }
 
-/// What a task brings together.
+/// A row tile of the result and the row tiles that a task fills it from.
 struct Pair {
     /// Row tile of the result.
     target: u64,

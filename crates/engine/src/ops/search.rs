@@ -64,7 +64,7 @@ struct HeldSearch {
     result: [Grid; 1],
 }
 
-/// Where things are in the workspace.
+/// Places in the workspace.
 struct SearchLayout {
     index: usize,
     places: usize,

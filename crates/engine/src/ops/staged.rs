@@ -66,7 +66,7 @@ pub fn resolve<E>(roots: &[Expr], each: &mut dyn FnMut(&Waiting) -> Result<Vec<E
     Ok(roots.iter().map(|root| resolving.get(root)).collect())
 }
 
-/// What is to be looked at next.
+/// The next thing to be looked at.
 enum Due {
     Node(Expr),
     /// A staged node, and the result that takes its place when it contains no staged operator any more.

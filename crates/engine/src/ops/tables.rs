@@ -11,7 +11,7 @@ use crate::EngineError;
 /// Tables that tasks add to at once. A constant, so that sums of floating-point numbers have the same bits everywhere.
 pub(super) const TABLES: u64 = 4;
 
-/// What a table holds, and how a tile gets into it.
+/// The contents of a table, and how a tile gets into it.
 pub(super) trait Tabled: Clone + Debug + Send + Sync + 'static {
     fn name(&self) -> String;
     fn key(&self) -> Vec<u8>;

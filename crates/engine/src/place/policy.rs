@@ -5,7 +5,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use super::window::Window;
 use crate::schedule::TileId;
 
-/// What placement has to work with.
+/// The limits of a placement.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Bytes for tiles and partial results.
@@ -76,7 +76,7 @@ impl Policy {
     }
 }
 
-/// What leaving memory costs, per byte read back.
+/// The cost of leaving memory, per byte read back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {
     /// Coming back transfers nothing.
@@ -99,7 +99,7 @@ impl Cost {
     }
 }
 
-/// What an entry of the order of eviction still stands for.
+/// The standing of an entry in the order of eviction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// The tile has left, or has been used since and stands elsewhere in the order.

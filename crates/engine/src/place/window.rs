@@ -2,7 +2,7 @@
 
 use crate::schedule::{TaskList, TileTable};
 
-/// What may be at work or read ahead for, besides the task issued.
+/// The tasks that may be at work or read ahead for, besides the task issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Tasks, at most.

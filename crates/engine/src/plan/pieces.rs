@@ -32,7 +32,7 @@ impl ReshapePiece {
     }
 }
 
-/// What is read of one axis of the reshaped array.
+/// The positions that are read along one axis of the reshaped array.
 #[derive(Clone, Copy)]
 struct Along {
     length: u64,

@@ -13,7 +13,7 @@ use super::Records;
 use crate::task::{Access, Algorithm, Bound, Grid, Work};
 use crate::EngineError;
 
-/// What is done with the elements of a run, and noted of them.
+/// The work on the elements of a run, and the notes of them.
 #[derive(Clone, Debug)]
 pub(super) enum Within {
     /// The only run: sorted, and nothing noted.
@@ -81,7 +81,7 @@ pub(super) fn spread_bytes(records: &Records, count: u64) -> u64 {
     FormLayout::new(records, count as usize, true, spread_workspace_bytes).bytes as u64
 }
 
-/// Where things are in the workspace.
+/// Places in the workspace.
 struct FormLayout {
     /// The keys in their order come first, where they become several tiles.
     index: usize,

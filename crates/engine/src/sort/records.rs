@@ -6,7 +6,7 @@ use crate::expr::{grid, Expr};
 use crate::task::Grid;
 use crate::{ops, EngineError};
 
-/// What is sorted: columns of one length, the first of which is the key.
+/// The columns that are sorted, of one length; the first is the key.
 #[derive(Clone, Debug)]
 pub(crate) struct Records {
     pub order: KeyOrder,

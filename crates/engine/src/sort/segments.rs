@@ -8,7 +8,7 @@ use outcore_store::{Interval, Io, Layout, ReadCost, Region, Source, StoreError, 
 use crate::expr::Expr;
 use crate::{ops, EngineError};
 
-/// Where the segments of every partition, or group, begin and end.
+/// The segments of every partition, or group.
 #[derive(Debug)]
 pub(super) struct Segments {
     /// Elements of a run.

@@ -11,7 +11,7 @@ use super::adding::{is_widened, Sum};
 use super::places::{Places, TileNumber};
 use crate::EngineError;
 
-/// What becomes of entries at one place.
+/// The rule for several entries at one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duplicates {
     Sum,
@@ -20,7 +20,7 @@ pub enum Duplicates {
     Refuse,
 }
 
-/// What entries become.
+/// The rules by which entries become tiles.
 pub(super) struct Rules {
     pub(super) shape: SparseShape,
     pub(super) places: Places,
@@ -41,7 +41,7 @@ pub(super) struct Gathered {
     pub(super) is_over: bool,
 }
 
-/// What makes tiles of entries, by any thread.
+/// Makes tiles of entries, in any thread.
 pub struct EntryEncoder {
     pub(super) rules: Rules,
     pub(super) spare: SpareBuffers,
@@ -68,7 +68,7 @@ pub(super) struct WholeTiles {
     pub(super) encoder: TileRowEncoder,
 }
 
-/// What workers have used, for the next time: memory that is given back and taken again would be cleared each time.
+/// Buffers that workers have used, for the next time: memory that is given back and taken again would be cleared each time.
 #[derive(Default)]
 pub(super) struct SpareBuffers {
     pub(super) encoders: Mutex<Vec<TileRowEncoder>>,

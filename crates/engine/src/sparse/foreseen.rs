@@ -10,7 +10,7 @@ use super::meeting::{blocks_of_tile, tile_cost, Meeting, RowRequest, TileColumns
 use super::operands::{ProductResources, Shares, SparseProduct, COPIES};
 use crate::EngineError;
 
-/// What a product will read and write.
+/// The bytes that a product will read and write.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Forecast {
     /// Bytes that are read of the first matrix, the second, and the mask; what is the same file counts once.

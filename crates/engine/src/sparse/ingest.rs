@@ -95,7 +95,7 @@ impl Crew {
     }
 }
 
-/// What the threads share.
+/// The turns of the threads.
 #[derive(Default)]
 struct Turns {
     /// The group that is begun next.
@@ -222,10 +222,10 @@ impl Ingest<'_> {
     }
 }
 
-/// What somebody says who gives the memory for what is taken.
+/// The answer to a request for memory.
 pub enum MemoryGrant {
     Enough,
-    /// There is not so much.
+    /// There is not so much memory.
     Refused(EngineError),
 }
 

@@ -52,7 +52,7 @@ pub(super) struct Meeting<'a> {
     pub head_bytes: u64,
 }
 
-/// What is wanted of a tile row of the product.
+/// The part of a tile row of the product that is asked for.
 pub(super) struct RowRequest<'b> {
     /// The tiles of the first matrix in it.
     pub first: Option<&'b [(u32, u32)]>,

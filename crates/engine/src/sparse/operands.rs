@@ -25,7 +25,7 @@ pub struct SparseProduct<'a> {
     pub tiles: Range<usize>,
 }
 
-/// What the work is done with.
+/// Memory, threads and scratch of a product.
 pub struct ProductResources<'a> {
     /// Bytes that are held for it.
     pub memory: u64,

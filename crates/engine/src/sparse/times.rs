@@ -14,7 +14,7 @@ use super::bands::TilePiece;
 use crate::task::Grid;
 use crate::EngineError;
 
-/// What is multiplied.
+/// The operands of a product.
 #[derive(Clone, Debug)]
 pub(super) struct Times {
     pub file: Arc<SparseFile>,

@@ -53,7 +53,7 @@ impl Grid {
     }
 }
 
-/// What a task does with a tile.
+/// The access of a task to a tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     Read,

@@ -218,7 +218,7 @@ pub fn betweenness(
     Ok(Some(sums.into_values()))
 }
 
-/// What is known of vertices while their dependencies on a source are added up, from the farthest on.
+/// The dependencies of vertices on a source, added up from the farthest vertices on.
 struct Dependencies {
     /// Σ_s δ_s(v) so far.
     sums: Sums,

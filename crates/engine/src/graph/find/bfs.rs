@@ -38,7 +38,7 @@ pub struct BreadthFirst<'a> {
 /// The part of the memory in which lists are kept.
 const KEPT: u64 = 4;
 
-/// What was found.
+/// The state of a search.
 struct Known {
     levels: Vec<i32>,
     met: SharedBits,

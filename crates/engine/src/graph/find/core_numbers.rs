@@ -8,7 +8,7 @@ use crate::graph::read::bits::Bits;
 use crate::graph::read::frontier::Frontier;
 use crate::graph::read::selection::List;
 
-/// What is known of a vertex: neighbours that are left, and its core once it has gone.
+/// The state of a vertex: its neighbours that are left, and its core once it has gone.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CoreState {
     pub degree: u32,

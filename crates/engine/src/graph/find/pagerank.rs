@@ -36,7 +36,7 @@ pub const RANKS_BYTES: u64 = 16;
 /// under way at once.
 const TOGETHER: usize = 1024;
 
-/// What a thread needs to add up.
+/// The buffers in which a thread adds up.
 #[derive(Default)]
 struct Adding {
     scratch: ListScratch,

@@ -67,7 +67,7 @@ impl Telling<'_> {
 }
 
 impl VertexProgram for Telling<'_> {
-    /// What a rank has gained: a number's bits.
+    /// The gain of a rank: a number's bits.
     type State = AtomicU64;
     type Message = f64;
 

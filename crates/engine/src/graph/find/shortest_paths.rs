@@ -33,7 +33,7 @@ pub struct Paths<'a> {
     pub step: f64,
 }
 
-/// Where the search is.
+/// The state of the search.
 struct Reached {
     /// The bits of a number that is 0 or more order as it does; infinite before a vertex is reached.
     distances: Vec<AtomicU64>,

@@ -12,7 +12,7 @@ use crate::graph::read::selection::{List, ListSelection};
 use crate::graph::read::sweep::Sweep;
 use crate::EngineError;
 
-/// What is known of a vertex.
+/// The state of a vertex.
 #[derive(Clone, Copy, Debug)]
 struct ComponentState {
     /// A vertex of its component, once it is known.

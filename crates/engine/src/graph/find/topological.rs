@@ -6,7 +6,7 @@ use outcore_store::Direction;
 use crate::graph::program::run::{Outbox, VertexProgram};
 use crate::graph::read::selection::List;
 
-/// What is known of a vertex: edges to it from vertices without a place, and its place.
+/// The state of a vertex: edges to it from vertices without a place, and its place.
 #[derive(Clone, Copy, Debug)]
 pub struct GenerationState {
     pub edges: u32,

@@ -72,7 +72,7 @@ pub fn triangles_bytes(each: bool, threads: usize) -> u64 {
     4 + if each { 8 + 8 } else { 4 } + (1 + threads as u64).div_ceil(8)
 }
 
-/// What triangles are counted with.
+/// The counts of triangles, and all that counting takes.
 struct Counter<'a> {
     file: &'a GraphFile,
     /// Of each vertex: 0 for that with the most neighbours. Marks of those that have many lie close together, in a cache.

@@ -5,7 +5,7 @@ use outcore_store::large_vec;
 
 use crate::graph::read::frontier::Frontier;
 
-/// What messages to one vertex become.
+/// The combination of the messages to one vertex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Combine {
     Min,
@@ -63,7 +63,7 @@ macro_rules! floats {
 whole_numbers!(i8, i16, i32, i64, u8, u16, u32, u64);
 floats!(f32, f64);
 
-/// What was sent to each vertex, in the order in which it was sent.
+/// The messages to each vertex, combined in the order in which they were sent.
 ///
 /// Invariant: a vertex that is not in `receivers` has the neutral value.
 pub(crate) struct Combined<T> {

@@ -17,7 +17,7 @@ pub struct Mail<T: MessageNumber> {
     has_thread: bool,
 }
 
-/// Who has the messages.
+/// The holder of the messages.
 enum Where<T> {
     Here(Combined<T>),
     /// A thread that combines what it is given, until nobody gives it more.

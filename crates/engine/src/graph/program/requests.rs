@@ -12,7 +12,7 @@ pub(crate) type Requested = Mutex<Option<Frontier>>;
 /// Requests that one thread makes before it adds them to those of all.
 const TOGETHER: usize = 1 << 10;
 
-/// Where a vertex asks for the lists of others: a set.
+/// The set of vertices whose lists other vertices ask for.
 pub struct Requests<'a> {
     all: &'a Requested,
     vertices: usize,

@@ -29,7 +29,7 @@ use crate::EngineError;
 /// A program with `stages` goes through the three parts once for each of them, with the active vertices of that stage: what is
 /// said above of an iteration holds for each stage then.
 pub trait VertexProgram: Sync {
-    /// What is known of a vertex.
+    /// The state of a vertex.
     type State: Send + Sync;
     type Message: Copy + Send + Sync;
 
@@ -170,7 +170,7 @@ const ALLOCATION_BYTES: usize = 16;
 /// Messages that are not worth a thread.
 const FEW: usize = 1 << 14;
 
-/// What a program runs on.
+/// The graph that a program runs on.
 pub struct Graph<'a> {
     pub file: &'a GraphFile,
     /// The degrees of both directions, out and in, where weights are read.

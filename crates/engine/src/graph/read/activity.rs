@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use outcore_store::cache::CachedFile;
 
-/// What was done in an iteration, or in some that follow each other.
+/// Counts of an iteration, or of some that follow each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Iterations {
     /// The number of the first, from 0 in a run, over all programs in it.

@@ -9,7 +9,7 @@ use super::bits::{blocks, Bits};
 use super::heading::Heading;
 use super::resources::{each_part, BATCH_PAGES};
 
-/// Whose lists are wanted.
+/// The vertices whose lists are read.
 #[derive(Clone, Copy, Debug)]
 pub enum VertexSet<'a> {
     All,
@@ -258,7 +258,7 @@ pub(crate) fn rank(batches: &mut [ListBatch], portion: usize, portions: usize, c
     }
 }
 
-/// Where the list of a vertex lies, and where its weights do, if they are looked for.
+/// The places in the file of a vertex's list and, where they are read, of its weights.
 pub(crate) struct ListExtents {
     pub list: Extent,
     pub weights: Extent,

@@ -199,7 +199,7 @@ impl<'a> Lists<'a> {
     }
 }
 
-/// What was seen in a list.
+/// The outcome of looking through a list.
 pub enum Looked<'a> {
     Has,
     /// Nothing, in the bytes of the whole list.

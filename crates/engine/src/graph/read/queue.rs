@@ -17,10 +17,10 @@ use crate::EngineError;
 const AHEAD: usize = 12;
 const POLL: Duration = Duration::from_millis(50);
 
-/// What a round has read for the next, by the first vertices of the batches.
+/// Batches that a round has read for the next, by their first vertices.
 pub(crate) type Ahead = HashMap<Vertex, AlignedBuffer>;
 
-/// Memory for what is found.
+/// The memory for results of a sweep.
 pub struct ResultBudget<T> {
     pub bytes: u64,
     /// Bytes of what is found at so many neighbours, at most.
@@ -29,12 +29,12 @@ pub struct ResultBudget<T> {
     pub weigh: fn(&T) -> u64,
 }
 
-/// Bytes of neighbours that are found, at most: what has grown is half empty.
+/// Bytes of a vector of so many vertices, at most: one that has grown is half empty.
 pub(crate) fn most_bytes_of_vertices(neighbours: u64) -> u64 {
     2 * neighbours * size_of::<Vertex>() as u64
 }
 
-/// Bytes of neighbours that were found.
+/// Bytes of a vector of vertices.
 pub(crate) fn bytes_of_vertices(vertices: &Vec<Vertex>) -> u64 {
     (vertices.capacity() * size_of::<Vertex>()) as u64
 }

@@ -14,7 +14,7 @@ pub use crate::cancel::Watch;
 /// As `Resources` have it where nothing is said: a gibibyte of lists and weights is looked up at a time, in a few mebibytes.
 pub const PORTION_PAGES: u64 = 1 << 18;
 
-/// What the work is done with.
+/// Memory, threads and cache of live work.
 #[derive(Clone, Copy)]
 pub struct Resources<'a> {
     /// Bytes that are held for what is read and what is sent.

@@ -11,7 +11,7 @@ use super::batch::{pages_of, ListBatch, VertexSet, WeightIndex};
 use super::resources::Resources;
 use crate::EngineError;
 
-/// Which lists a sweep reads.
+/// The lists that a sweep reads.
 #[derive(Clone, Copy)]
 pub struct ListSelection<'a> {
     pub file: &'a GraphFile,
@@ -20,7 +20,7 @@ pub struct ListSelection<'a> {
     pub weights: Option<WeightIndex<'a>>,
 }
 
-/// What a thread needs to look at lists.
+/// The buffers in which a thread decodes lists.
 #[derive(Default)]
 pub struct ListScratch {
     pub(crate) neighbours: Vec<Vertex>,

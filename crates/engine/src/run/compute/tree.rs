@@ -13,7 +13,7 @@ pub struct Tree<T> {
     waiting: HashMap<(u32, u64), T>,
 }
 
-/// What to do with a node that was put in.
+/// The next step for a node that was put in.
 pub enum TreeStep<T> {
     /// It waits for its sibling.
     Wait,

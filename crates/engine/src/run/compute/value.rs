@@ -38,7 +38,7 @@ impl TileMemory {
     }
 }
 
-/// Where a value's bytes are.
+/// The place of a value's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Position among the task's input tiles.

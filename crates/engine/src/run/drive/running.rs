@@ -145,7 +145,7 @@ impl Running<'_> {
         }
     }
 
-    /// What is told while the next stage is planned.
+    /// The report while the next stage is planned.
     fn planning(&self) -> ProgressReport {
         let of = self.chain.stages.len();
         let (bytes_done, bytes_total) = (self.total.read_bytes + self.total.written_bytes, self.bytes);

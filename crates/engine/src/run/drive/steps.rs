@@ -16,7 +16,7 @@ use crate::EngineError;
 /// How often a step that does not fit is taken again with half the room.
 pub(super) const HALVES_MAX: usize = 5;
 
-/// Where a result of a stage goes.
+/// The target of a result of a stage.
 #[derive(Clone)]
 pub(super) enum StageTarget {
     Fact,

@@ -21,7 +21,7 @@ const READS_AHEAD: usize = 8;
 /// Tasks of one read that the window counts at most: each holds its results too.
 const TASKS_PER_READ_MAX: u64 = 8;
 
-/// What is to be placed.
+/// A request for a placement.
 #[derive(Clone, Copy)]
 pub(in crate::run) struct PlacementRequest<'a> {
     pub(in crate::run) plan: &'a Plan,

@@ -47,7 +47,7 @@ pub struct SessionOptions {
     pub faults: Option<String>,
 }
 
-/// Where a result goes.
+/// The target of a result.
 #[derive(Clone, Debug)]
 pub enum Target {
     Memory,

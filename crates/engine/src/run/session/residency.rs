@@ -150,7 +150,7 @@ struct ResidencyState {
     programs: u64,
 }
 
-/// What a session keeps between programs.
+/// The tiles and values that a session keeps between programs.
 #[derive(Default)]
 pub(in crate::run) struct KeptTiles(Mutex<ResidencyState>);
 

@@ -4,7 +4,7 @@ use outcore_kernels::sort::{count_less, count_less_equal, sort_keys, sort_worksp
 
 use super::runs::{QuantileRequest, Runs};
 
-/// What was noted of all runs.
+/// The notes of all runs.
 pub(super) struct QuantileNotes<'a> {
     pub asked: &'a QuantileRequest,
     pub runs: Runs,
@@ -67,7 +67,7 @@ impl QuantileNotes<'_> {
     }
 }
 
-/// Where one element is looked for.
+/// The keys between which one element lies.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bracket {
     /// The ranks on both sides of the place, and how far it is from the first to the second.

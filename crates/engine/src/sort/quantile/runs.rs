@@ -13,7 +13,7 @@ pub(super) const TOGETHER: u64 = 8;
 /// Bytes of noted keys, at least and at most.
 pub(super) const NOTED_BYTES: RangeInclusive<u64> = 1 << 20..=64 << 20;
 
-/// What is asked of a matrix: order statistics of its columns.
+/// A request for order statistics of a matrix's columns.
 #[derive(Clone, Debug)]
 pub(super) struct QuantileRequest {
     pub(super) order: KeyOrder,

@@ -195,7 +195,7 @@ fn changed() -> EngineError {
     EngineError::Plan("the elements are others than when their keys were noted: they must be the same each time".into())
 }
 
-/// What is asked for, out of what was kept.
+/// Picks the elements of the asked ranks out of the kept ones.
 #[derive(Clone, Debug)]
 struct Pick(Select);
 
