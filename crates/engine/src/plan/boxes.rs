@@ -3,7 +3,7 @@
 use outcore_store::Interval;
 
 /// A box of an array: an interval of each axis.
-pub type Box = Vec<Interval>;
+pub type AxisBox = Vec<Interval>;
 
 /// How one axis of the base follows from the gathered value's axes: index `start + step · i` for output index `i`,
 /// or `start` alone where the axis is fixed or repeated.
@@ -15,7 +15,7 @@ pub struct BaseAxis {
 }
 
 /// Cuts the flat indices `first..first + count` into boxes, in order.
-pub fn flat_boxes(shape: &[u64], first: u64, count: u64) -> Vec<(Box, u64)> {
+pub fn flat_boxes(shape: &[u64], first: u64, count: u64) -> Vec<(AxisBox, u64)> {
     let mut boxes = Vec::new();
     let (mut flat, end) = (first, first + count);
     let strides: Vec<u64> = (0..shape.len())

@@ -3,7 +3,7 @@
 use outcore_kernels::Generator;
 use outcore_store::Interval;
 
-pub use super::boxes::{flat_boxes, BaseAxis, Box};
+pub use super::boxes::{flat_boxes, AxisBox, BaseAxis};
 use super::pieces::each_piece;
 use crate::expr::{Node, Op};
 
@@ -28,7 +28,7 @@ pub enum Base {
     },
     /// The flat C order of `inner`, of shape `from`, seen in shape `to`.
     Reshape {
-        inner: std::boxed::Box<Gather>,
+        inner: Box<Gather>,
         from: Vec<u64>,
         to: Vec<u64>,
     },
@@ -93,7 +93,7 @@ impl Gather {
     }
 
     /// The box of the base that a box of the gathered value touches.
-    pub fn base_box(&self, region: &[Interval]) -> Box {
+    pub fn base_box(&self, region: &[Interval]) -> AxisBox {
         base_box(&self.axes, region)
     }
 
@@ -114,7 +114,7 @@ impl Gather {
 }
 
 /// The box of the base that a box of a value over it, by `axes`, touches.
-pub fn base_box(axes: &[BaseAxis], region: &[Interval]) -> Box {
+pub fn base_box(axes: &[BaseAxis], region: &[Interval]) -> AxisBox {
     axes.iter()
         .map(|axis| match axis.output {
             None => Interval::new(axis.start as u64, 1),
@@ -157,7 +157,7 @@ fn visit(base: &Base, axes: &[BaseAxis], region: &[Interval], touch: Touch<'_>) 
 /// Part of a box that falls into one of the joined arrays.
 pub struct JoinedBox {
     /// In the part's own coordinates.
-    pub local: Box,
+    pub local: AxisBox,
     /// Where it begins in the box, along the joined axis.
     pub offset: u64,
 }
@@ -199,7 +199,7 @@ pub fn flat_index(shape: &[u64], region: &[Interval], last: bool) -> u64 {
 }
 
 /// The smallest box that holds the flat indices `first..=last`.
-pub fn hull(shape: &[u64], first: u64, last: u64) -> Box {
+pub fn hull(shape: &[u64], first: u64, last: u64) -> AxisBox {
     let mut stride: u64 = shape.iter().product();
     let (mut first, mut last) = (first, last);
     let mut together = true;
