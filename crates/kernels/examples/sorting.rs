@@ -228,12 +228,21 @@ fn main() {
         }
     });
     bench.sort("i64 Zipf", DType::I64, i64s, |_| zipf(r));
+    indices(&bench, r);
+    spreads(&bench, r);
+    merges(&bench, r);
+}
+
+fn indices(bench: &Bench, r: &mut Random) {
     bench.index("i64 random", DType::I64, |_| r.next() as i64);
     bench.index("f64 random", DType::F64, |_| r.unit() * 2.0 - 1.0);
     bench.index("i32 random", DType::I32, |_| r.next() as i32);
     bench.index("u8 random", DType::U8, |_| r.next() as u8);
     bench.index("i64 16 values", DType::I64, |_| (r.next() % 16) as i64);
     bench.index("i64 Zipf", DType::I64, |_| zipf(r));
+}
+
+fn spreads(bench: &Bench, r: &mut Random) {
     bench.spread("i64 random", DType::I64, |_| r.next() as i64);
     bench.spread("f64 5 % NaN", DType::F64, |_| {
         if r.next().is_multiple_of(20) {
@@ -245,6 +254,9 @@ fn main() {
     bench.spread("i32 random", DType::I32, |_| r.next() as i32);
     bench.spread("i64 Zipf", DType::I64, |_| zipf(r));
     bench.spread("i64 presorted", DType::I64, |i| i as i64);
+}
+
+fn merges(bench: &Bench, r: &mut Random) {
     for segments in [2, 4, 8, 16, 32, 64, 256] {
         bench.merge("i64 random", DType::I64, segments, |_| r.next() as i64);
     }

@@ -12,6 +12,34 @@ struct Axis {
     target: isize,
 }
 
+/// Elements as they lie in a slice; offset and strides count elements.
+#[derive(Clone, Copy, Debug)]
+pub struct StridedBytes<'a> {
+    data: &'a [u8],
+    offset: usize,
+    strides: &'a [isize],
+}
+
+impl<'a> StridedBytes<'a> {
+    pub fn new(data: &'a [u8], offset: usize, strides: &'a [isize]) -> StridedBytes<'a> {
+        StridedBytes { data, offset, strides }
+    }
+}
+
+/// Places for elements in a slice; offset and strides count elements.
+#[derive(Debug)]
+pub struct StridedBytesMut<'a> {
+    data: &'a mut [u8],
+    offset: usize,
+    strides: &'a [isize],
+}
+
+impl<'a> StridedBytesMut<'a> {
+    pub fn new(data: &'a mut [u8], offset: usize, strides: &'a [isize]) -> StridedBytesMut<'a> {
+        StridedBytesMut { data, offset, strides }
+    }
+}
+
 /// Copies an array of `shape` and `item` bytes per element between two strided layouts.
 ///
 /// Offsets and strides count elements; strides may be negative, and 0 in the source broadcasts. `O(elements)`, with no
@@ -19,17 +47,17 @@ struct Axis {
 ///
 /// # Panics
 /// When an element lies outside its slice, or the ranks differ.
-#[allow(clippy::too_many_arguments)] // two layouts and their common shape
-pub fn copy_strided(
-    item: usize,
-    shape: &[usize],
-    source: &[u8],
-    source_offset: usize,
-    source_strides: &[isize],
-    target: &mut [u8],
-    target_offset: usize,
-    target_strides: &[isize],
-) {
+pub fn copy_strided(item: usize, shape: &[usize], source: StridedBytes<'_>, target: StridedBytesMut<'_>) {
+    let StridedBytes {
+        data: source,
+        offset: source_offset,
+        strides: source_strides,
+    } = source;
+    let StridedBytesMut {
+        data: target,
+        offset: target_offset,
+        strides: target_strides,
+    } = target;
     assert!(
         source_strides.len() == shape.len() && target_strides.len() == shape.len(),
         "copy_strided: shape {shape:?} with source strides {source_strides:?} and target strides {target_strides:?}"

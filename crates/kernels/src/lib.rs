@@ -48,7 +48,7 @@ pub use fourier::{Fourier, FourierPlan};
 pub use gather::{find_outside, gather_rows, positions_between, Rows};
 pub use gemm::{gemm, Matrix, MatrixMut};
 pub use generate::{generate, Generator};
-pub use layout::copy_strided;
+pub use layout::{copy_strided, StridedBytes, StridedBytesMut};
 pub use reduce::{Finish, Reduce, Reducer};
 pub use scan::{scan, Scan};
 pub use tally::{clear_tally, merge_tallies, tally, tally_places, tally_squares, Tally, TallyTypes};

@@ -45,16 +45,12 @@ impl Scan {
 ///
 /// # Panics
 /// When [`Scan::supports`] says no, or a slice has not the length that the shape gives.
-#[allow(clippy::too_many_arguments)] // a shape and a carry are the contract with the engine
 pub fn scan(
     op: Scan,
     dtype: DType,
     data: &[u8],
-    outer: usize,
-    length: usize,
-    inner: usize,
-    carry: &mut [u8],
-    started: bool,
+    [outer, length, inner]: [usize; 3],
+    (carry, started): (&mut [u8], bool),
     starts: Option<&[u8]>,
     out: &mut [u8],
 ) {

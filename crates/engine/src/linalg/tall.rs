@@ -199,7 +199,7 @@ fn multiply(dtype: DType, [m, n, k]: [usize; 3], a: &[u8], b: &[u8], c: &mut [u8
         row_stride: n as isize,
         column_stride: 1,
     };
-    gemm(dtype, m, n, k, matrix(a, k), matrix(b, n), c, false);
+    gemm(dtype, [m, n, k], matrix(a, k), matrix(b, n), c, false);
 }
 
 /// The triangle of each tile.

@@ -123,11 +123,8 @@ impl Work for Accumulate {
             self.op,
             grid.dtype,
             tiles.reads[0],
-            outer,
-            along,
-            inner,
-            carry,
-            !first,
+            [outer, along, inner],
+            (carry, !first),
             tiles.reads.get(1).copied(),
             result,
         );

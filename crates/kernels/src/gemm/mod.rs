@@ -38,17 +38,7 @@ fn check(name: &str, elements: usize, offset: usize, shape: [usize; 2], strides:
 ///
 /// # Panics
 /// When an operand reaches outside its slice.
-#[allow(clippy::too_many_arguments)] // BLAS's own list, which readers know
-pub fn gemm(
-    dtype: DType,
-    m: usize,
-    n: usize,
-    k: usize,
-    a: Matrix<'_>,
-    b: Matrix<'_>,
-    c: MatrixMut<'_>,
-    accumulate: bool,
-) {
+pub fn gemm(dtype: DType, [m, n, k]: [usize; 3], a: Matrix<'_>, b: Matrix<'_>, c: MatrixMut<'_>, accumulate: bool) {
     let size = dtype.size();
     check(
         "A",

@@ -84,13 +84,7 @@ fn check_product(dtype: DType, [m, n, k]: [usize; 3], layout: usize, accumulate:
     let at = |(row, column): (isize, isize), i: usize, j: usize| (2 + row * i as isize + column * j as isize) as usize;
     let (result, _) = with_dtype!(dtype, T => {
         let (a, b, mut c) = (aligned::<T>(&a), aligned::<T>(&b), aligned::<T>(&c));
-        gemm(
-            dtype, m, n, k,
-            Matrix { data: bytemuck::cast_slice(&a), offset: 2, row_stride: a_strides.0, column_stride: a_strides.1 },
-            Matrix { data: bytemuck::cast_slice(&b), offset: 2, row_stride: b_strides.0, column_stride: b_strides.1 },
-            MatrixMut { data: bytemuck::cast_slice_mut(&mut c), offset: 2, row_stride: c_strides.0, column_stride: c_strides.1 },
-            accumulate,
-        );
+        gemm(dtype, [m, n, k], Matrix { data: bytemuck::cast_slice(&a), offset: 2, row_stride: a_strides.0, column_stride: a_strides.1 }, Matrix { data: bytemuck::cast_slice(&b), offset: 2, row_stride: b_strides.0, column_stride: b_strides.1 }, MatrixMut { data: bytemuck::cast_slice_mut(&mut c), offset: 2, row_stride: c_strides.0, column_stride: c_strides.1 }, accumulate);
         (bytemuck::cast_slice::<T, u8>(&c).to_vec(), ())
     });
     for i in 0..m {
@@ -127,9 +121,7 @@ fn reversed_rows_are_negative_strides() {
     let mut c = [0.0f64; 2];
     gemm(
         DType::F64,
-        2,
-        1,
-        2,
+        [2, 1, 2],
         Matrix {
             data: bytemuck::cast_slice(&a),
             offset: 3,
@@ -160,9 +152,7 @@ fn an_operand_outside_its_slice_is_refused() {
     let mut c = [0.0f64; 6];
     gemm(
         DType::F64,
-        2,
-        3,
-        2,
+        [2, 3, 2],
         Matrix {
             data: bytemuck::cast_slice(&data),
             offset: 0,

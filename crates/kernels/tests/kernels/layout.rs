@@ -1,6 +1,6 @@
 //! Strided copies against a loop over all indices.
 
-use outcore_kernels::copy_strided;
+use outcore_kernels::{copy_strided, StridedBytes, StridedBytesMut};
 use proptest::prelude::*;
 
 fn naive(
@@ -65,7 +65,7 @@ proptest! {
         let mut target = vec![0xee; target_extent * item];
         let mut expected = target.clone();
         naive(item, &shape, &source, (from, &source_strides), &mut expected, (to, &target_strides));
-        copy_strided(item, &shape, &source, from, &source_strides, &mut target, to, &target_strides);
+        copy_strided(item, &shape, StridedBytes::new(&source, from, &source_strides), StridedBytesMut::new(&mut target, to, &target_strides));
         prop_assert_eq!(target, expected);
     }
 }
@@ -85,18 +85,33 @@ fn large_transposes_have_whole_and_ragged_tiles() {
             &mut expected,
             (0, &strides.1),
         );
-        copy_strided(8, &[columns, rows], &source, 0, &strides.0, &mut target, 0, &strides.1);
+        copy_strided(
+            8,
+            &[columns, rows],
+            StridedBytes::new(&source, 0, &strides.0),
+            StridedBytesMut::new(&mut target, 0, &strides.1),
+        );
         assert_eq!(target, expected);
     }
 }
 
 #[test]
 fn an_empty_shape_copies_nothing() {
-    copy_strided(8, &[3, 0], &[], 5, &[1, 1], &mut [], 7, &[1, 1]);
+    copy_strided(
+        8,
+        &[3, 0],
+        StridedBytes::new(&[], 5, &[1, 1]),
+        StridedBytesMut::new(&mut [], 7, &[1, 1]),
+    );
 }
 
 #[test]
 #[should_panic(expected = "copy_strided: source of shape [2, 3]")]
 fn a_source_that_ends_early_is_refused() {
-    copy_strided(4, &[2, 3], &[0; 20], 0, &[3, 1], &mut [0; 24], 0, &[3, 1]);
+    copy_strided(
+        4,
+        &[2, 3],
+        StridedBytes::new(&[0; 20], 0, &[3, 1]),
+        StridedBytesMut::new(&mut [0; 24], 0, &[3, 1]),
+    );
 }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)] // who runs it sees where it fails
 
 mod bounds;
+mod complex;
 mod compress;
 mod describe;
 mod elementwise;

@@ -42,7 +42,15 @@ fn scanned(op: Scan, dtype: DType, data: &[u8], [outer, length, inner]: [usize; 
         for part in 0..outer {
             block[part * (to - from) * row..][..(to - from) * row].copy_from_slice(&data[rows(part)]);
         }
-        scan(op, dtype, block, outer, to - from, inner, carry, from > 0, None, out);
+        scan(
+            op,
+            dtype,
+            block,
+            [outer, to - from, inner],
+            (carry, from > 0),
+            None,
+            out,
+        );
         for part in 0..outer {
             result[rows(part)].copy_from_slice(&out[part * (to - from) * row..][..(to - from) * row]);
         }
@@ -136,11 +144,8 @@ fn half_precision_rounds_at_every_step() {
         Scan::Sum,
         DType::F16,
         bytemuck::cast_slice(&ones),
-        1,
-        4096,
-        1,
-        carry,
-        false,
+        [1, 4096, 1],
+        (carry, false),
         None,
         target,
     );
@@ -157,11 +162,8 @@ fn integers_wrap() {
         Scan::Sum,
         DType::I8,
         bytemuck::cast_slice(&data),
-        1,
-        3,
-        1,
-        carry,
-        false,
+        [1, 3, 1],
+        (carry, false),
         None,
         target,
     );
@@ -183,11 +185,8 @@ fn marked_places_begin_anew_however_blocks_are_cut() {
                 Scan::Sum,
                 DType::F64,
                 block,
-                1,
-                to - from,
-                3,
-                carry,
-                from > 0,
+                [1, to - from, 3],
+                (carry, from > 0),
                 starts,
                 target,
             );

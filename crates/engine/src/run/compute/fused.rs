@@ -1,6 +1,6 @@
 //! Element-wise programs over a block, strip by strip.
 
-use outcore_kernels::{copy_strided, find_beyond, prefetch, prefetch_for_write};
+use outcore_kernels::{copy_strided, find_beyond, prefetch, prefetch_for_write, StridedBytes, StridedBytesMut};
 use outcore_store::Frame;
 
 use crate::plan::fuse::{Fused, FusedInstruction, Kernel, Operand, STRIP};
@@ -238,12 +238,8 @@ fn locate(
                 copy_strided(
                     input.item,
                     &[strip.height, strip.width],
-                    input.data,
-                    offset as usize,
-                    &[down, along],
-                    register,
-                    0,
-                    &[strip.width as isize, 1],
+                    StridedBytes::new(input.data, offset as usize, &[down, along]),
+                    StridedBytesMut::new(register, 0, &[strip.width as isize, 1]),
                 );
             }
             return Located {

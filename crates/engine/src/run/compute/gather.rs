@@ -1,7 +1,7 @@
 //! Reads through views: without a copy where one tile holds the block, assembled from pieces otherwise.
 
 use outcore_dtype::DType;
-use outcore_kernels::{copy_strided, generate, Generator};
+use outcore_kernels::{copy_strided, generate, Generator, StridedBytes, StridedBytesMut};
 use outcore_store::Interval;
 
 use crate::plan::gather::{concat_pieces, BaseAxis};
@@ -138,12 +138,8 @@ impl Reader<'_> {
             copy_strided(
                 dtype.size(),
                 &shape,
-                memory.data,
-                value.offset,
-                &value.strides,
-                target.data,
-                target.offset,
-                &target.strides,
+                StridedBytes::new(memory.data, value.offset, &value.strides),
+                StridedBytesMut::new(target.data, target.offset, &target.strides),
             );
             return;
         }
@@ -170,12 +166,8 @@ impl Reader<'_> {
             copy_strided(
                 dtype.size(),
                 &sub,
-                bytes,
-                value.offset,
-                &value.strides,
-                target.data,
-                into,
-                &target.strides,
+                StridedBytes::new(bytes, value.offset, &value.strides),
+                StridedBytesMut::new(target.data, into, &target.strides),
             );
         });
     }

@@ -39,7 +39,7 @@ pub(in crate::run) fn multiply(
             row_stride: n as isize,
             column_stride: 1,
         };
-        gemm(dtype, m, n, k, matrix(0), matrix(1), result, accumulate);
+        gemm(dtype, [m, n, k], matrix(0), matrix(1), result, accumulate);
     }
 }
 

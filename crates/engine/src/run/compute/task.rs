@@ -1,6 +1,6 @@
 //! One task: every block of one cell of a pass, through the compiled steps.
 
-use outcore_kernels::{copy_strided, Reducer};
+use outcore_kernels::{copy_strided, Reducer, StridedBytes, StridedBytesMut};
 use outcore_store::{Frame, Interval};
 
 use crate::expr::{Block, FunctionKey};
@@ -331,12 +331,12 @@ impl Task<'_> {
                 copy_strided(
                     dtype_of(input).size(),
                     shape,
-                    self.bytes(value.place, slots, memory.outputs),
-                    value.offset,
-                    &value.strides,
-                    frame,
-                    0,
-                    &contiguous(shape),
+                    StridedBytes::new(
+                        self.bytes(value.place, slots, memory.outputs),
+                        value.offset,
+                        &value.strides,
+                    ),
+                    StridedBytesMut::new(frame, 0, &contiguous(shape)),
                 );
             });
         }
@@ -396,12 +396,8 @@ impl Task<'_> {
             copy_strided(
                 item,
                 &permuted,
-                self.bytes(value.place, slots, outputs),
-                value.offset,
-                &strides,
-                frame,
-                0,
-                &contiguous(&permuted),
+                StridedBytes::new(self.bytes(value.place, slots, outputs), value.offset, &strides),
+                StridedBytesMut::new(frame, 0, &contiguous(&permuted)),
             );
         });
         let outer: usize = kept.iter().map(|&axis| shape[axis]).product();
@@ -431,12 +427,12 @@ impl Task<'_> {
             copy_strided(
                 root.node.dtype.size(),
                 shape,
-                self.bytes(value.place, memory.slots, outputs),
-                value.offset,
-                &value.strides,
-                buffer.memory.bytes_mut(),
-                offset,
-                &contiguous(&tile),
+                StridedBytes::new(
+                    self.bytes(value.place, memory.slots, outputs),
+                    value.offset,
+                    &value.strides,
+                ),
+                StridedBytesMut::new(buffer.memory.bytes_mut(), offset, &contiguous(&tile)),
             );
         });
     }

@@ -1,5 +1,6 @@
 //! One band of columns a task.
 
+use outcore_kernels::{copy_strided, StridedBytes, StridedBytesMut};
 use std::sync::Arc;
 
 use outcore_kernels::sort::{
@@ -319,7 +320,12 @@ fn across(item: usize, tiles: &[&[u8]], width: usize, first: usize, rows: usize,
     for tile in tiles {
         let count = tile.len() / (width * item);
         let (from, to) = ([1, width as isize], [rows as isize, 1]);
-        outcore_kernels::copy_strided(item, &[columns, count], tile, first, &from, lanes, at, &to);
+        copy_strided(
+            item,
+            &[columns, count],
+            StridedBytes::new(tile, first, &from),
+            StridedBytesMut::new(lanes, at, &to),
+        );
         at += count;
     }
 }
@@ -330,7 +336,12 @@ fn back(item: usize, lanes: &[u8], width: usize, first: usize, rows: usize, tile
     for tile in tiles {
         let count = tile.len() / (width * item);
         let (from, to) = ([1, rows as isize], [width as isize, 1]);
-        outcore_kernels::copy_strided(item, &[count, columns], lanes, at, &from, tile, first, &to);
+        copy_strided(
+            item,
+            &[count, columns],
+            StridedBytes::new(lanes, at, &from),
+            StridedBytesMut::new(tile, first, &to),
+        );
         at += count;
     }
 }

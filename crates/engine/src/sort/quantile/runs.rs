@@ -1,5 +1,6 @@
 //! What is asked of a matrix, and the runs of tiles whose columns are brought into rows.
 
+use outcore_kernels::{copy_strided, StridedBytes, StridedBytesMut};
 use std::ops::RangeInclusive;
 
 use outcore_dtype::DType;
@@ -123,15 +124,11 @@ pub(super) fn each_column(
         for tile in tiles {
             let count = tile.len() / (width * item);
             let shape = [columns, count];
-            outcore_kernels::copy_strided(
+            copy_strided(
                 item,
                 &shape,
-                tile,
-                first,
-                &[1, width as isize],
-                space,
-                at,
-                &[rows as isize, 1],
+                StridedBytes::new(tile, first, &[1, width as isize]),
+                StridedBytesMut::new(space, at, &[rows as isize, 1]),
             );
             at += count;
         }

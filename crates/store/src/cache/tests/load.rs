@@ -22,16 +22,8 @@ fn version_of(bytes: &[u8], number: usize) -> u32 {
     version
 }
 
-/// Each thread writes cells of its own and reads all; versions never go back. `meanwhile` runs until they are done.
-fn storm(
-    io: &Io,
-    path: &Path,
-    sets: usize,
-    options: CacheOptions,
-    rounds: usize,
-    meanwhile: impl Fn(&PageCache, usize) + Sync,
-) {
-    let cells = 4096;
+/// A file of so many cells of version 0.
+fn write_cells(io: &Io, path: &Path, cells: usize) {
     let file = io.open(path, Mode::Create).unwrap();
     let start: Vec<u8> = (0..cells).flat_map(|number| cell(number, 0)).collect();
     io.write(
@@ -45,6 +37,35 @@ fn storm(
         0,
     )
     .unwrap();
+}
+
+/// Whether the file has the last version of each cell.
+fn check_cells(io: &Io, path: &Path, versions: &[AtomicU32]) {
+    let cells = versions.len();
+    let stored = io.open(path, Mode::Read).unwrap();
+    assert_eq!(stored.len().unwrap() as usize, cells * CELL);
+    let mut all = crate::AlignedBuffer::new(cells * CELL).unwrap();
+    io.read(&stored, &mut all, 0, cells * CELL).unwrap();
+    for (number, bytes) in all.chunks_exact(CELL).enumerate().take(cells) {
+        assert_eq!(
+            version_of(bytes, number),
+            versions[number].load(SeqCst),
+            "cell {number}"
+        );
+    }
+}
+
+/// Each thread writes cells of its own and reads all; versions never go back. `meanwhile` runs until they are done.
+fn storm(
+    io: &Io,
+    path: &Path,
+    sets: usize,
+    options: CacheOptions,
+    rounds: usize,
+    meanwhile: impl Fn(&PageCache, usize) + Sync,
+) {
+    let cells = 4096;
+    write_cells(io, path, cells);
     let cache = cache_of(io, sets, options);
     let file = cache.open(path, Mode::Reopen).unwrap();
     let versions: Vec<AtomicU32> = (0..cells).map(|_| AtomicU32::new(0)).collect();
@@ -99,17 +120,7 @@ fn storm(
         outcomes.into_iter().for_each(|outcome| outcome.unwrap());
     });
     file.flush().unwrap();
-    let stored = io.open(path, Mode::Read).unwrap();
-    assert_eq!(stored.len().unwrap() as usize, cells * CELL);
-    let mut all = crate::AlignedBuffer::new(cells * CELL).unwrap();
-    io.read(&stored, &mut all, 0, cells * CELL).unwrap();
-    for (number, bytes) in all.chunks_exact(CELL).enumerate().take(cells) {
-        assert_eq!(
-            version_of(bytes, number),
-            versions[number].load(SeqCst),
-            "cell {number}"
-        );
-    }
+    check_cells(io, path, &versions);
 }
 
 #[test]
