@@ -14,14 +14,14 @@ fn bytes(storage: &mut [u128], dtype: DType, length: usize) -> &mut [u8] {
     &mut bytemuck::cast_slice_mut(storage)[..dtype.size() * length]
 }
 
-fn unary<A: Pod, R: Pod>(op: Unary, dtype: DType, input: &[A]) -> Vec<R> {
+pub fn unary<A: Pod, R: Pod>(op: Unary, dtype: DType, input: &[A]) -> Vec<R> {
     let kernel = unary_kernel(op, dtype).unwrap();
     let mut output = vec![R::zeroed(); input.len()];
     kernel(bytemuck::cast_slice(input), bytemuck::cast_slice_mut(&mut output));
     output
 }
 
-fn binary<A: Pod, R: Pod>(op: Binary, dtype: DType, left: &[A], right: &[A]) -> Vec<R> {
+pub fn binary<A: Pod, R: Pod>(op: Binary, dtype: DType, left: &[A], right: &[A]) -> Vec<R> {
     let kernel = binary_kernel(op, dtype).unwrap();
     let mut output = vec![R::zeroed(); left.len().max(right.len())];
     kernel(
