@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
@@ -170,3 +172,11 @@ def test_files_that_collect_names_list_each_once() -> None:
                 listed = {part.value for part in ast.walk(node.value) if isinstance(part, ast.Constant)}
         twice = {part for part in imported & listed if not str(part).startswith("__")}
         assert twice <= TWICE.get(name, set()), name
+
+
+def test_the_package_loads_numpy_and_the_core_alone() -> None:
+    """Each module more takes memory that work could have: NumPy's own parts are loaded where they are used, too."""
+    heavy = {"numpy.random", "numpy.fft", "rich", "click", "yaml", "scipy", "sklearn", "numba", "networkx"}
+    code = f"import sys, outcore; print(sorted({heavy!r} & set(sys.modules)))"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == "[]"

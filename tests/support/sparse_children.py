@@ -54,7 +54,7 @@ def run(name: str, matrix: str, b: str, out: str, after: int) -> None:
 
     # Each step is planned and run by this: it dies before the last one's state is stored.
     count, ran = dying(after), 0
-    real = iterate._Places.run
+    real = iterate._StatePlaces.run
 
     def counted(self: Any, *given: Any) -> Any:
         nonlocal ran
@@ -63,7 +63,7 @@ def run(name: str, matrix: str, b: str, out: str, after: int) -> None:
         count()
         return found
 
-    iterate._Places.run = counted  # type: ignore[method-assign]
+    iterate._StatePlaces.run = counted  # type: ignore[method-assign]
     solvers: dict[str, Callable[[], Any]] = {
         "pagerank": lambda: oc.sparse.pagerank(a, iterations=14, tol=0.0, checkpoint=3),
         "hits": lambda: oc.sparse.hits(a, iterations=14, tol=0.0, checkpoint=3)[0],
