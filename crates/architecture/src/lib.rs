@@ -150,7 +150,7 @@ impl Modules {
             all: vec![],
         };
         modules.add("lib.rs".into(), 0);
-        Reader::new(text, &mut modules).module(0, Path::new(""));
+        SourceReader::new(text, &mut modules).module(0, Path::new(""));
         modules
     }
 
@@ -167,7 +167,7 @@ impl Modules {
     fn add_file(&mut self, file: PathBuf, folder: &Path, parent: usize) -> usize {
         let text = fs::read_to_string(self.root.join(&file)).expect("a module's file");
         let module = self.add(file, parent);
-        Reader::new(&text, self).module(module, folder);
+        SourceReader::new(&text, self).module(module, folder);
         module
     }
 
@@ -248,16 +248,16 @@ impl Modules {
 }
 
 /// Reads the tokens of a file into modules.
-struct Reader<'a> {
+struct SourceReader<'a> {
     tokens: Vec<String>,
     place: usize,
     modules: &'a mut Modules,
 }
 
-impl<'a> Reader<'a> {
-    fn new(text: &str, modules: &'a mut Modules) -> Reader<'a> {
+impl<'a> SourceReader<'a> {
+    fn new(text: &str, modules: &'a mut Modules) -> SourceReader<'a> {
         let tokens = tokens(text);
-        Reader {
+        SourceReader {
             tokens,
             place: 0,
             modules,

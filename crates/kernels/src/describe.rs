@@ -27,8 +27,8 @@ const LANES: usize = 8;
 const ROWS: usize = 64;
 const GROUPS: usize = 64;
 
-type Row = [f64; LANES];
-type Facts = [Row; FACTS];
+type DescribedRow = [f64; LANES];
+type Facts = [DescribedRow; FACTS];
 
 /// Of no elements.
 fn nothing(fact: usize) -> f64 {
@@ -106,7 +106,7 @@ fn merge(into: &mut Facts, from: &Facts) {
 
 /// Calls `see` with rows `width` apart, of which the first `used <= LANES` elements count; the others are NaN.
 #[inline(always)]
-fn each_row(x: &[f64], width: usize, used: usize, mut see: impl FnMut(&Row)) {
+fn each_row(x: &[f64], width: usize, used: usize, mut see: impl FnMut(&DescribedRow)) {
     for row in x.chunks(width) {
         let values = match row.first_chunk::<LANES>() {
             Some(&values) if used == LANES => values,
@@ -234,9 +234,9 @@ fn take_in(table: &mut [f64], columns: usize, column: usize, from: &[f64; FACTS]
     }
 }
 
-struct Body;
+struct DescribeBody;
 
-impl UnaryBody for Body {
+impl UnaryBody for DescribeBody {
     #[inline(always)]
     fn run(x: &[u8], table: &mut [u8]) {
         let x: &[f64] = cast_slice(x);
@@ -258,7 +258,7 @@ impl UnaryBody for Body {
 /// Adds to a table of `FACTS` rows what the rows of `x` tell, as many float64 elements each as the table has columns.
 pub fn describe(x: &[u8], table: &mut [u8]) {
     if !table.is_empty() {
-        Body::kernel()(x, table);
+        DescribeBody::kernel()(x, table);
     }
 }
 

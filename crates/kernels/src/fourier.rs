@@ -27,38 +27,38 @@ const GROUP: usize = 8;
 
 /// A transform of lanes of one length, with its tables.
 pub struct FourierPlan {
-    plan: Plan,
+    plan: TransformPlan,
     lane: usize,
 }
 
-enum Plan {
-    Single(Typed<f32>),
-    Double(Typed<f64>),
+enum TransformPlan {
+    Single(TypedTransform<f32>),
+    Double(TypedTransform<f64>),
 }
 
-enum Typed<T> {
+enum TypedTransform<T> {
     Complex(Arc<dyn Fft<T>>),
     FromReal(RealTransform<T>),
     ToReal(RealTransform<T>),
 }
 
-impl<T: Real> Typed<T>
+impl<T: Real> TypedTransform<T>
 where
     Complex<T>: Pod,
 {
-    fn new(kind: Fourier, lane: usize) -> Typed<T> {
+    fn new(kind: Fourier, lane: usize) -> TypedTransform<T> {
         match kind {
-            Fourier::Forward => Typed::Complex(plan(FftDirection::Forward, lane)),
-            Fourier::Backward => Typed::Complex(plan(FftDirection::Inverse, lane)),
-            Fourier::FromReal => Typed::FromReal(RealTransform::new(FftDirection::Forward, lane)),
-            Fourier::ToReal => Typed::ToReal(RealTransform::new(FftDirection::Inverse, lane)),
+            Fourier::Forward => TypedTransform::Complex(plan(FftDirection::Forward, lane)),
+            Fourier::Backward => TypedTransform::Complex(plan(FftDirection::Inverse, lane)),
+            Fourier::FromReal => TypedTransform::FromReal(RealTransform::new(FftDirection::Forward, lane)),
+            Fourier::ToReal => TypedTransform::ToReal(RealTransform::new(FftDirection::Inverse, lane)),
         }
     }
 
     fn scratch(&self) -> usize {
         match self {
-            Typed::Complex(plan) => plan.get_inplace_scratch_len(),
-            Typed::FromReal(plan) | Typed::ToReal(plan) => plan.scratch(),
+            TypedTransform::Complex(plan) => plan.get_inplace_scratch_len(),
+            TypedTransform::FromReal(plan) | TypedTransform::ToReal(plan) => plan.scratch(),
         }
     }
 }
@@ -116,8 +116,8 @@ impl FourierPlan {
     pub fn new(kind: Fourier, dtype: DType, lane: usize) -> FourierPlan {
         assert!(lane > 0, "fft: lanes of no length");
         let plan = match dtype {
-            DType::F32 | DType::C64 => Plan::Single(Typed::new(kind, lane)),
-            _ => Plan::Double(Typed::new(kind, lane)),
+            DType::F32 | DType::C64 => TransformPlan::Single(TypedTransform::new(kind, lane)),
+            _ => TransformPlan::Double(TypedTransform::new(kind, lane)),
         };
         FourierPlan { plan, lane }
     }
@@ -125,12 +125,12 @@ impl FourierPlan {
     /// Memory besides a block and its result, for lanes that lie `inner` side by side; with the tables of the plan.
     pub fn workspace_bytes(&self, inner: usize) -> usize {
         match &self.plan {
-            Plan::Single(plan) => self.spare_bytes(plan, inner),
-            Plan::Double(plan) => self.spare_bytes(plan, inner),
+            TransformPlan::Single(plan) => self.spare_bytes(plan, inner),
+            TransformPlan::Double(plan) => self.spare_bytes(plan, inner),
         }
     }
 
-    fn spare_bytes<T: Real>(&self, plan: &Typed<T>, inner: usize) -> usize
+    fn spare_bytes<T: Real>(&self, plan: &TypedTransform<T>, inner: usize) -> usize
     where
         Complex<T>: Pod,
     {
@@ -146,14 +146,14 @@ impl FourierPlan {
     pub fn run(&self, data: &[u8], (outer, inner): (usize, usize), scale: f64, out: &mut [u8], workspace: &mut [u8]) {
         let block = Lanes { outer, inner };
         match &self.plan {
-            Plan::Single(plan) => self.run_as(plan, data, block, scale as f32, out, Spare::new(workspace)),
-            Plan::Double(plan) => self.run_as(plan, data, block, scale, out, Spare::new(workspace)),
+            TransformPlan::Single(plan) => self.run_as(plan, data, block, scale as f32, out, Spare::new(workspace)),
+            TransformPlan::Double(plan) => self.run_as(plan, data, block, scale, out, Spare::new(workspace)),
         }
     }
 
     fn run_as<T: Real>(
         &self,
-        plan: &Typed<T>,
+        plan: &TypedTransform<T>,
         data: &[u8],
         block: Lanes,
         scale: T,
@@ -170,13 +170,13 @@ impl FourierPlan {
         for group in block.groups() {
             let width = group.2;
             match plan {
-                Typed::Complex(plan) => {
+                TypedTransform::Complex(plan) => {
                     let lanes = &mut complex[..n * width];
                     block.gather(bytemuck::cast_slice(data), group, lanes);
                     plan.process_with_scratch(lanes, scratch);
                     block.scatter(lanes, group, bytemuck::cast_slice_mut(out), |value| value.scale(scale));
                 }
-                Typed::FromReal(plan) => {
+                TypedTransform::FromReal(plan) => {
                     let (given, made) = (&mut real[..n * width], &mut complex[..half * width]);
                     block.gather(bytemuck::cast_slice(data), group, given);
                     for (given, made) in given.chunks_exact_mut(n).zip(made.chunks_exact_mut(half)) {
@@ -184,7 +184,7 @@ impl FourierPlan {
                     }
                     block.scatter(made, group, bytemuck::cast_slice_mut(out), |value| value.scale(scale));
                 }
-                Typed::ToReal(plan) => {
+                TypedTransform::ToReal(plan) => {
                     let (given, made) = (&mut complex[..half * width], &mut real[..n * width]);
                     block.gather(bytemuck::cast_slice(data), group, given);
                     for (given, made) in given.chunks_exact_mut(half).zip(made.chunks_exact_mut(n)) {

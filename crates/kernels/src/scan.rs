@@ -69,7 +69,7 @@ pub fn scan(
         starts.is_none_or(|starts| starts.len() == length),
         "scan: a flag for each place"
     );
-    let block = Block {
+    let block = ScanBlock {
         data,
         length,
         inner,
@@ -105,7 +105,7 @@ pub fn scan(
     }
 }
 
-struct Block<'a> {
+struct ScanBlock<'a> {
     data: &'a [u8],
     length: usize,
     inner: usize,
@@ -115,7 +115,7 @@ struct Block<'a> {
     out: &'a mut [u8],
 }
 
-impl Block<'_> {
+impl ScanBlock<'_> {
     fn words<T: Pod>(self, op: Scan, add: impl Fn(T, T) -> T, multiply: impl Fn(T, T) -> T) {
         match op {
             Scan::Prod => self.accumulate(multiply),

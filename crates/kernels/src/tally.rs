@@ -115,8 +115,8 @@ pub fn tally(op: Tally, types: TallyTypes, numbers: &[u8], values: &[u8], column
     }
 }
 
-/// Values by rows, in their own type.
-type Values<'a> = (DType, &'a [u8]);
+/// TalliedValues by rows, in their own type.
+type TalliedValues<'a> = (DType, &'a [u8]);
 
 /// Elements that are converted together.
 const STRIP: usize = 512;
@@ -125,7 +125,7 @@ const STRIP: usize = 512;
 /// row by row. Rows come in their order.
 #[inline(always)]
 fn in_strips<T: Entry>(
-    (dtype, values): Values<'_>,
+    (dtype, values): TalliedValues<'_>,
     rows: usize,
     columns: usize,
     mut each: impl FnMut(Range<usize>, Range<usize>, &[T]),
@@ -152,7 +152,7 @@ fn in_strips<T: Entry>(
     }
 }
 
-fn typed<T: Entry>(op: Tally, numbers: &[i64], values: Values<'_>, columns: usize, table: &mut [u8]) {
+fn typed<T: Entry>(op: Tally, numbers: &[i64], values: TalliedValues<'_>, columns: usize, table: &mut [u8]) {
     let table: &mut [T] = bytemuck::cast_slice_mut(table);
     match op {
         Tally::Count | Tally::Sum => gather(numbers, values, columns, table, |a, b| T::combine(Tally::Sum, a, b)),
@@ -163,7 +163,13 @@ fn typed<T: Entry>(op: Tally, numbers: &[i64], values: Values<'_>, columns: usiz
 }
 
 #[inline(always)]
-fn gather<T: Entry>(numbers: &[i64], values: Values<'_>, columns: usize, table: &mut [T], combine: impl Fn(T, T) -> T) {
+fn gather<T: Entry>(
+    numbers: &[i64],
+    values: TalliedValues<'_>,
+    columns: usize,
+    table: &mut [T],
+    combine: impl Fn(T, T) -> T,
+) {
     in_strips(values, numbers.len(), columns, |rows, beside, values: &[T]| {
         if columns == 1 {
             for (number, value) in numbers[rows].iter().zip(values) {
@@ -255,7 +261,7 @@ pub fn tally_places(
 ) {
     fn places<T: Entry + PartialEq>(
         numbers: &[i64],
-        values: Values<'_>,
+        values: TalliedValues<'_>,
         (centers, columns): (&[T], usize),
         first: i64,
         table: &mut [i64],

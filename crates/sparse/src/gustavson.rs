@@ -10,7 +10,7 @@ use std::ops::{Range, RangeInclusive};
 use outcore_coding::tiles::Rows;
 use outcore_dtype::DType;
 
-use super::semiring::{complex, float32, float64, int64, truth, Ring};
+use super::semiring::{complex, float32, float64, int64, truth, Arithmetic};
 use super::Semiring;
 
 /// Places of a table, at most.
@@ -75,7 +75,7 @@ pub struct Table {
     bits: Vec<u64>,
     ranks: Vec<u32>,
     /// For each entry of the row of the first matrix: the rest of the row of the second.
-    sources: Vec<Source>,
+    sources: Vec<EntrySource>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,7 +90,7 @@ enum State {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Source {
+struct EntrySource {
     tile_row: u32,
     from: u32,
     to: u32,
@@ -112,7 +112,7 @@ pub struct Operands<'a> {
 
 impl Operands<'_> {
     /// The rows that a source is of.
-    fn rows_of(&self, source: &Source) -> &Rows {
+    fn rows_of(&self, source: &EntrySource) -> &Rows {
         match source.entry {
             BEFORE => self.before.expect("it was listed"),
             _ => self.batch.tile_rows[source.tile_row as usize].1,
@@ -123,14 +123,14 @@ impl Operands<'_> {
 /// Multiplies rows; the result has a row for each of them.
 pub type RowsProduct = fn(&Operands<'_>, &mut Table) -> Rows;
 
-fn multiply_rows<R: Ring>(operands: &Operands<'_>, table: &mut Table) -> Rows {
+fn multiply_rows<R: Arithmetic>(operands: &Operands<'_>, table: &mut Table) -> Rows {
     let mut out = Rows::empty(0);
     let mut found: Vec<R::T> = vec![];
     for row in operands.rows.clone() {
         let span = operands.mask.map_or(Some(0..=u64::MAX), |mask| mask.span(row));
         let terms = span.as_ref().map_or(0, |span| find_sources(operands, row, span, table));
         if terms > 0 {
-            let mut sums = Sums::<R> {
+            let mut sums = RowSums::<R> {
                 operands,
                 table,
                 found: &mut found,
@@ -166,7 +166,7 @@ fn find_sources(operands: &Operands<'_>, row: usize, span: &RangeInclusive<u64>,
     if let Some(before) = operands.before {
         let place = before.place(row);
         terms += place.len();
-        table.sources.push(Source {
+        table.sources.push(EntrySource {
             tile_row: 0,
             from: place.start as u32,
             to: place.end as u32,
@@ -194,7 +194,7 @@ fn find_sources(operands: &Operands<'_>, row: usize, span: &RangeInclusive<u64>,
         let own = within(&rows.columns, rows.place((column % batch.side) as usize), span);
         if !own.is_empty() {
             terms += own.len();
-            table.sources.push(Source {
+            table.sources.push(EntrySource {
                 tile_row: tile_row as u32,
                 from: own.start as u32,
                 to: own.end as u32,
@@ -206,7 +206,7 @@ fn find_sources(operands: &Operands<'_>, row: usize, span: &RangeInclusive<u64>,
 }
 
 /// The sums of one row.
-struct Sums<'a, R: Ring> {
+struct RowSums<'a, R: Arithmetic> {
     operands: &'a Operands<'a>,
     table: &'a mut Table,
     found: &'a mut Vec<R::T>,
@@ -215,7 +215,7 @@ struct Sums<'a, R: Ring> {
 
 type Masked<'a> = Option<(Range<usize>, Mask<'a>)>;
 
-impl<R: Ring> Sums<'_, R> {
+impl<R: Arithmetic> RowSums<'_, R> {
     /// All of a row that has so many terms between some columns.
     fn row(&mut self, row: usize, terms: usize, span: &RangeInclusive<u64>) {
         let masked = self.operands.mask.map(|mask| (mask.rows.place(row), mask));

@@ -10,15 +10,15 @@ use outcore_coding::Malformed;
 use outcore_dtype::DType;
 use outcore_kernels::{SparseTile, TileBody};
 
-use super::semiring::{complex, float32, float64, int64, truth, Ring};
+use super::semiring::{complex, float32, float64, int64, truth, Arithmetic};
 use super::Semiring;
 
 /// Adds the product of a tile and a dense block to another block.
 pub type TileProduct = fn(SparseTile<'_>, &[u8], &mut [u8], &mut Option<&'static str>);
 
-/// Sums of the tile's rows, or of its columns where `BACK`, which is the transposed tile's product; with or without values
+/// TileSums of the tile's rows, or of its columns where `BACK`, which is the transposed tile's product; with or without values
 /// of its own.
-struct Sums<R, const VALUES: bool, const BACK: bool>(PhantomData<R>);
+struct TileSums<R, const VALUES: bool, const BACK: bool>(PhantomData<R>);
 
 /// A tile times the rows of `x`, added to those of `y`; both are `width` elements wide.
 ///
@@ -26,7 +26,7 @@ struct Sums<R, const VALUES: bool, const BACK: bool>(PhantomData<R>);
 /// Segments that cannot be told apart; `y` may have been added to.
 ///
 /// # Panics
-/// Rows or columns outside of `x` and `y`, which [`super::check_tile_row`] has refused.
+/// TileRows or columns outside of `x` and `y`, which [`super::check_tile_row`] has refused.
 pub fn multiply_tile(
     kernel: TileProduct,
     tile: Tile<'_>,
@@ -72,7 +72,7 @@ fn for_segments<T: bytemuck::Pod, const VALUES: bool>(
     }
 }
 
-impl<R: Ring, const VALUES: bool, const BACK: bool> TileBody for Sums<R, VALUES, BACK> {
+impl<R: Arithmetic, const VALUES: bool, const BACK: bool> TileBody for TileSums<R, VALUES, BACK> {
     #[inline(always)]
     fn run(tile: SparseTile<'_>, x: &[u8], y: &mut [u8], fault: &mut Option<&'static str>) {
         let (x, y): (&[R::T], &mut [R::T]) = (bytemuck::cast_slice(x), bytemuck::cast_slice_mut(y));
@@ -81,25 +81,25 @@ impl<R: Ring, const VALUES: bool, const BACK: bool> TileBody for Sums<R, VALUES,
             tile,
             fault,
             #[inline(always)]
-            |segment, values| Rows { segment, values, width }.of_all_columns::<R, VALUES, BACK>(x, y),
+            |segment, values| TileRows { segment, values, width }.of_all_columns::<R, VALUES, BACK>(x, y),
         );
     }
 }
 
 /// The rows of a segment, beside dense blocks of a width.
-struct Rows<'a, T> {
+struct TileRows<'a, T> {
     segment: &'a Segment<'a>,
     values: &'a [T],
     width: usize,
 }
 
-impl<T: bytemuck::Pod> Rows<'_, T> {
+impl<T: bytemuck::Pod> TileRows<'_, T> {
     /// All columns of the dense block, as many at a time as there are sums in registers; `BACK` for the transposed tile.
     #[inline(always)]
-    fn of_all_columns<R: Ring<T = T>, const VALUES: bool, const BACK: bool>(&self, x: &[T], y: &mut [T]) {
+    fn of_all_columns<R: Arithmetic<T = T>, const VALUES: bool, const BACK: bool>(&self, x: &[T], y: &mut [T]) {
         if self.width == 1 {
             // Known to the compiler to be one column.
-            Rows { width: 1, ..*self }.by_count::<R, VALUES, BACK, 1>(0, x, y);
+            TileRows { width: 1, ..*self }.by_count::<R, VALUES, BACK, 1>(0, x, y);
             return;
         }
         let mut lane = 0;
@@ -115,7 +115,7 @@ impl<T: bytemuck::Pod> Rows<'_, T> {
     }
 
     #[inline(always)]
-    fn lanes<R: Ring<T = T>, const VALUES: bool, const BACK: bool, const W: usize>(
+    fn lanes<R: Arithmetic<T = T>, const VALUES: bool, const BACK: bool, const W: usize>(
         &self,
         lane: usize,
         x: &[T],
@@ -129,9 +129,9 @@ impl<T: bytemuck::Pod> Rows<'_, T> {
         W
     }
 
-    /// Rows of few entries are most of a matrix without structure: a loop of known length keeps more of them under way.
+    /// TileRows of few entries are most of a matrix without structure: a loop of known length keeps more of them under way.
     #[inline(always)]
-    fn by_count<R: Ring<T = T>, const VALUES: bool, const BACK: bool, const W: usize>(
+    fn by_count<R: Arithmetic<T = T>, const VALUES: bool, const BACK: bool, const W: usize>(
         &self,
         lane: usize,
         x: &[T],
@@ -147,7 +147,7 @@ impl<T: bytemuck::Pod> Rows<'_, T> {
 
     /// `W` columns from `lane` on. Each row has `K` entries, or with 0 as many as the segment says.
     #[inline(always)]
-    fn add<R: Ring<T = T>, const VALUES: bool, const BACK: bool, const W: usize, const K: usize>(
+    fn add<R: Arithmetic<T = T>, const VALUES: bool, const BACK: bool, const W: usize, const K: usize>(
         &self,
         lane: usize,
         x: &[T],
@@ -197,13 +197,13 @@ fn sums_of<T, const W: usize>(y: &mut [T], at: usize) -> &mut [T; W] {
 
 /// Adds the products of an entry with `W` columns.
 #[inline(always)]
-fn add_products<R: Ring, const W: usize>(sums: &mut [R::T; W], value: R::T, x: &[R::T; W]) {
+fn add_products<R: Arithmetic, const W: usize>(sums: &mut [R::T; W], value: R::T, x: &[R::T; W]) {
     for lane in 0..W {
         sums[lane] = R::add(sums[lane], R::multiply(value, x[lane]));
     }
 }
 
-impl<R: Ring, const VALUES: bool, const BACK: bool> Sums<R, VALUES, BACK> {
+impl<R: Arithmetic, const VALUES: bool, const BACK: bool> TileSums<R, VALUES, BACK> {
     /// Only what has many columns in registers is worth other instructions than every processor has: one column waits for
     /// memory.
     fn product() -> TileProduct {
@@ -214,21 +214,21 @@ impl<R: Ring, const VALUES: bool, const BACK: bool> Sums<R, VALUES, BACK> {
     }
 }
 
-fn valued<R: Ring>(back: bool) -> TileProduct {
+fn valued<R: Arithmetic>(back: bool) -> TileProduct {
     match back {
-        false => Sums::<R, true, false>::product(),
-        true => Sums::<R, true, true>::product(),
+        false => TileSums::<R, true, false>::product(),
+        true => TileSums::<R, true, true>::product(),
     }
 }
 
-fn pattern<R: Ring>(back: bool) -> TileProduct {
+fn pattern<R: Arithmetic>(back: bool) -> TileProduct {
     match back {
-        false => Sums::<R, false, false>::product(),
-        true => Sums::<R, false, true>::product(),
+        false => TileSums::<R, false, false>::product(),
+        true => TileSums::<R, false, true>::product(),
     }
 }
 
-fn either<R: Ring>(back: bool, has_values: bool) -> TileProduct {
+fn either<R: Arithmetic>(back: bool, has_values: bool) -> TileProduct {
     match has_values {
         true => valued::<R>(back),
         false => pattern::<R>(back),

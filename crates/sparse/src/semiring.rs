@@ -74,7 +74,7 @@ impl Semiring {
 }
 
 /// A semiring over one type. Nothing is said of order: products add in the order of columns.
-pub trait Ring {
+pub trait Arithmetic {
     type T: Pod;
     /// What stands for the value of an entry of a matrix without values.
     const ONE: Self::T;
@@ -87,7 +87,7 @@ pub trait Ring {
 macro_rules! ring {
     ($Name:ident, $T:ty, $one:expr, $add:expr, $multiply:expr $(, $wide:ident)?) => {
         pub struct $Name;
-        impl Ring for $Name {
+        impl Arithmetic for $Name {
             type T = $T;
             const ONE: $T = $one;
             $(const $wide: bool = true;)?
@@ -109,7 +109,7 @@ macro_rules! ring {
 macro_rules! ordered {
     ($module:ident, $T:ty, $one:expr, $plus:expr, $times:expr, $shift:expr $(, $wide:ident)?) => {
         pub(super) mod $module {
-            use super::{greatest, least, Ring};
+            use super::{greatest, least, Arithmetic};
             ring!(PlusTimes, $T, $one, $plus, $times $(, $wide)?);
             ring!(PlusPair, $T, $one, $plus, |_, _| $one);
             ring!(PlusFirst, $T, $one, $plus, |value, _| value);
@@ -150,7 +150,7 @@ ordered!(float64, f64, 1.0, |a, b| a + b, |a, b| a * b, |a, b| a + b, WIDE);
 ordered!(int64, i64, 1, i64::wrapping_add, i64::wrapping_mul, i64::saturating_add);
 
 pub(super) mod complex {
-    use super::{Complex, Ring};
+    use super::{Arithmetic, Complex};
     ring!(
         Single,
         Complex<f32>,
@@ -169,7 +169,7 @@ pub(super) mod complex {
 
 /// Truth as bytes of 0 and 1.
 pub(super) mod truth {
-    use super::Ring;
+    use super::Arithmetic;
     ring!(LorLand, u8, 1, |a, b| a | b, |value, x| value & x);
     ring!(AnyPair, u8, 1, |_, _| 1, |_, _| 1);
 }

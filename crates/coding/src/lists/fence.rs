@@ -1,4 +1,4 @@
-//! Sums of gaps of one to four bytes by whole vectors.
+//! GapSums of gaps of one to four bytes by whole vectors.
 //!
 //! With AVX-512 VBMI2 the bytes of sixteen gaps are expanded to their places at once; with AVX2 those of four are shuffled
 //! by a table (Lemire, Kurz, Rupp, "Stream VByte: faster byte-oriented integer compression", 2018, section 3).
@@ -7,13 +7,13 @@
 /// the lowest first. Puts the sums behind `last` into `out`, whose lower 32 bits are kept; gives the bytes of the gaps, and
 /// the last sum. With `is_first` the first gap is passed over and counts as 0. Nothing where there are too few bytes. More
 /// codes than there are sums do not matter; fewer panic.
-pub type Sums = fn(codes: &[u8], gaps: &[u8], last: u64, is_first: bool, out: &mut [u32]) -> Option<(usize, u64)>;
+pub type GapSums = fn(codes: &[u8], gaps: &[u8], last: u64, is_first: bool, out: &mut [u32]) -> Option<(usize, u64)>;
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::Sums;
+    use super::GapSums;
 
     /// Gaps of a code byte, and the bytes of them at most.
     const GROUP: usize = 4;
@@ -128,7 +128,7 @@ mod x86 {
         }
     }
 
-    /// As [`Sums`].
+    /// As [`GapSums`].
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,avx2,bmi2,popcnt")]
     fn wide(codes: &[u8], gaps: &[u8], last: u64, is_first: bool, out: &mut [u32]) -> Option<(usize, u64)> {
         assert!(codes.len() >= out.len().div_ceil(GROUP), "fewer codes than gaps");
@@ -160,7 +160,7 @@ mod x86 {
         Some((wide.at, wide.last))
     }
 
-    /// As [`Sums`].
+    /// As [`GapSums`].
     #[target_feature(enable = "avx2")]
     fn narrow(codes: &[u8], gaps: &[u8], mut last: u64, is_first: bool, out: &mut [u32]) -> Option<(usize, u64)> {
         assert!(codes.len() >= out.len().div_ceil(GROUP), "fewer codes than gaps");
@@ -217,18 +217,18 @@ mod x86 {
     }
 
     /// The functions that this processor has instructions for, the best one last.
-    pub fn here() -> impl Iterator<Item = Sums> {
+    pub fn here() -> impl Iterator<Item = GapSums> {
         let has_wide = is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512vl")
             && is_x86_feature_detected!("avx512vbmi2")
             && is_x86_feature_detected!("bmi2")
             && is_x86_feature_detected!("popcnt");
-        let narrow: Sums = |codes, gaps, last, is_first, out| {
+        let narrow: GapSums = |codes, gaps, last, is_first, out| {
             // SAFETY: handed out only after the features were seen on this processor.
             unsafe { narrow(codes, gaps, last, is_first, out) }
         };
-        let wide: Sums = |codes, gaps, last, is_first, out| {
+        let wide: GapSums = |codes, gaps, last, is_first, out| {
             // SAFETY: as above.
             unsafe { wide(codes, gaps, last, is_first, out) }
         };
@@ -239,7 +239,7 @@ mod x86 {
 }
 
 /// The functions that this processor has instructions for, the best one last.
-pub fn here() -> impl Iterator<Item = Sums> {
+pub fn here() -> impl Iterator<Item = GapSums> {
     #[cfg(target_arch = "x86_64")]
     return x86::here();
     #[cfg(not(target_arch = "x86_64"))]

@@ -1,8 +1,8 @@
-//! Sums of gaps of one to four bytes.
+//! GapSums of gaps of one to four bytes.
 
 use std::sync::OnceLock;
 
-use super::fence::{here, Sums};
+use super::fence::{here, GapSums};
 
 /// The same without instructions of its own: the fastest for four gaps or fewer.
 #[inline]
@@ -22,13 +22,13 @@ pub fn few_gap_sums(codes: &[u8], gaps: &[u8], mut last: u64, is_first: bool, ou
 }
 
 /// All that this processor has instructions for, the best one last.
-fn all_gap_sums() -> Vec<Sums> {
-    std::iter::once(few_gap_sums as Sums).chain(here()).collect()
+fn all_gap_sums() -> Vec<GapSums> {
+    std::iter::once(few_gap_sums as GapSums).chain(here()).collect()
 }
 
 /// The best that this processor has instructions for.
-pub fn gap_sums() -> Sums {
-    static BEST: OnceLock<Sums> = OnceLock::new();
+pub fn gap_sums() -> GapSums {
+    static BEST: OnceLock<GapSums> = OnceLock::new();
     *BEST.get_or_init(|| *all_gap_sums().last().expect("one needs no instructions"))
 }
 

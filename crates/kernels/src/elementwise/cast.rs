@@ -18,12 +18,12 @@ pub(super) fn copied(input: &[u8], output: &mut [u8]) {
 
 /// A target type: how it is made from each primitive. Floats saturate into integers and NaN becomes 0, integers wrap
 /// (Rust's `as`).
-trait Target: Pod {
-    fn from_parts<S: Source>(source: S) -> Self;
+trait CastTarget: Pod {
+    fn from_parts<S: CastSource>(source: S) -> Self;
 }
 
 /// A source type: its value as each primitive.
-trait Source: Pod {
+trait CastSource: Pod {
     fn to_i8(self) -> i8;
     fn to_i16(self) -> i16;
     fn to_i32(self) -> i32;
@@ -46,7 +46,7 @@ macro_rules! source {
             to_f32 f32, to_f64 f64);
     };
     (@methods $S:ty, $x:ident, $primitive:expr, $half:expr, $imaginary:expr, $nonzero:expr, $($name:ident $T:ty),*) => {
-        impl Source for $S {
+        impl CastSource for $S {
             $(
                 #[inline(always)]
                 fn $name(self) -> $T {
@@ -103,9 +103,9 @@ source!(
 
 macro_rules! targets {
     ($($T:ty, $name:ident);*) => {$(
-        impl Target for $T {
+        impl CastTarget for $T {
             #[inline(always)]
-            fn from_parts<S: Source>(source: S) -> $T {
+            fn from_parts<S: CastSource>(source: S) -> $T {
                 source.$name()
             }
         }
@@ -115,36 +115,36 @@ macro_rules! targets {
 targets!(i8, to_i8; i16, to_i16; i32, to_i32; i64, to_i64; u8, to_u8; u16, to_u16; u32, to_u32; u64, to_u64;
     f16, to_f16; f32, to_f32; f64, to_f64);
 
-impl Target for Complex<f32> {
+impl CastTarget for Complex<f32> {
     #[inline(always)]
-    fn from_parts<S: Source>(source: S) -> Self {
+    fn from_parts<S: CastSource>(source: S) -> Self {
         Complex::new(source.to_f32(), source.imaginary() as f32)
     }
 }
 
-impl Target for Complex<f64> {
+impl CastTarget for Complex<f64> {
     #[inline(always)]
-    fn from_parts<S: Source>(source: S) -> Self {
+    fn from_parts<S: CastSource>(source: S) -> Self {
         Complex::new(source.to_f64(), source.imaginary())
     }
 }
 
 /// One loop.
-struct Direct<S, T>(PhantomData<(S, T)>);
+struct DirectCast<S, T>(PhantomData<(S, T)>);
 
-impl<S: Source, T: Target> UnaryBody for Direct<S, T> {
+impl<S: CastSource, T: CastTarget> UnaryBody for DirectCast<S, T> {
     #[inline(always)]
     fn run(input: &[u8], output: &mut [u8]) {
         super::map::<S, T>(input, output, |x| T::from_parts(x))
     }
 }
 
-fn direct<S: Source, T: Target>() -> UnaryKernel {
-    <Direct<S, T> as UnaryBody>::kernel()
+fn direct<S: CastSource, T: CastTarget>() -> UnaryKernel {
+    <DirectCast<S, T> as UnaryBody>::kernel()
 }
 
 /// Two loops, with a strip of `M` between them.
-fn through<S: Source, M: Source + Target, T: Target>(input: &[u8], output: &mut [u8]) {
+fn through<S: CastSource, M: CastSource + CastTarget, T: CastTarget>(input: &[u8], output: &mut [u8]) {
     let sizes = [size_of::<S>(), size_of::<M>(), size_of::<T>()];
     in_strips(direct::<S, M>(), direct::<M, T>(), sizes, input, output)
 }
@@ -179,7 +179,7 @@ pub fn narrowed() -> UnaryKernel {
 /// Whether an element is not 0.
 struct Truth<S>(PhantomData<S>);
 
-impl<S: Source> UnaryBody for Truth<S> {
+impl<S: CastSource> UnaryBody for Truth<S> {
     #[inline(always)]
     fn run(input: &[u8], output: &mut [u8]) {
         super::map::<S, u8>(input, output, |x| u8::from(x.is_nonzero()))
@@ -261,7 +261,7 @@ fn between_words(from: DType, to: DType) -> UnaryKernel {
     }
 }
 
-fn widened_word<S: Source>(bytes: usize) -> UnaryKernel {
+fn widened_word<S: CastSource>(bytes: usize) -> UnaryKernel {
     match bytes {
         2 => direct::<S, u16>(),
         4 => direct::<S, u32>(),
@@ -270,7 +270,7 @@ fn widened_word<S: Source>(bytes: usize) -> UnaryKernel {
 }
 
 /// From integers to floats.
-fn of_words<S: Source>(to: DType) -> UnaryKernel {
+fn of_words<S: CastSource>(to: DType) -> UnaryKernel {
     match to {
         DType::F16 => direct::<S, f16>(),
         DType::F32 => direct::<S, f32>(),
@@ -280,7 +280,7 @@ fn of_words<S: Source>(to: DType) -> UnaryKernel {
     }
 }
 
-fn of_reals<S: Source>(to: DType) -> UnaryKernel {
+fn of_reals<S: CastSource>(to: DType) -> UnaryKernel {
     match to {
         DType::Bool | DType::U8 => direct::<S, u8>(),
         DType::U16 => direct::<S, u16>(),
@@ -307,7 +307,7 @@ fn of_halves(to: DType) -> UnaryKernel {
 }
 
 /// By way of the real part.
-fn of_parts<S: Source, M: Source + Target>(to: DType) -> UnaryKernel {
+fn of_parts<S: CastSource, M: CastSource + CastTarget>(to: DType) -> UnaryKernel {
     match to {
         DType::Bool | DType::U8 => through::<S, M, u8>,
         DType::U16 => through::<S, M, u16>,

@@ -6,9 +6,9 @@ use bytemuck::Pod;
 use outcore_dtype::{Complex, DType};
 use std::marker::PhantomData;
 
-struct Body<T>(PhantomData<T>);
+struct Selecting<T>(PhantomData<T>);
 
-impl<T: Pod> SelectBody for Body<T> {
+impl<T: Pod> SelectBody for Selecting<T> {
     #[inline(always)]
     fn run(condition: &[u8], left: &[u8], right: &[u8], output: &mut [u8]) {
         let left: &[T] = bytemuck::cast_slice(left);
@@ -64,11 +64,11 @@ impl<T: Pod> SelectBody for Body<T> {
 /// The selection kernel of a type: elements only move, so their width and alignment are all that counts.
 pub fn select_kernel(dtype: DType) -> SelectKernel {
     match (dtype, dtype.size()) {
-        (DType::C64, _) => <Body<Complex<f32>> as SelectBody>::kernel(),
-        (DType::C128, _) => <Body<Complex<f64>> as SelectBody>::kernel(),
-        (_, 1) => <Body<u8> as SelectBody>::kernel(),
-        (_, 2) => <Body<u16> as SelectBody>::kernel(),
-        (_, 4) => <Body<u32> as SelectBody>::kernel(),
-        _ => <Body<u64> as SelectBody>::kernel(),
+        (DType::C64, _) => <Selecting<Complex<f32>> as SelectBody>::kernel(),
+        (DType::C128, _) => <Selecting<Complex<f64>> as SelectBody>::kernel(),
+        (_, 1) => <Selecting<u8> as SelectBody>::kernel(),
+        (_, 2) => <Selecting<u16> as SelectBody>::kernel(),
+        (_, 4) => <Selecting<u32> as SelectBody>::kernel(),
+        _ => <Selecting<u64> as SelectBody>::kernel(),
     }
 }

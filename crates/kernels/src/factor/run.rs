@@ -12,7 +12,7 @@ use faer::{Conj, MatMut, MatRef, Par};
 use outcore_dtype::{Complex, DType};
 
 use super::failure::Failure;
-use super::scalar::{rows, Scalar};
+use super::scalar::{rows, FactorScalar};
 use super::sizes::{Factor, Factorization};
 use crate::spare::Spare;
 
@@ -34,7 +34,7 @@ impl Factorization {
 }
 
 /// As [`Factorization::run`], in one element type.
-fn factorize<T: Scalar>(
+fn factorize<T: FactorScalar>(
     sizes: &Factorization,
     inputs: &[&[u8]],
     outputs: &mut [&mut [u8]],
@@ -86,7 +86,7 @@ fn factorize<T: Scalar>(
     }
 }
 
-fn singular<T: Scalar>(
+fn singular<T: FactorScalar>(
     sizes: &Factorization,
     a: MatRef<'_, T>,
     outputs: &mut [&mut [u8]],
@@ -124,7 +124,10 @@ fn singular<T: Scalar>(
 }
 
 /// A = Pᵀ L U in one matrix, the order of the rows, and how many of them were swapped.
-fn eliminated<'a, T: Scalar>(a: MatRef<'_, T>, spare: &mut Spare<'a>) -> (MatMut<'a, T>, PermRef<'a, usize>, usize) {
+fn eliminated<'a, T: FactorScalar>(
+    a: MatRef<'_, T>,
+    spare: &mut Spare<'a>,
+) -> (MatMut<'a, T>, PermRef<'a, usize>, usize) {
     let n = a.nrows();
     let (forward, backward) = (spare.take::<usize>(n), spare.take::<usize>(n));
     let mut factors = columns(a, spare);
@@ -133,7 +136,7 @@ fn eliminated<'a, T: Scalar>(a: MatRef<'_, T>, spare: &mut Spare<'a>) -> (MatMut
     (factors, order, info.transposition_count)
 }
 
-fn check_regular<T: Scalar>(factors: &MatMut<'_, T>) -> Result<(), Failure> {
+fn check_regular<T: FactorScalar>(factors: &MatMut<'_, T>) -> Result<(), Failure> {
     let mut pivots = (0..factors.nrows()).map(|place| factors[(place, place)]);
     if pivots.any(|pivot| pivot.size() == 0.0) {
         return Err(Failure::Singular);
@@ -142,7 +145,7 @@ fn check_regular<T: Scalar>(factors: &MatMut<'_, T>) -> Result<(), Failure> {
 }
 
 /// The product of the pivots: its sign (or direction, for complex numbers), the logarithm of its size, and itself.
-fn determinant<T: Scalar>(factors: &MatMut<'_, T>, swaps: usize, outputs: &mut [&mut [u8]]) {
+fn determinant<T: FactorScalar>(factors: &MatMut<'_, T>, swaps: usize, outputs: &mut [&mut [u8]]) {
     let sign = T::of(if swaps.is_multiple_of(2) { 1.0 } else { -1.0 });
     let (mut value, mut direction, mut logarithm) = (sign, sign, 0.0);
     for place in 0..factors.nrows() {
@@ -163,19 +166,23 @@ fn determinant<T: Scalar>(factors: &MatMut<'_, T>, swaps: usize, outputs: &mut [
 }
 
 /// A copy of a matrix, column by column.
-fn columns<'a, T: Scalar>(a: MatRef<'_, T>, spare: &mut Spare<'a>) -> MatMut<'a, T> {
+fn columns<'a, T: FactorScalar>(a: MatRef<'_, T>, spare: &mut Spare<'a>) -> MatMut<'a, T> {
     let (m, n) = a.shape();
     let mut copy = MatMut::from_column_major_slice_mut(spare.take::<T>(m * n), m, n);
     copy.copy_from(a);
     copy
 }
 
-fn reals<T: Scalar>(values: &[T], out: &mut [u8]) {
+fn reals<T: FactorScalar>(values: &[T], out: &mut [u8]) {
     let out: &mut [f64] = bytemuck::cast_slice_mut(out);
     out.iter_mut().zip(values).for_each(|(out, value)| *out = value.real());
 }
 
-fn cholesky<T: Scalar>(a: MatRef<'_, T>, outputs: &mut [&mut [u8]], spare: &mut Spare<'_>) -> Result<(), Failure> {
+fn cholesky<T: FactorScalar>(
+    a: MatRef<'_, T>,
+    outputs: &mut [&mut [u8]],
+    spare: &mut Spare<'_>,
+) -> Result<(), Failure> {
     let n = a.nrows();
     let mut factor = columns(a, spare);
     llt::cholesky_in_place(
@@ -199,7 +206,12 @@ fn cholesky<T: Scalar>(a: MatRef<'_, T>, outputs: &mut [&mut [u8]], spare: &mut 
     Ok(())
 }
 
-fn orthogonal<T: Scalar>(sizes: &Factorization, a: MatRef<'_, T>, outputs: &mut [&mut [u8]], spare: &mut Spare<'_>) {
+fn orthogonal<T: FactorScalar>(
+    sizes: &Factorization,
+    a: MatRef<'_, T>,
+    outputs: &mut [&mut [u8]],
+    spare: &mut Spare<'_>,
+) {
     let (m, n) = a.shape();
     let (k, wide) = (sizes.short(), sizes.basis_columns());
     let block = qr::recommended_block_size::<T>(m, n);
@@ -234,7 +246,11 @@ fn orthogonal<T: Scalar>(sizes: &Factorization, a: MatRef<'_, T>, outputs: &mut 
     rows(bytemuck::cast_slice_mut(q), m, wide).copy_from(basis);
 }
 
-fn hermitian<T: Scalar>(a: MatRef<'_, T>, outputs: &mut [&mut [u8]], spare: &mut Spare<'_>) -> Result<(), Failure> {
+fn hermitian<T: FactorScalar>(
+    a: MatRef<'_, T>,
+    outputs: &mut [&mut [u8]],
+    spare: &mut Spare<'_>,
+) -> Result<(), Failure> {
     let n = a.nrows();
     let values = spare.take::<T>(n);
     let mut vectors = (outputs.len() == 2).then(|| MatMut::from_column_major_slice_mut(spare.take::<T>(n * n), n, n));

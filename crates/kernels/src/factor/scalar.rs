@@ -11,7 +11,7 @@ use super::failure::Failure;
 use crate::spare::Spare;
 
 /// Element types that `faer` works in.
-pub trait Scalar: ComplexField + Pod {
+pub trait FactorScalar: ComplexField + Pod {
     fn conjugate(self) -> Self;
     fn real(self) -> f64;
     fn size(self) -> f64;
@@ -26,7 +26,7 @@ pub trait Scalar: ComplexField + Pod {
     ) -> Result<(), Failure>;
 }
 
-impl Scalar for f64 {
+impl FactorScalar for f64 {
     fn conjugate(self) -> f64 {
         self
     }
@@ -90,7 +90,7 @@ impl Scalar for f64 {
     }
 }
 
-impl Scalar for Complex<f64> {
+impl FactorScalar for Complex<f64> {
     fn conjugate(self) -> Self {
         self.conj()
     }

@@ -103,7 +103,7 @@ mod x86 {
             pub mod $name {
                 use super::*;
 
-                type Rows = [$V; ROWS];
+                type VectorRows = [$V; ROWS];
 
                 /// The functions, where the processor has the instructions.
                 pub fn here() -> Option<Vectors<$K>> {
@@ -301,7 +301,7 @@ mod x86 {
                         let words = unsafe { $mask_load(valid, base.wrapping_add(at * LANES).cast()) };
                         $blend(valid, greatest, words)
                     };
-                    let mut rows: Rows = each_row!(read);
+                    let mut rows: VectorRows = each_row!(read);
                     sort_columns(&mut rows);
                     mirror_lanes(&mut rows, lanes(1), 0b1010_1010);
                     merge_rows(&mut rows);
@@ -322,7 +322,7 @@ mod x86 {
                     }
                 }
 
-                /// Rows as columns: halves of pairs are exchanged, then quarters, then eighths.
+                /// VectorRows as columns: halves of pairs are exchanged, then quarters, then eighths.
                 #[inline]
                 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx512cd,avx2,fma")]
                 fn transposed(rows: &[$V; LANES]) -> [$V; LANES] {
@@ -368,7 +368,7 @@ mod x86 {
                 /// the greater words go to the lanes of `upper`.
                 #[inline]
                 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx512cd,avx2,fma")]
-                fn mirror_lanes(rows: &mut Rows, other: $V, upper: __mmask8) {
+                fn mirror_lanes(rows: &mut VectorRows, other: $V, upper: __mmask8) {
                     let old = *rows;
                     *rows = each_row!(|at: usize| {
                         let moved = $permute(other, old[ROWS - 1 - at]);
@@ -380,7 +380,7 @@ mod x86 {
                 /// Compares lanes with those at `other`; the greater words go to the lanes of `upper`.
                 #[inline]
                 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx512cd,avx2,fma")]
-                fn compare_lanes(rows: &mut Rows, other: $V, upper: __mmask8) {
+                fn compare_lanes(rows: &mut VectorRows, other: $V, upper: __mmask8) {
                     let old = *rows;
                     *rows = each_row!(|at: usize| {
                         let moved = $permute(other, old[at]);
@@ -392,7 +392,7 @@ mod x86 {
                 /// The end of a bitonic merge, in which all that is compared is in one lane.
                 #[inline]
                 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx512cd,avx2,fma")]
-                fn merge_rows(rows: &mut Rows) {
+                fn merge_rows(rows: &mut VectorRows) {
                     compare!(rows:
                         0 8, 1 9, 2 10, 3 11, 4 12, 5 13, 6 14, 7 15,
                         0 4, 1 5, 2 6, 3 7, 8 12, 9 13, 10 14, 11 15,
@@ -403,7 +403,7 @@ mod x86 {
 
                 #[inline]
                 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx512cd,avx2,fma")]
-                fn sort_columns(rows: &mut Rows) {
+                fn sort_columns(rows: &mut VectorRows) {
                     compare!(rows:
                         0 1, 2 3, 4 5, 6 7, 8 9, 10 11, 12 13, 14 15,
                         0 2, 1 3, 4 6, 5 7, 8 10, 9 11, 12 14, 13 15,

@@ -22,7 +22,7 @@ const LINE_BYTES: usize = 64;
 /// How far ahead memory is asked for.
 const AHEAD_BYTES: usize = 4096;
 
-trait Lanes: Pod {
+trait ProductLanes: Pod {
     type Vector: Pod;
     const LANES: usize = size_of::<Self::Vector>() / size_of::<Self>();
     fn splat(simd: V3, value: Self) -> Self::Vector;
@@ -31,7 +31,7 @@ trait Lanes: Pod {
 
 macro_rules! lanes {
     ($Type:ty, $Vector:ty, $splat:ident, $multiply_add:ident) => {
-        impl Lanes for $Type {
+        impl ProductLanes for $Type {
             type Vector = $Vector;
             #[inline(always)]
             fn splat(simd: V3, value: $Type) -> $Vector {
@@ -82,7 +82,7 @@ pub fn product(dtype: DType, product: Product<'_>, (simd, mirrored): (V3, bool))
 
 struct Narrow<'a, T>(V3, Product<'a>, PhantomData<T>);
 
-impl<T: Lanes> NullaryFnOnce for Narrow<'_, T> {
+impl<T: ProductLanes> NullaryFnOnce for Narrow<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -100,7 +100,7 @@ impl<T: Lanes> NullaryFnOnce for Narrow<'_, T> {
 
 /// The product for a result `V` vectors wide, `R` rows at a time.
 #[inline(always)]
-fn run<T: Lanes, const V: usize, const R: usize>(simd: V3, product: Product<'_>) {
+fn run<T: ProductLanes, const V: usize, const R: usize>(simd: V3, product: Product<'_>) {
     let Product {
         m,
         n,
@@ -115,7 +115,7 @@ fn run<T: Lanes, const V: usize, const R: usize>(simd: V3, product: Product<'_>)
     for first in (0..k).step_by(DEPTH) {
         let packed = &mut packed[..DEPTH.min(k - first)];
         pack::<T, V>(packed, n, &b, first);
-        let mut group = Group {
+        let mut group = ColumnGroup {
             a: bytemuck::cast_slice(a.data),
             packed,
             n,
@@ -140,7 +140,7 @@ fn run<T: Lanes, const V: usize, const R: usize>(simd: V3, product: Product<'_>)
 
 /// Rows of B from `first` on, each filled up with zeros to whole vectors.
 #[inline(always)]
-fn pack<T: Lanes, const V: usize>(packed: &mut [[T::Vector; V]], n: usize, b: &Matrix<'_>, first: usize) {
+fn pack<T: ProductLanes, const V: usize>(packed: &mut [[T::Vector; V]], n: usize, b: &Matrix<'_>, first: usize) {
     let elements: &[T] = bytemuck::cast_slice(b.data);
     for (p, vectors) in packed.iter_mut().enumerate() {
         let row: &mut [T] = bytemuck::cast_slice_mut(vectors);
@@ -152,7 +152,7 @@ fn pack<T: Lanes, const V: usize>(packed: &mut [[T::Vector; V]], n: usize, b: &M
 }
 
 /// What the rows of one piece of A have in common.
-struct Group<'a, T: Lanes, const V: usize> {
+struct ColumnGroup<'a, T: ProductLanes, const V: usize> {
     a: &'a [T],
     packed: &'a [[T::Vector; V]],
     n: usize,
@@ -161,7 +161,7 @@ struct Group<'a, T: Lanes, const V: usize> {
     accumulate: bool,
 }
 
-impl<T: Lanes, const V: usize> Group<'_, T, V> {
+impl<T: ProductLanes, const V: usize> ColumnGroup<'_, T, V> {
     /// `R` rows of the result from `starts` on, in A and in C.
     #[inline(always)]
     fn multiply<const R: usize>(

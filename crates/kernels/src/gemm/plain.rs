@@ -7,14 +7,14 @@ use outcore_dtype::{with_dtype, DType};
 use std::marker::PhantomData;
 
 /// The two operations of a product.
-trait Semiring: Pod {
+trait ProductAlgebra: Pod {
     fn add(self, other: Self) -> Self;
     fn multiply(self, other: Self) -> Self;
 }
 
 macro_rules! wrapping {
     ($($T:ty),*) => {$(
-        impl Semiring for $T {
+        impl ProductAlgebra for $T {
             #[inline(always)]
             fn add(self, other: $T) -> $T {
                 self.wrapping_add(other)
@@ -33,25 +33,25 @@ wrapping!(u8, u16, u32, u64);
 /// A truth value, whose sum is or and whose product is and.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(transparent)]
-struct Truth(u8);
+struct TruthAlgebra(u8);
 
-impl Semiring for Truth {
+impl ProductAlgebra for TruthAlgebra {
     #[inline(always)]
-    fn add(self, other: Truth) -> Truth {
-        Truth(self.0 | other.0)
+    fn add(self, other: TruthAlgebra) -> TruthAlgebra {
+        TruthAlgebra(self.0 | other.0)
     }
     #[inline(always)]
-    fn multiply(self, other: Truth) -> Truth {
-        Truth(self.0 & other.0)
+    fn multiply(self, other: TruthAlgebra) -> TruthAlgebra {
+        TruthAlgebra(self.0 & other.0)
     }
 }
 
-struct Body<T>(PhantomData<T>);
+struct PlainProduct<T>(PhantomData<T>);
 
 /// Columns of C kept on the stack while all of k passes.
 const COLUMNS: usize = 256;
 
-impl<T: Semiring> ProductBody for Body<T> {
+impl<T: ProductAlgebra> ProductBody for PlainProduct<T> {
     #[inline(always)]
     fn run(product: Product<'_>) {
         let Product {
@@ -97,11 +97,11 @@ impl<T: Semiring> ProductBody for Body<T> {
 /// The product of integers or booleans; for other types only the empty one (`k == 0`), which is 0.
 pub fn product(dtype: DType, product: Product<'_>) {
     match dtype {
-        DType::Bool => <Body<Truth> as ProductBody>::kernel()(product),
-        DType::I8 | DType::U8 => <Body<u8> as ProductBody>::kernel()(product),
-        DType::I16 | DType::U16 => <Body<u16> as ProductBody>::kernel()(product),
-        DType::I32 | DType::U32 => <Body<u32> as ProductBody>::kernel()(product),
-        DType::I64 | DType::U64 => <Body<u64> as ProductBody>::kernel()(product),
+        DType::Bool => <PlainProduct<TruthAlgebra> as ProductBody>::kernel()(product),
+        DType::I8 | DType::U8 => <PlainProduct<u8> as ProductBody>::kernel()(product),
+        DType::I16 | DType::U16 => <PlainProduct<u16> as ProductBody>::kernel()(product),
+        DType::I32 | DType::U32 => <PlainProduct<u32> as ProductBody>::kernel()(product),
+        DType::I64 | DType::U64 => <PlainProduct<u64> as ProductBody>::kernel()(product),
         _ => with_dtype!(dtype, T => zero::<T>(product)),
     }
 }

@@ -22,9 +22,9 @@ pub fn suits(m: usize, n: usize, k: usize) -> bool {
     k > 0 && (n == 1 || m == 1)
 }
 
-struct Body<T>(PhantomData<T>);
+struct SkinnyProduct<T>(PhantomData<T>);
 
-impl<T: Float> ProductBody for Body<T> {
+impl<T: Float> ProductBody for SkinnyProduct<T> {
     #[inline(always)]
     fn run(product: Product<'_>) {
         // x A = (A^T x)^T
@@ -145,7 +145,7 @@ fn dot<T: Float>(a: &[T], b: &[T]) -> T {
 
 pub fn product(dtype: DType, product: Product<'_>) {
     match dtype {
-        DType::F32 => <Body<f32> as ProductBody>::kernel()(product),
-        _ => <Body<f64> as ProductBody>::kernel()(product),
+        DType::F32 => <SkinnyProduct<f32> as ProductBody>::kernel()(product),
+        _ => <SkinnyProduct<f64> as ProductBody>::kernel()(product),
     }
 }

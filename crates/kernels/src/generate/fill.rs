@@ -7,7 +7,7 @@ use crate::{half, UnaryKernel};
 use outcore_dtype::{f16, Complex, DType, Kind, Scalar};
 
 /// A generator with everything that does not depend on the place computed once.
-pub struct Fill {
+pub struct FillStrip {
     rule: Rule,
     dtype: DType,
     /// From the type the rule computes in.
@@ -93,8 +93,8 @@ fn bytes(value: Scalar, dtype: DType) -> Vec<u8> {
     })
 }
 
-impl Fill {
-    pub fn new(generator: &Generator, dtype: DType, rank: usize) -> Fill {
+impl FillStrip {
+    pub fn new(generator: &Generator, dtype: DType, rank: usize) -> FillStrip {
         let integral = matches!(dtype.kind(), Kind::Bool | Kind::Unsigned | Kind::Signed);
         let (rule, from) = match *generator {
             Generator::Full(value) => (Rule::Constant(bytes(value, dtype)), dtype),
@@ -146,7 +146,7 @@ impl Fill {
                 )
             }
         };
-        Fill {
+        FillStrip {
             rule,
             dtype,
             cast: cast_kernel(from, dtype),

@@ -42,7 +42,7 @@ pub fn generate(
         return;
     }
     let run = shape.last().copied().unwrap_or(1);
-    let fill = fill::Fill::new(generator, dtype, rank);
+    let fill = fill::FillStrip::new(generator, dtype, rank);
     // The flat index wraps beyond 2^64 elements, which no array has.
     let mut index = start.to_vec();
     for row in output.chunks_exact_mut(run * dtype.size()) {

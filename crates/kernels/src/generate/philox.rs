@@ -1,18 +1,18 @@
 //! Philox4x32-10, the counter-based generator of Salmon, Moraes, Dror and Shaw ("Parallel random numbers: as easy as
 //! 1, 2, 3", SC 2011): a block of 128 random bits is a function of its counter and the key alone.
 
-/// Blocks computed side by side.
+/// RandomBlocks computed side by side.
 pub const LANES: usize = 16;
 
 const MULTIPLIER: [u32; 2] = [0xd251_1f53, 0xcd9e_8d57];
 const WEYL: [u32; 2] = [0x9e37_79b9, 0xbb67_ae85];
 
 /// Words of `LANES` blocks: `words[w][lane]`.
-pub type Blocks = [[u32; LANES]; 4];
+pub type RandomBlocks = [[u32; LANES]; 4];
 
 /// The ten rounds, on every lane.
 #[inline(always)]
-pub fn philox(mut counter: Blocks, mut key: [u32; 2]) -> Blocks {
+pub fn philox(mut counter: RandomBlocks, mut key: [u32; 2]) -> RandomBlocks {
     for _ in 0..10 {
         let mut next = [[0; LANES]; 4];
         for lane in 0..LANES {

@@ -18,21 +18,21 @@ pub fn words(input: DType) -> usize {
 }
 
 /// A key of one or two words.
-trait Key: Pod + Ord {
+trait ArgumentKey: Pod + Ord {
     const EMPTY: Self;
 }
 
-impl Key for u64 {
+impl ArgumentKey for u64 {
     const EMPTY: u64 = u64::MAX;
 }
 
-impl Key for [u64; 2] {
+impl ArgumentKey for [u64; 2] {
     const EMPTY: [u64; 2] = [u64::MAX; 2];
 }
 
 /// A value with keys that ascend for `argmin` and for `argmax`; NaN is 0 in both, equal values are equal.
 trait Ordered: Pod {
-    type Key: Key;
+    type Key: ArgumentKey;
     fn ascending(self) -> Self::Key;
     fn descending(self) -> Self::Key;
 }
@@ -120,7 +120,7 @@ ordered_complex!(f32, f64);
 const LANES: usize = 32;
 
 #[inline(always)]
-fn accumulate<T: Pod, K: Key>(block: Block<'_>, accumulators: &mut [u8], key: impl Fn(T) -> K) {
+fn accumulate<T: Pod, K: ArgumentKey>(block: Block<'_>, accumulators: &mut [u8], key: impl Fn(T) -> K) {
     let x: &[T] = bytemuck::cast_slice(block.data);
     let accumulators: &mut [u64] = bytemuck::cast_slice_mut(accumulators);
     let (length, inner) = (block.length, block.inner);
@@ -159,7 +159,7 @@ fn accumulate<T: Pod, K: Key>(block: Block<'_>, accumulators: &mut [u8], key: im
 
 /// The smallest key of a run and its first (or last) row: one pass for the key, one for the place.
 #[inline(always)]
-fn best_of_run<T: Pod, K: Key>(x: &[T], last: bool, key: impl Fn(T) -> K) -> (K, u64) {
+fn best_of_run<T: Pod, K: ArgumentKey>(x: &[T], last: bool, key: impl Fn(T) -> K) -> (K, u64) {
     let mut lanes = [K::EMPTY; LANES];
     let chunks = x.chunks_exact(LANES);
     let rest = chunks.remainder();
@@ -201,7 +201,7 @@ fn best_of_run<T: Pod, K: Key>(x: &[T], last: bool, key: impl Fn(T) -> K) -> (K,
 
 /// Takes the candidate when its `(key, position)` is smaller.
 #[inline(always)]
-fn merge<K: Key>(accumulator: &mut [u64], position: i64, key: K) {
+fn merge<K: ArgumentKey>(accumulator: &mut [u64], position: i64, key: K) {
     let current: &K = bytemuck::from_bytes(bytemuck::cast_slice(&accumulator[1..]));
     if (key, position) < (*current, accumulator[0] as i64) {
         accumulator[0] = position as u64;
@@ -209,7 +209,7 @@ fn merge<K: Key>(accumulator: &mut [u64], position: i64, key: K) {
     }
 }
 
-fn combine<K: Key>(right: &[u8], left: &mut [u8]) {
+fn combine<K: ArgumentKey>(right: &[u8], left: &mut [u8]) {
     let right: &[u64] = bytemuck::cast_slice(right);
     let left: &mut [u64] = bytemuck::cast_slice_mut(left);
     let words = 1 + size_of::<K>() / 8;

@@ -1,11 +1,11 @@
 //! The one loop under every reduction: fold the rows of a `[rows, width]` block, pairwise over groups of rows.
 //!
-//! Rows are folded in sequence within a group and groups pairwise, so the rounding error of a sum grows with
+//! FoldRows are folded in sequence within a group and groups pairwise, so the rounding error of a sum grows with
 //! `group + log2(rows / group)` (N. Higham, "The accuracy of floating point summation", 1993). Each of up to `L` columns
 //! has a lane of its own. A block with few columns is read as one with `R` times as many columns and `R` times fewer
 //! rows, and its lanes are folded in halves at the end; a contiguous run is the case of one column.
 
-/// Rows folded in sequence, unless there are so many rows that the groups would run out of digits.
+/// FoldRows folded in sequence, unless there are so many rows that the groups would run out of digits.
 const GROUP: usize = 32;
 /// Groups pair up like the digits of a binary counter.
 const DIGITS: usize = 13;
@@ -20,7 +20,7 @@ pub struct Fold<A, P, F, G> {
 
 /// A block's rows: how many, how far apart, and as how many columns they are read.
 #[derive(Clone, Copy)]
-struct Rows {
+struct FoldRows {
     count: usize,
     stride: usize,
     width: usize,
@@ -52,7 +52,7 @@ impl<A: Copy, P, F, G> Fold<A, P, F, G> {
         let stride = if is_narrow { whole } else { stride };
         for first in (0..whole).step_by(L) {
             let used = L.min(whole - first);
-            let rows = Rows {
+            let rows = FoldRows {
                 count,
                 stride,
                 width: used,
@@ -91,7 +91,7 @@ impl<A: Copy, P, F, G> Fold<A, P, F, G> {
 
     /// Folds rows of at most `L` columns into the first lanes.
     #[inline(always)]
-    fn rows<T: Copy, C: Copy, const L: usize>(&self, x: &[T], rows: Rows, parts: &[C; L]) -> [A; L]
+    fn rows<T: Copy, C: Copy, const L: usize>(&self, x: &[T], rows: FoldRows, parts: &[C; L]) -> [A; L]
     where
         F: Fn(C, T) -> A,
         G: Fn(A, A) -> A,
@@ -102,7 +102,7 @@ impl<A: Copy, P, F, G> Fold<A, P, F, G> {
         let (mut first, mut groups) = (0, 0usize);
         loop {
             let count = group.min(rows.count - first);
-            let mut lanes: [A; L] = self.group(&x[first * rows.stride..], Rows { count, ..rows }, parts);
+            let mut lanes: [A; L] = self.group(&x[first * rows.stride..], FoldRows { count, ..rows }, parts);
             first += count;
             let is_last = first == rows.count;
             if is_last && groups == 0 {
@@ -128,7 +128,7 @@ impl<A: Copy, P, F, G> Fold<A, P, F, G> {
 
     /// Folds rows in sequence.
     #[inline(always)]
-    fn group<T: Copy, C: Copy, const L: usize>(&self, x: &[T], rows: Rows, parts: &[C; L]) -> [A; L]
+    fn group<T: Copy, C: Copy, const L: usize>(&self, x: &[T], rows: FoldRows, parts: &[C; L]) -> [A; L]
     where
         F: Fn(C, T) -> A,
         G: Fn(A, A) -> A,

@@ -26,7 +26,7 @@ const fn words_of(parts: usize) -> usize {
 }
 
 /// A float as the doubles it holds: one, or real and imaginary part.
-trait Parts: Pod {
+trait MomentsParts: Pod {
     const PARTS: usize;
     const WORDS: usize = words_of(Self::PARTS);
     type Real: Pod;
@@ -35,7 +35,7 @@ trait Parts: Pod {
 
 macro_rules! parts {
     ($($T:ty, $R:ty, $parts:expr, $double:expr);*) => {$(
-        impl Parts for $T {
+        impl MomentsParts for $T {
             const PARTS: usize = $parts;
             type Real = $R;
             #[inline(always)]
@@ -52,9 +52,9 @@ parts!(f16, f16, 1, |x| f64::from(half::widen(x)); f32, f32, 1, f64::from; f64, 
 /// Lanes of one pass: eight of the widest registers of doubles. Even, so that a chunk holds whole complex numbers.
 const LANES: usize = 64;
 
-struct Body<T>(PhantomData<T>);
+struct MomentsBody<T>(PhantomData<T>);
 
-impl<T: Parts> FoldBody for Body<T> {
+impl<T: MomentsParts> FoldBody for MomentsBody<T> {
     #[inline(always)]
     fn run(block: Block<'_>, accumulators: &mut [u8]) {
         let x: &[T::Real] = bytemuck::cast_slice(block.data);
@@ -74,7 +74,7 @@ impl<T: Parts> FoldBody for Body<T> {
 }
 
 #[inline(always)]
-fn accumulate_chunk<T: Parts>(
+fn accumulate_chunk<T: MomentsParts>(
     x: &[T::Real],
     length: usize,
     columns: usize,
@@ -146,7 +146,7 @@ fn two_sum(a: f64, b: f64) -> [f64; 2] {
 
 /// `target` and `other` as one sample; either may be empty.
 #[inline(always)]
-fn merge<T: Parts>(target: &mut [f64], other: &[f64]) {
+fn merge<T: MomentsParts>(target: &mut [f64], other: &[f64]) {
     let (na, nb) = (target[0], other[0]);
     if nb == 0.0 {
         return;
@@ -171,7 +171,7 @@ fn merge<T: Parts>(target: &mut [f64], other: &[f64]) {
     target[0] = na + nb;
 }
 
-impl<T: Parts> UnaryBody for Body<T> {
+impl<T: MomentsParts> UnaryBody for MomentsBody<T> {
     #[inline(always)]
     fn run(right: &[u8], left: &mut [u8]) {
         let right: &[f64] = bytemuck::cast_slice(right);
@@ -182,11 +182,11 @@ impl<T: Parts> UnaryBody for Body<T> {
     }
 }
 
-fn kernels_of<T: Parts>() -> Kernels {
+fn kernels_of<T: MomentsParts>() -> Kernels {
     Kernels {
         neutral: neutral([0f64; 6]),
-        accumulate: <Body<T> as FoldBody>::kernel(),
-        combine: <Body<T> as UnaryBody>::kernel() as Combine,
+        accumulate: <MomentsBody<T> as FoldBody>::kernel(),
+        combine: <MomentsBody<T> as UnaryBody>::kernel() as Combine,
     }
 }
 

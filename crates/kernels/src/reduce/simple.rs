@@ -52,15 +52,15 @@ fn combine<A: Pod>(right: &[u8], left: &mut [u8], add: impl Fn(A, A) -> A) {
 /// widest registers busy.
 macro_rules! fold {
     ($T:ty => $A:ty, $zero:expr, $load:expr, $add:expr) => {{
-        struct Body;
-        impl FoldBody for Body {
+        struct Folding;
+        impl FoldBody for Folding {
             #[inline(always)]
             fn run(block: Block<'_>, accumulators: &mut [u8]) {
                 const LANES: usize = if size_of::<$A>() > 8 { 32 } else { 64 };
                 accumulate::<$T, $A, LANES>(block, accumulators, $zero, $load, $add)
             }
         }
-        impl UnaryBody for Body {
+        impl UnaryBody for Folding {
             #[inline(always)]
             fn run(right: &[u8], left: &mut [u8]) {
                 combine::<$A>(right, left, $add)
@@ -68,8 +68,8 @@ macro_rules! fold {
         }
         Kernels {
             neutral: neutral::<$A>($zero),
-            accumulate: <Body as FoldBody>::kernel(),
-            combine: <Body as UnaryBody>::kernel() as Combine,
+            accumulate: <Folding as FoldBody>::kernel(),
+            combine: <Folding as UnaryBody>::kernel() as Combine,
         }
     }};
 }

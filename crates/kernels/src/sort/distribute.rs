@@ -6,7 +6,8 @@
 
 use super::key::Word;
 use super::radix::{
-    scatter, sort_here, Bucket, Columns, Digit, Extent, Finish, Payload, Places, CACHED_BYTES, PASSES_MAX, PLACES,
+    scatter, sort_here, Bucket, Digit, Payload, RadixColumns, RadixExtent, RadixFinish, RadixPlaces, CACHED_BYTES,
+    PASSES_MAX, PLACES,
 };
 
 const BUCKET_BITS: u32 = 8;
@@ -19,12 +20,12 @@ const TABLE_BITS: u32 = 16;
 enum Cut<K> {
     Around(K),
     Digit,
-    Table(Table<K>),
+    SplitterTable(SplitterTable<K>),
 }
 
 /// Asks a sample. Not inlined: it shall not lie on the stack while the parts are sorted.
 #[inline(never)]
-fn choose<K: Word, P: Payload>(columns: &Columns<'_, K, P>, extent: Extent<K>, direct: Digit<K>) -> Cut<K> {
+fn choose<K: Word, P: Payload>(columns: &RadixColumns<'_, K, P>, extent: RadixExtent<K>, direct: Digit<K>) -> Cut<K> {
     if extent.bits <= BUCKET_BITS {
         return Cut::Digit;
     }
@@ -37,15 +38,15 @@ fn choose<K: Word, P: Payload>(columns: &Columns<'_, K, P>, extent: Extent<K>, d
     if is_even(&samples, direct, step * (size_of::<K>() + size_of::<P>())) {
         return Cut::Digit;
     }
-    Cut::Table(Table::new(&samples, extent))
+    Cut::SplitterTable(SplitterTable::new(&samples, extent))
 }
 
 /// Sorts `columns` stably, with `spare` as workspace.
 pub fn sort_by_radix<K: Word, P: Payload>(
-    columns: Columns<'_, K, P>,
-    spare: Columns<'_, K, P>,
-    extent: Extent<K>,
-    finish: Option<Finish<K>>,
+    columns: RadixColumns<'_, K, P>,
+    spare: RadixColumns<'_, K, P>,
+    extent: RadixExtent<K>,
+    finish: Option<RadixFinish<K>>,
 ) {
     sort(
         columns,
@@ -59,12 +60,12 @@ pub fn sort_by_radix<K: Word, P: Payload>(
 
 /// Sorts `a`, stably; the result is in `b` if `into_b`, else in `a`, and the other holds nothing of use.
 fn sort<K: Word, P: Payload>(
-    a: Columns<'_, K, P>,
-    b: Columns<'_, K, P>,
+    a: RadixColumns<'_, K, P>,
+    b: RadixColumns<'_, K, P>,
     into_b: bool,
-    extent: Extent<K>,
-    finish: Option<Finish<K>>,
-    places: &mut Places,
+    extent: RadixExtent<K>,
+    finish: Option<RadixFinish<K>>,
+    places: &mut RadixPlaces,
 ) {
     if !a.cached() && extent.bits > 0 {
         distribute(a, b, into_b, extent, finish, places);
@@ -75,12 +76,12 @@ fn sort<K: Word, P: Payload>(
 
 /// Sorts `a` as [`sort`] does.
 fn distribute<K: Word, P: Payload>(
-    mut a: Columns<'_, K, P>,
-    mut b: Columns<'_, K, P>,
+    mut a: RadixColumns<'_, K, P>,
+    mut b: RadixColumns<'_, K, P>,
     into_b: bool,
-    extent: Extent<K>,
-    finish: Option<Finish<K>>,
-    places: &mut Places,
+    extent: RadixExtent<K>,
+    finish: Option<RadixFinish<K>>,
+    places: &mut RadixPlaces,
 ) {
     let direct = Digit {
         low: extent.low,
@@ -95,7 +96,7 @@ fn distribute<K: Word, P: Payload>(
             move_all(&a, &mut b, places, &ends, direct);
             table = None;
         }
-        Cut::Table(made) => {
+        Cut::SplitterTable(made) => {
             ends = bucket_ends(a.words, made.lookup());
             move_all(&a, &mut b, places, &ends, made.lookup());
             table = Some(made);
@@ -106,11 +107,11 @@ fn distribute<K: Word, P: Payload>(
         if from < to {
             let (part, spare) = (b.range(from, to), a.range(from, to));
             let extent = if !part.cached() {
-                Extent::of(part.words)
+                RadixExtent::of(part.words)
             } else if let Some(table) = &table {
                 table.extent(bucket)
             } else {
-                Extent {
+                RadixExtent {
                     low: extent.low.plus((bucket as u64) << direct.shift),
                     bits: direct.shift,
                 }
@@ -122,9 +123,9 @@ fn distribute<K: Word, P: Payload>(
 }
 
 fn move_all<K: Word, P: Payload>(
-    a: &Columns<'_, K, P>,
-    b: &mut Columns<'_, K, P>,
-    places: &mut Places,
+    a: &RadixColumns<'_, K, P>,
+    b: &mut RadixColumns<'_, K, P>,
+    places: &mut RadixPlaces,
     ends: &[usize; BUCKETS],
     bucket: impl Bucket<K>,
 ) {
@@ -156,7 +157,7 @@ fn is_even<K: Word>(samples: &[K; SAMPLES], digit: Digit<K>, sample_bytes: usize
 }
 
 /// Buckets of leading bits.
-struct Table<K> {
+struct SplitterTable<K> {
     low: K,
     shift: u32,
     buckets: Vec<u8>,
@@ -164,7 +165,7 @@ struct Table<K> {
     starts: Vec<usize>,
 }
 
-/// A [`Table`] in use.
+/// A [`SplitterTable`] in use.
 #[derive(Clone, Copy)]
 struct Lookup<'a, K> {
     low: K,
@@ -179,9 +180,9 @@ impl<K: Word> Bucket<K> for Lookup<'_, K> {
     }
 }
 
-impl<K: Word> Table<K> {
+impl<K: Word> SplitterTable<K> {
     /// A bucket starts at every eighth sample, or behind its leading bits where one has started with them.
-    fn new(samples: &[K; SAMPLES], extent: Extent<K>) -> Self {
+    fn new(samples: &[K; SAMPLES], extent: RadixExtent<K>) -> Self {
         const EVERY: usize = SAMPLES / BUCKETS;
         let shift = extent.bits.saturating_sub(TABLE_BITS);
         let mut starts = vec![0];
@@ -198,7 +199,7 @@ impl<K: Word> Table<K> {
         for (bucket, bounds) in starts.windows(2).enumerate() {
             buckets[bounds[0]..bounds[1]].fill(bucket as u8);
         }
-        Table {
+        SplitterTable {
             low: extent.low,
             shift,
             buckets,
@@ -214,10 +215,10 @@ impl<K: Word> Table<K> {
         }
     }
 
-    fn extent(&self, bucket: usize) -> Extent<K> {
+    fn extent(&self, bucket: usize) -> RadixExtent<K> {
         let (start, end) = (self.starts[bucket] as u64, self.starts[bucket + 1] as u64);
         let beyond = (end - start) << self.shift;
-        Extent {
+        RadixExtent {
             low: self.low.plus(start << self.shift),
             bits: u64::BITS - (beyond - 1).leading_zeros(),
         }
@@ -226,12 +227,12 @@ impl<K: Word> Table<K> {
 
 /// Less than `word`, equal, greater: three parts, of which the second is done.
 fn part<K: Word, P: Payload>(
-    mut a: Columns<'_, K, P>,
-    mut b: Columns<'_, K, P>,
+    mut a: RadixColumns<'_, K, P>,
+    mut b: RadixColumns<'_, K, P>,
     into_b: bool,
     word: K,
-    finish: Option<Finish<K>>,
-    places: &mut Places,
+    finish: Option<RadixFinish<K>>,
+    places: &mut RadixPlaces,
 ) {
     let kind = |other: K| usize::from(other >= word) + usize::from(other > word);
     let mut counts = [0; 3];
@@ -254,7 +255,7 @@ fn part<K: Word, P: Payload>(
     let mut from = 0;
     for to in ends {
         let (part, spare) = (b.range(from, to), a.range(from, to));
-        let extent = Extent::of(part.words);
+        let extent = RadixExtent::of(part.words);
         sort(part, spare, !into_b, extent, finish, places);
         from = to;
     }

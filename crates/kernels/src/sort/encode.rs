@@ -4,7 +4,7 @@
 //! taken out first, in their order; the rest is sorted, and they are put where they belong.
 
 use super::key::{directed, SortKey, Word};
-use super::radix::{Columns, Extent, Finish, Payload};
+use super::radix::{Payload, RadixColumns, RadixExtent, RadixFinish};
 use super::slices::view;
 use crate::fence::shells::SweepBody;
 use std::marker::PhantomData;
@@ -32,30 +32,30 @@ impl<K: Word> Found<K> {
         }
     }
 
-    pub fn extent(&self) -> Extent<K> {
+    pub fn extent(&self) -> RadixExtent<K> {
         if self.low > self.high {
-            return Extent::new(K::ZERO, K::ZERO);
+            return RadixExtent::new(K::ZERO, K::ZERO);
         }
-        Extent::new(self.low, self.high)
+        RadixExtent::new(self.low, self.high)
     }
 
     /// Whether some words carry bits that do not count.
     pub fn special<T: SortKey<Word = K>, const DESCENDING: bool>(&self) -> bool {
-        let bounds = Bounds::of::<T, DESCENDING>();
+        let bounds = KeyBounds::of::<T, DESCENDING>();
         self.low <= self.high && (self.negative_zero || self.low < bounds.lowest || self.high > bounds.highest)
     }
 }
 
 /// Where the words of numbers lie, in the direction of the sort.
 #[derive(Clone, Copy)]
-struct Bounds<K> {
+struct KeyBounds<K> {
     lowest: K,
     highest: K,
     /// The smaller and the greater word of a zero.
     zeros: Option<(K, K)>,
 }
 
-impl<K: Word> Bounds<K> {
+impl<K: Word> KeyBounds<K> {
     fn of<T: SortKey<Word = K>, const DESCENDING: bool>() -> Self {
         let (low, high) = (
             directed::<K, DESCENDING>(T::LOWEST),
@@ -65,7 +65,7 @@ impl<K: Word> Bounds<K> {
             let (a, b) = (directed::<K, DESCENDING>(negative), directed::<K, DESCENDING>(positive));
             (a.min(b), a.max(b))
         });
-        Bounds {
+        KeyBounds {
             lowest: low.min(high),
             highest: low.max(high),
             zeros,
@@ -128,11 +128,11 @@ pub fn decode<T: SortKey, const DESCENDING: bool>(words: &mut [T::Word]) {
 }
 
 /// [`decode`] for each finished range; none where words are the values.
-pub fn finish<T: SortKey, const DESCENDING: bool>() -> Option<Finish<T::Word>> {
+pub fn finish<T: SortKey, const DESCENDING: bool>() -> Option<RadixFinish<T::Word>> {
     let one = T::Word::ZERO.plus(1);
     let same = |word: T::Word| bytemuck::cast::<T, T::Word>(T::from_word(directed::<_, DESCENDING>(word))) == word;
     let identity = T::ZEROS.is_none() && same(T::Word::ZERO) && same(one);
-    (!identity).then_some(decode::<T, DESCENDING> as Finish<T::Word>)
+    (!identity).then_some(decode::<T, DESCENDING> as RadixFinish<T::Word>)
 }
 
 /// How many elements of each kind [`set_apart`] found.
@@ -144,10 +144,10 @@ pub struct Apart<K> {
 
 /// Numbers first, then zeros, then NaN, each in their order. Takes `spare` as workspace.
 pub fn set_apart<T: SortKey, P: Payload, const DESCENDING: bool>(
-    columns: &mut Columns<'_, T::Word, P>,
-    spare: &mut Columns<'_, T::Word, P>,
+    columns: &mut RadixColumns<'_, T::Word, P>,
+    spare: &mut RadixColumns<'_, T::Word, P>,
 ) -> Apart<T::Word> {
-    let bounds = Bounds::of::<T, DESCENDING>();
+    let bounds = KeyBounds::of::<T, DESCENDING>();
     let length = columns.words.len();
     let (mut numbers, mut zeros, mut nans) = (0, 0, 0);
     let mut found = Found::<T::Word>::NOTHING;

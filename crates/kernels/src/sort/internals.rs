@@ -8,7 +8,7 @@ use super::distribute::sort_by_radix;
 use super::key::Word;
 use super::order::with_order;
 use super::quick::{self, Quick};
-use super::radix::{Columns, Extent, Finish};
+use super::radix::{RadixColumns, RadixExtent, RadixFinish};
 use super::slices::nothing;
 use super::{sort_through, KeyOrder};
 use crate::fence::vectors::Vectors;
@@ -17,7 +17,7 @@ use outcore_dtype::{f16, DType};
 /// Ways of sorting words of one type; `finish` is given each word once, in ranges that are in order.
 pub struct Ways<K> {
     /// As on processors without vectors.
-    pub by_radix: fn(words: &mut [K], finish: Finish<K>),
+    pub by_radix: fn(words: &mut [K], finish: RadixFinish<K>),
     /// Where this processor has vectors.
     pub by_cuts: Option<Cuts<K>>,
 }
@@ -25,9 +25,9 @@ pub struct Ways<K> {
 /// Sorting by cuts with whole vectors.
 pub struct Cuts<K> {
     pub vectors: Vectors<K>,
-    pub sort: fn(words: &mut [K], vectors: Vectors<K>, finish: Finish<K>),
+    pub sort: fn(words: &mut [K], vectors: Vectors<K>, finish: RadixFinish<K>),
     /// No range is cut more often than `cuts` says.
-    pub sort_within: fn(words: &mut [K], vectors: Vectors<K>, cuts: u32, finish: Finish<K>),
+    pub sort_within: fn(words: &mut [K], vectors: Vectors<K>, cuts: u32, finish: RadixFinish<K>),
 }
 
 pub fn ways_16() -> Ways<u16> {
@@ -46,8 +46,11 @@ fn ways<K: Word>() -> Ways<K> {
     Ways {
         by_radix: |words, finish| {
             let spare = &mut vec![K::ZERO; words.len()][..];
-            let (count, extent) = (words.len(), Extent::of(words));
-            let (words, spare) = (Columns::new(words, nothing(count)), Columns::new(spare, nothing(count)));
+            let (count, extent) = (words.len(), RadixExtent::of(words));
+            let (words, spare) = (
+                RadixColumns::new(words, nothing(count)),
+                RadixColumns::new(spare, nothing(count)),
+            );
             sort_by_radix(words, spare, extent, Some(finish));
         },
         by_cuts: K::vectors().map(|vectors| Cuts {

@@ -9,7 +9,7 @@
 //! One comparison at a time takes 4.4 per round, since each waits for the one before.
 
 use super::key::{SortKey, Word};
-use super::radix::{Columns, Payload, DIGIT_BITS_MAX};
+use super::radix::{Payload, RadixColumns, DIGIT_BITS_MAX};
 use super::search::gallop;
 use super::{encode, nothing, small, sort_words, take, view, view_mut, with_order, words_bytes, KeyOrder};
 use outcore_dtype::{f16, DType};
@@ -110,13 +110,13 @@ struct Pieces<'a, T, P, const DESCENDING: bool> {
 }
 
 /// Elements of one segment, by their places.
-type Stretch = std::ops::Range<usize>;
+type MergeStretch = std::ops::Range<usize>;
 
 impl<T: SortKey, P: Payload, const DESCENDING: bool> Pieces<'_, T, P, DESCENDING> {
     /// Cuts pieces off the front of all segments until nothing is left.
     fn merge(mut self, ends: &[usize]) {
         let mut starts = 0;
-        let mut segments: Vec<Stretch> = ends
+        let mut segments: Vec<MergeStretch> = ends
             .iter()
             .map(|end| std::mem::replace(&mut starts, *end)..*end)
             .filter(|segment| !segment.is_empty())
@@ -140,7 +140,7 @@ impl<T: SortKey, P: Payload, const DESCENDING: bool> Pieces<'_, T, P, DESCENDING
     }
 
     /// Takes from every segment what does not come behind the smallest of the segments' `step`-th elements.
-    fn cut(&self, segments: &mut [Stretch], step: usize, stretches: &mut Vec<Stretch>) {
+    fn cut(&self, segments: &mut [MergeStretch], step: usize, stretches: &mut Vec<MergeStretch>) {
         let data = self.data;
         let candidates = segments.iter().filter(|segment| segment.len() > step);
         let bound = candidates.map(|segment| data[segment.start + step - 1]).reduce(|a, b| {
@@ -166,7 +166,7 @@ impl<T: SortKey, P: Payload, const DESCENDING: bool> Pieces<'_, T, P, DESCENDING
     }
 
     /// Merges `stretches` to the elements of the result from `from` on.
-    fn merge_piece(&mut self, stretches: &[Stretch], from: usize, length: usize, bounds: &mut Vec<usize>) {
+    fn merge_piece(&mut self, stretches: &[MergeStretch], from: usize, length: usize, bounds: &mut Vec<usize>) {
         let to = from + length;
         let (out, payload) = (&mut self.out[from..to], &mut self.out_payload[from..to]);
         let (spare, spare_payload) = (&mut self.spare[from..to], &mut self.spare_payload[from..to]);
@@ -206,8 +206,8 @@ impl<T: SortKey, P: Payload, const DESCENDING: bool> Pieces<'_, T, P, DESCENDING
             }
             return sort_words::<T, P, DESCENDING>(out, payload, found, view_mut(spare), spare_payload);
         }
-        let mut a = Columns::<T::Word, P>::new(view_mut(out), payload);
-        let mut b = Columns::<T::Word, P>::new(view_mut(spare), spare_payload);
+        let mut a = RadixColumns::<T::Word, P>::new(view_mut(out), payload);
+        let mut b = RadixColumns::<T::Word, P>::new(view_mut(spare), spare_payload);
         if !rounds.is_multiple_of(2) {
             std::mem::swap(&mut a, &mut b);
         }
@@ -222,7 +222,7 @@ impl<T: SortKey, P: Payload, const DESCENDING: bool> Pieces<'_, T, P, DESCENDING
 }
 
 /// Merges the runs of `from` by twos into `to`; `bounds` are where they end, and afterwards where the merged ones do.
-fn round<K: Word, P: Payload>(from: &Columns<'_, K, P>, to: &mut Columns<'_, K, P>, bounds: &mut Vec<usize>) {
+fn round<K: Word, P: Payload>(from: &RadixColumns<'_, K, P>, to: &mut RadixColumns<'_, K, P>, bounds: &mut Vec<usize>) {
     let mut start = 0;
     let runs = bounds.len();
     for pair in (0..runs).step_by(2) {

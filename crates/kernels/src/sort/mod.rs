@@ -32,7 +32,7 @@ pub use spread::{spread_index, spread_keys, spread_workspace_bytes, Splitters, S
 use key::{SortKey, Word};
 use order::with_order;
 use outcore_dtype::{f16, DType};
-use radix::{Columns, Extent, Finish, Payload};
+use radix::{Payload, RadixColumns, RadixExtent, RadixFinish};
 use slices::{nothing, take, view, view_mut, Filling};
 
 /// Bytes of workspace that [`sort_keys`] takes for `count` elements.
@@ -223,10 +223,10 @@ fn already<T: SortKey, P: Payload, const DESCENDING: bool>(values: &mut [T], pay
 
 /// Sorts `columns` stably, with `spare` as workspace, in the way that is fastest here.
 fn sort_all<K: Word, P: Payload>(
-    columns: Columns<'_, K, P>,
-    spare: Columns<'_, K, P>,
-    extent: Extent<K>,
-    finish: Option<Finish<K>>,
+    columns: RadixColumns<'_, K, P>,
+    spare: RadixColumns<'_, K, P>,
+    extent: RadixExtent<K>,
+    finish: Option<RadixFinish<K>>,
 ) {
     if const { !(K::HAS_VECTORS && P::NOTHING) } {
         return distribute::sort_by_radix(columns, spare, extent, finish);
@@ -246,8 +246,8 @@ fn sort_words<T: SortKey, P: Payload, const DESCENDING: bool>(
     spare_payload: &mut [P],
 ) {
     let finish = encode::finish::<T, DESCENDING>();
-    let mut columns = Columns::new(view_mut(keys), &mut *payload);
-    let mut spare = Columns::new(spare_words, spare_payload);
+    let mut columns = RadixColumns::new(view_mut(keys), &mut *payload);
+    let mut spare = RadixColumns::new(spare_words, spare_payload);
     // Integers are words all through.
     if const { T::ZEROS.is_none() } || !found.special::<T, DESCENDING>() {
         return sort_all(columns, spare, found.extent(), finish);

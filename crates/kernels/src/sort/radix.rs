@@ -30,19 +30,19 @@ impl Payload for u32 {
 }
 
 /// Words and what travels with them, of equal length.
-pub struct Columns<'a, K, P> {
+pub struct RadixColumns<'a, K, P> {
     pub words: &'a mut [K],
     pub payload: &'a mut [P],
 }
 
-impl<'a, K: Word, P: Payload> Columns<'a, K, P> {
+impl<'a, K: Word, P: Payload> RadixColumns<'a, K, P> {
     pub fn new(words: &'a mut [K], payload: &'a mut [P]) -> Self {
         assert_eq!(words.len(), payload.len(), "words and what travels with them");
-        Columns { words, payload }
+        RadixColumns { words, payload }
     }
 
-    pub fn range(&mut self, from: usize, to: usize) -> Columns<'_, K, P> {
-        Columns {
+    pub fn range(&mut self, from: usize, to: usize) -> RadixColumns<'_, K, P> {
+        RadixColumns {
             words: &mut self.words[from..to],
             payload: &mut self.payload[from..to],
         }
@@ -53,25 +53,25 @@ impl<'a, K: Word, P: Payload> Columns<'a, K, P> {
         self.words.len() * (size_of::<K>() + size_of::<P>()) <= CACHED_BYTES
     }
 
-    pub fn copy_from(&mut self, other: &Columns<'_, K, P>) {
+    pub fn copy_from(&mut self, other: &RadixColumns<'_, K, P>) {
         self.words.copy_from_slice(other.words);
         self.payload.copy_from_slice(other.payload);
     }
 }
 
 /// Applied to every range of words once, when it is in order and still in the cache.
-pub type Finish<K> = fn(&mut [K]);
+pub type RadixFinish<K> = fn(&mut [K]);
 
 /// The least word of a range, and how many bits the distances of the others from it have.
 #[derive(Clone, Copy)]
-pub struct Extent<K> {
+pub struct RadixExtent<K> {
     pub low: K,
     pub bits: u32,
 }
 
-impl<K: Word> Extent<K> {
+impl<K: Word> RadixExtent<K> {
     pub fn new(low: K, high: K) -> Self {
-        Extent {
+        RadixExtent {
             low,
             bits: u64::BITS - high.above(low).leading_zeros(),
         }
@@ -90,7 +90,7 @@ impl<K: Word> Extent<K> {
             low[0] = low[0].min(*word);
             high[0] = high[0].max(*word);
         }
-        Extent::new(
+        RadixExtent::new(
             low.into_iter().min().unwrap_or(K::ZERO),
             high.into_iter().max().unwrap_or(K::ZERO),
         )
@@ -107,12 +107,12 @@ const SPARE_BITS: u32 = 2;
 /// Sorts `a`, which fits the cache or has equal words only, stably; the result is in `b` if `into_b`, else in `a`, and the
 /// other holds nothing of use.
 pub fn sort_here<K: Word, P: Payload>(
-    mut a: Columns<'_, K, P>,
-    mut b: Columns<'_, K, P>,
+    mut a: RadixColumns<'_, K, P>,
+    mut b: RadixColumns<'_, K, P>,
     into_b: bool,
-    extent: Extent<K>,
-    finish: Option<Finish<K>>,
-    places: &mut Places,
+    extent: RadixExtent<K>,
+    finish: Option<RadixFinish<K>>,
+    places: &mut RadixPlaces,
 ) {
     let length = a.words.len();
     let in_b = if length <= small::<P>() {
@@ -145,11 +145,11 @@ const fn small<P: Payload>() -> usize {
     }
 }
 
-fn sort_small<K: Word, P: Payload>(columns: &mut Columns<'_, K, P>) {
+fn sort_small<K: Word, P: Payload>(columns: &mut RadixColumns<'_, K, P>) {
     if P::NOTHING {
         return columns.words.sort_unstable();
     }
-    let Columns { words, payload } = columns;
+    let RadixColumns { words, payload } = columns;
     for next in 1..words.len() {
         let (word, carried) = (words[next], payload[next]);
         let mut place = next;
@@ -190,14 +190,14 @@ pub const PLACES: usize = 1 << DIGIT_BITS_MAX;
 pub const PASSES_MAX: usize = 2;
 /// Counts of the values of each digit, then the places where the next word of each goes; the last is [`count`]'s. Zero
 /// between uses.
-pub type Places = [[usize; PLACES]; PASSES_MAX + 1];
+pub type RadixPlaces = [[usize; PLACES]; PASSES_MAX + 1];
 
 /// Moves every word to the next place of its digit. Where the targets are `FAR`, beyond the cache, the lines that will
 /// be written next are asked for: a store that misses holds up all behind it.
 #[inline(never)]
 pub fn scatter<K: Word, P: Payload, const FAR: bool>(
-    from: &Columns<'_, K, P>,
-    to: &mut Columns<'_, K, P>,
+    from: &RadixColumns<'_, K, P>,
+    to: &mut RadixColumns<'_, K, P>,
     places: &mut [usize; PLACES],
     bucket: impl Bucket<K>,
 ) {
@@ -223,7 +223,7 @@ pub fn scatter<K: Word, P: Payload, const FAR: bool>(
 
 /// Counts the digits of the words in one sweep.
 #[inline(never)]
-fn count<K: Word>(words: &[K], places: &mut Places, digits: [Digit<K>; PASSES_MAX]) {
+fn count<K: Word>(words: &[K], places: &mut RadixPlaces, digits: [Digit<K>; PASSES_MAX]) {
     let [first, second, other] = places;
     if digits[1].mask == 0 {
         for word in words {
@@ -250,10 +250,10 @@ fn count<K: Word>(words: &[K], places: &mut Places, digits: [Digit<K>; PASSES_MA
 
 /// Digits from the lowest of the leading bits, then comparisons; whether the result is in `b`.
 fn sort_cached<'a, K: Word, P: Payload>(
-    a: &mut Columns<'a, K, P>,
-    b: &mut Columns<'a, K, P>,
-    extent: Extent<K>,
-    places: &mut Places,
+    a: &mut RadixColumns<'a, K, P>,
+    b: &mut RadixColumns<'a, K, P>,
+    extent: RadixExtent<K>,
+    places: &mut RadixPlaces,
 ) -> bool {
     let length = a.words.len();
     let wanted = extent.bits.min(length.ilog2() + 1 + SPARE_BITS);
@@ -291,11 +291,11 @@ fn sort_cached<'a, K: Word, P: Payload>(
 
 /// Orders the groups whose words agree in the bits above `shift`; the groups themselves are in order.
 fn settle<K: Word, P: Payload>(
-    columns: &mut Columns<'_, K, P>,
-    spare: &mut Columns<'_, K, P>,
+    columns: &mut RadixColumns<'_, K, P>,
+    spare: &mut RadixColumns<'_, K, P>,
     low: K,
     shift: u32,
-    places: &mut Places,
+    places: &mut RadixPlaces,
 ) {
     let length = columns.words.len();
     let mut at = 1;
@@ -313,7 +313,7 @@ fn settle<K: Word, P: Payload>(
         if to - from <= small::<P>() {
             sort_small(&mut range);
         } else {
-            let extent = Extent::of(range.words);
+            let extent = RadixExtent::of(range.words);
             sort_here(range, spare.range(from, to), false, extent, None, places);
         }
         at = to + 1;

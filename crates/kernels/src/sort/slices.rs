@@ -33,7 +33,7 @@ pub(super) fn nothing<'a>(count: usize) -> &'a mut [()] {
     vec![(); count].leak()
 }
 
-/// Places that are filled one behind the other.
+/// RadixPlaces that are filled one behind the other.
 pub(super) struct Filling<'a, 'b> {
     pub places: &'a mut [&'b mut [u8]],
     /// Bytes of the first of them that are filled.

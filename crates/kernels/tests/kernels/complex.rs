@@ -1,9 +1,8 @@
 //! Element-wise functions of complex numbers.
 
-use bytemuck::Pod;
-use outcore_dtype::{f16, with_dtype, Complex, DType};
-use outcore_kernels::{binary_kernel, cast_kernel, select_kernel, unary_kernel, Binary, Unary};
-use proptest::prelude::*;
+use crate::elementwise::{binary, unary};
+use outcore_dtype::{Complex, DType};
+use outcore_kernels::{Binary, Unary};
 
 /// Inverse functions undo their functions off the branch cuts, and agree with the real ones on the real axis.
 #[test]

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use crate::base::errors::argument;
 
 /// Factors of some type.
-enum Typed {
+enum TypedFactors {
     F32(Incomplete<f32>),
     F64(Incomplete<f64>),
     C64(Incomplete<Complex<f32>>),
@@ -17,7 +17,7 @@ enum Typed {
 }
 
 #[pyclass(frozen, name = "IncompleteFactors", module = "outcore._core")]
-pub struct PyFactors(Typed);
+pub struct PyFactors(TypedFactors);
 
 #[pymethods]
 impl PyFactors {
@@ -33,10 +33,10 @@ impl PyFactors {
     ) -> PyResult<()> {
         let x = x.as_slice_mut()?;
         py.detach(|| match &self.0 {
-            Typed::F32(factors) => solve(factors, x, width, wide, adjoint),
-            Typed::F64(factors) => solve(factors, x, width, wide, adjoint),
-            Typed::C64(factors) => solve(factors, x, width, wide, adjoint),
-            Typed::C128(factors) => solve(factors, x, width, wide, adjoint),
+            TypedFactors::F32(factors) => solve(factors, x, width, wide, adjoint),
+            TypedFactors::F64(factors) => solve(factors, x, width, wide, adjoint),
+            TypedFactors::C64(factors) => solve(factors, x, width, wide, adjoint),
+            TypedFactors::C128(factors) => solve(factors, x, width, wide, adjoint),
         })
     }
 }
@@ -84,10 +84,18 @@ fn incomplete_factors(
     let dtype = DType::from_name(dtype);
     let made = py.detach(|| {
         Ok(match dtype {
-            Some(DType::F32) => Incomplete::new(starts, columns, words(values)?, hermitian, scale).map(Typed::F32),
-            Some(DType::F64) => Incomplete::new(starts, columns, words(values)?, hermitian, scale).map(Typed::F64),
-            Some(DType::C64) => Incomplete::new(starts, columns, words(values)?, hermitian, scale).map(Typed::C64),
-            Some(DType::C128) => Incomplete::new(starts, columns, words(values)?, hermitian, scale).map(Typed::C128),
+            Some(DType::F32) => {
+                Incomplete::new(starts, columns, words(values)?, hermitian, scale).map(TypedFactors::F32)
+            }
+            Some(DType::F64) => {
+                Incomplete::new(starts, columns, words(values)?, hermitian, scale).map(TypedFactors::F64)
+            }
+            Some(DType::C64) => {
+                Incomplete::new(starts, columns, words(values)?, hermitian, scale).map(TypedFactors::C64)
+            }
+            Some(DType::C128) => {
+                Incomplete::new(starts, columns, words(values)?, hermitian, scale).map(TypedFactors::C128)
+            }
             _ => return Err(argument("values of another type than float32, float64 and complex")),
         })
     })?;

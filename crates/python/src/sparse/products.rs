@@ -14,7 +14,7 @@ use crate::base::signals::watching_signals;
 use crate::session::PySession;
 
 /// The operands of a product of two sparse matrices.
-struct Operands {
+struct ProductOperands {
     first: SparseMatrix,
     second: SparseMatrix,
     mask: Option<SparseMatrix>,
@@ -24,7 +24,7 @@ struct Operands {
     stored: Option<DType>,
 }
 
-impl Operands {
+impl ProductOperands {
     /// `types` are that of the sums and that of the values that are stored, "pattern" for none.
     fn new(
         [first, second]: [&PySparse; 2],
@@ -32,8 +32,8 @@ impl Operands {
         complement: bool,
         semiring: &str,
         types: [&str; 2],
-    ) -> PyResult<Operands> {
-        Ok(Operands {
+    ) -> PyResult<ProductOperands> {
+        Ok(ProductOperands {
             first: first.0.clone(),
             second: second.0.clone(),
             mask: mask.map(|mask| mask.0.clone()),
@@ -90,7 +90,7 @@ fn spgemm(
     overwrite: bool,
     tiles: (usize, usize),
 ) -> PyResult<PySparse> {
-    let operands = Operands::new([&first, &second], mask, complement, semiring, [dtype, stored])?;
+    let operands = ProductOperands::new([&first, &second], mask, complement, semiring, [dtype, stored])?;
     let session = session.0.clone();
     watching_signals(py, |watch| {
         let resources = resources(&session);
@@ -115,7 +115,7 @@ fn foresee_spgemm<'py>(
     dtype: &str,
     stored: &str,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let operands = Operands::new([&first, &second], mask, complement, semiring, [dtype, stored])?;
+    let operands = ProductOperands::new([&first, &second], mask, complement, semiring, [dtype, stored])?;
     let session = session.0.clone();
     let said = watching_signals(py, |_| {
         sparse::forecast(&operands.product((0, usize::MAX)), &resources(&session))

@@ -21,7 +21,7 @@ pub struct Queue<B: Stable> {
     io: Io,
     ring: Option<Ring<B>>,
     /// By the ring's numbers.
-    jobs: Vec<Option<Request>>,
+    jobs: Vec<Option<IoRequest>>,
     ready: VecDeque<Done<B>>,
 }
 
@@ -35,7 +35,7 @@ pub struct Done<B> {
     pub outcome: Result<(), StoreError>,
 }
 
-struct Request {
+struct IoRequest {
     file: File,
     token: u64,
     write: bool,
@@ -54,7 +54,7 @@ struct Request {
     watch: Option<(Arc<dyn CallWatch>, Instant)>,
 }
 
-impl Request {
+impl IoRequest {
     fn error(&self, done: usize, cause: impl Into<Error>) -> StoreError {
         let action = if self.write { "write" } else { "read" };
         StoreError::io(&self.file.path, self.offset + done as u64, action, cause)
@@ -76,7 +76,7 @@ impl<B: StableMut> Queue<B> {
     /// `Io::read` hold for each buffer.
     pub fn read(&mut self, file: &File, buffers: Vec<B>, offset: u64, expected: usize, token: u64) {
         let room = buffers.iter().map(|buffer| buffer.len()).sum();
-        let job = Request::new(file, false, offset, expected.min(room), room, token);
+        let job = IoRequest::new(file, false, offset, expected.min(room), room, token);
         self.reading(job, buffers);
     }
 
@@ -94,7 +94,7 @@ impl<B: StableMut> Queue<B> {
     }
 
     /// Starts a call of a read, until one is under way or the read is complete.
-    fn reading(&mut self, mut job: Request, mut buffers: Vec<B>) {
+    fn reading(&mut self, mut job: IoRequest, mut buffers: Vec<B>) {
         loop {
             if job.done >= job.expected {
                 return self.finish(job, buffers, Ok(()));
@@ -135,7 +135,7 @@ impl<B: StableMut> Queue<B> {
         }
     }
 
-    fn read_until(&mut self, mut job: Request, buffers: Vec<B>, outcome: std::io::Result<usize>) {
+    fn read_until(&mut self, mut job: IoRequest, buffers: Vec<B>, outcome: std::io::Result<usize>) {
         let outcome = job.watched(outcome);
         match job.after_read(outcome) {
             CallStep::Over(outcome) => self.finish(job, buffers, outcome),
@@ -163,9 +163,9 @@ enum CallStep {
     Again,
 }
 
-impl Request {
-    fn new(file: &File, write: bool, offset: u64, expected: usize, room: usize, token: u64) -> Request {
-        Request {
+impl IoRequest {
+    fn new(file: &File, write: bool, offset: u64, expected: usize, room: usize, token: u64) -> IoRequest {
+        IoRequest {
             file: file.clone(),
             token,
             write,
@@ -270,7 +270,7 @@ impl<B: Stable> Queue<B> {
 
     /// Takes a write of the first `bytes` bytes of the buffers, one after the other, to `offset`.
     pub fn write(&mut self, file: &File, buffers: Vec<B>, offset: u64, bytes: usize, token: u64) {
-        self.writing(Request::new(file, true, offset, bytes, bytes, token), buffers);
+        self.writing(IoRequest::new(file, true, offset, bytes, bytes, token), buffers);
     }
 
     /// As `next_read`, of a queue of writes.
@@ -285,7 +285,7 @@ impl<B: Stable> Queue<B> {
         }
     }
 
-    fn written(&mut self, mut job: Request, buffers: Vec<B>, outcome: std::io::Result<usize>) {
+    fn written(&mut self, mut job: IoRequest, buffers: Vec<B>, outcome: std::io::Result<usize>) {
         let outcome = job.watched(outcome);
         match job.after_write(outcome) {
             CallStep::Over(outcome) => self.finish(job, buffers, outcome),
@@ -294,7 +294,7 @@ impl<B: Stable> Queue<B> {
     }
 
     /// Starts a call of a write, until one is under way or the write is complete.
-    fn writing(&mut self, mut job: Request, buffers: Vec<B>) {
+    fn writing(&mut self, mut job: IoRequest, buffers: Vec<B>) {
         while job.done < job.expected {
             job.calls += 1;
             let rest = job.expected - job.done;
@@ -347,13 +347,13 @@ impl<B: Stable> Queue<B> {
     }
 
     /// The file as a ring wants it, where there are both.
-    fn ringed(&self, job: &Request) -> Option<Ringed> {
+    fn ringed(&self, job: &IoRequest) -> Option<Ringed> {
         self.ring.as_ref().filter(|_| !job.plain)?;
         Some((descriptor(&job.file.blob)?, job.file.blob.clone()))
     }
 
     /// As `ringed`, of the file that has the bytes at `offset` where that is another one.
-    fn placed(&self, job: &Request, offset: u64) -> Option<(Ringed, Backing)> {
+    fn placed(&self, job: &IoRequest, offset: u64) -> Option<(Ringed, Backing)> {
         self.ring.as_ref().filter(|_| !job.plain)?;
         let rest = (job.expected - job.done) as u64;
         let placed = match job.write {
@@ -363,19 +363,19 @@ impl<B: Stable> Queue<B> {
         Some(((descriptor(&placed.blob)?, placed.blob.clone()), placed))
     }
 
-    fn put(&mut self, number: usize, job: Request) {
+    fn put(&mut self, number: usize, job: IoRequest) {
         if self.jobs.len() <= number {
             self.jobs.resize_with(number + 1, || None);
         }
         self.jobs[number] = Some(job);
     }
 
-    fn matched(&mut self, (number, buffers, outcome): Completed<B>) -> (Request, Vec<B>, std::io::Result<usize>) {
+    fn matched(&mut self, (number, buffers, outcome): Completed<B>) -> (IoRequest, Vec<B>, std::io::Result<usize>) {
         let job = self.jobs[number].take().expect("the ring's requests are this queue's");
         (job, buffers, outcome)
     }
 
-    fn finish(&mut self, job: Request, buffers: Vec<B>, outcome: Result<(), StoreError>) {
+    fn finish(&mut self, job: IoRequest, buffers: Vec<B>, outcome: Result<(), StoreError>) {
         let totals = &self.io.0.totals;
         let (calls, bytes) = if job.write {
             (&totals.write_calls, &totals.bytes_written)
