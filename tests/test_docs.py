@@ -83,7 +83,5 @@ def test_the_life_of_a_matmul_names_functions_there_are():
     text = (ROOT / "docs" / "life-of-a-matmul.md").read_text()
     steps = re.findall(r"`((?:crates|python)/[\w/.]+)`: `(\w+)`", text)
     assert len(steps) >= 20
-    missing = {
-        step for step in steps if not re.search(rf"\b(?:fn|def) {step[1]}\b", (ROOT / step[0]).read_text())
-    }
+    missing = {step for step in steps if not re.search(rf"\b(?:fn|def) {step[1]}\b", (ROOT / step[0]).read_text())}
     assert not missing

@@ -15,19 +15,6 @@ GLOSSARY = ROOT / "docs" / "glossary.md"
 RUST_TYPE = re.compile(r"^(?:pub(?:\([^)]*\))?\s+)?(?:unsafe\s+)?(?:struct|enum|trait|type)\s+(\w+)", re.MULTILINE)
 # Types that functions and modules hold are indented; a `type` there belongs to a trait.
 INDENTED_TYPE = re.compile(r"^[ \t]+(?:pub(?:\([^)]*\))?\s+)?(?:unsafe\s+)?(?:struct|enum|trait)\s+(\w+)", re.MULTILINE)
-# Rust types of different things that still have one name; a rename takes its name from this list.
-TO_RENAME = {
-    *("Access", "Accumulate", "Asked", "Batch", "Bits", "Block", "Blocks", "Body", "Bounds", "Busy", "Chain"),
-    *("Check", "Chosen", "Columns", "Combine", "Counted", "Counting", "Cut", "Cutter", "Cutting", "Encoding"),
-    *("Extent", "Fill", "Finish", "Found", "Gather", "Given", "Group", "Held", "Instruction", "Job", "Kept"),
-    *("Key", "Kind", "Lanes", "Layout", "Left", "Listed", "Lists", "Look", "Made", "Malformed", "Matrix"),
-    *("Means", "Meeting", "Noted", "Number", "Operands", "Outcome", "Part", "Parts", "Pending", "Piece"),
-    *("Place", "Placed", "Places", "Plan", "Product", "Program", "Progress", "Queue", "Reach", "Reading"),
-    *("Record", "Ring", "Room", "Row", "Rows", "Run", "Runs", "Scalar", "Scan", "Scratch", "Search", "Seen"),
-    *("Semiring", "Shared", "Source", "Space", "Span", "Spare", "Stage", "Standing", "State", "Step"),
-    *("Stream", "Stretch", "Sums", "Table", "Tally", "Target", "Task", "Tile", "Totals", "Transfer", "Typed"),
-    *("Value", "Visit", "Waiting", "Wanted", "Watch", "Way", "Whole", "Window", "Word"),
-}
 
 
 def rust_types() -> dict[str, set[str]]:
@@ -100,6 +87,5 @@ def test_python_types_have_one_meaning() -> None:
 
 def test_rust_types_have_one_meaning() -> None:
     twice = several(rust_types())
-    assert {name: places for name, places in twice.items() if name not in shared("Rust") | TO_RENAME} == {}
-    assert shared("Rust") & TO_RENAME == set()
-    print("no longer twice:", sorted((shared("Rust") | TO_RENAME) - set(twice)))
+    assert {name: places for name, places in twice.items() if name not in shared("Rust")} == {}
+    print("no longer twice:", sorted(shared("Rust") - set(twice)))

@@ -8,7 +8,7 @@ use bytemuck::Pod;
 use outcore_dtype::{Complex, DType};
 use rustfft::{Fft, FftDirection};
 
-use crate::real_fourier::{plan, Real, RealTransform};
+use crate::real_fourier::{plan, Planned, RealTransform};
 use crate::spare::{taken, Spare, SKIPPED};
 
 /// Which transform.
@@ -42,7 +42,7 @@ enum TypedTransform<T> {
     ToReal(RealTransform<T>),
 }
 
-impl<T: Real> TypedTransform<T>
+impl<T: Planned> TypedTransform<T>
 where
     Complex<T>: Pod,
 {
@@ -130,7 +130,7 @@ impl FourierPlan {
         }
     }
 
-    fn spare_bytes<T: Real>(&self, plan: &TypedTransform<T>, inner: usize) -> usize
+    fn spare_bytes<T: Planned>(&self, plan: &TypedTransform<T>, inner: usize) -> usize
     where
         Complex<T>: Pod,
     {
@@ -151,7 +151,7 @@ impl FourierPlan {
         }
     }
 
-    fn run_as<T: Real>(
+    fn run_as<T: Planned>(
         &self,
         plan: &TypedTransform<T>,
         data: &[u8],

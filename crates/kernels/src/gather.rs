@@ -1,16 +1,16 @@
-//! Rows that positions name, out of blocks of rows.
+//! RowsInBlocks that positions name, out of blocks of rows.
 
 /// Blocks of rows that follow each other, all of one length but the last.
-pub struct Rows<'a> {
+pub struct RowsInBlocks<'a> {
     pub row_bytes: usize,
-    /// Rows of a block.
+    /// RowsInBlocks of a block.
     pub per_block: u64,
     /// The first row that is there.
     pub first: u64,
     pub blocks: &'a [&'a [u8]],
 }
 
-impl Rows<'_> {
+impl RowsInBlocks<'_> {
     /// The row after the last.
     fn end(&self) -> u64 {
         let bytes: usize = self.blocks.iter().map(|block| block.len()).sum();
@@ -22,7 +22,7 @@ impl Rows<'_> {
 ///
 /// # Panics
 /// When `target` has not one row for each position.
-pub fn gather_rows(rows: &Rows<'_>, positions: &[u8], target: &mut [u8]) {
+pub fn gather_rows(rows: &RowsInBlocks<'_>, positions: &[u8], target: &mut [u8]) {
     let positions: &[i64] = bytemuck::cast_slice(positions);
     assert_eq!(
         target.len(),
@@ -42,7 +42,7 @@ pub fn gather_rows(rows: &Rows<'_>, positions: &[u8], target: &mut [u8]) {
     }
 }
 
-fn items<const N: usize>(rows: &Rows<'_>, positions: &[i64], target: &mut [u8]) {
+fn items<const N: usize>(rows: &RowsInBlocks<'_>, positions: &[i64], target: &mut [u8]) {
     let (target, _) = target.as_chunks_mut::<N>();
     let (first, count) = (rows.first, rows.end() - rows.first);
     if let [block] = rows.blocks {
@@ -63,7 +63,7 @@ fn items<const N: usize>(rows: &Rows<'_>, positions: &[i64], target: &mut [u8]) 
     }
 }
 
-fn long(rows: &Rows<'_>, positions: &[i64], target: &mut [u8]) {
+fn long(rows: &RowsInBlocks<'_>, positions: &[i64], target: &mut [u8]) {
     let (first, count) = (rows.first, rows.end() - rows.first);
     for (place, position) in target.chunks_exact_mut(rows.row_bytes).zip(positions) {
         let at = (*position as u64).wrapping_sub(first);

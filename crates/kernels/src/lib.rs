@@ -45,7 +45,7 @@ pub use fence::hint::{prefetch, prefetch_for_write};
 pub use fence::operands::SparseTile;
 pub use fence::shells::{check_processor, TileBody};
 pub use fourier::{Fourier, FourierPlan};
-pub use gather::{find_outside, gather_rows, positions_between, Rows};
+pub use gather::{find_outside, gather_rows, positions_between, RowsInBlocks};
 pub use gemm::{gemm, Matrix, MatrixMut};
 pub use generate::{generate, Generator};
 pub use layout::{copy_strided, StridedBytes, StridedBytesMut};

@@ -12,24 +12,24 @@ use outcore_dtype::Complex;
 use rustfft::{Fft, FftDirection, FftNum};
 
 /// Single or double precision.
-pub trait Real: FftNum + Pod {
+pub trait Planned: FftNum + Pod {
     fn of(value: f64) -> Self;
 }
 
-impl Real for f32 {
+impl Planned for f32 {
     fn of(value: f64) -> f32 {
         value as f32
     }
 }
 
-impl Real for f64 {
+impl Planned for f64 {
     fn of(value: f64) -> f64 {
         value
     }
 }
 
 /// Plans by the fastest algorithms that every processor has which these kernels are compiled for.
-pub fn plan<T: Real>(direction: FftDirection, length: usize) -> Arc<dyn Fft<T>> {
+pub fn plan<T: Planned>(direction: FftDirection, length: usize) -> Arc<dyn Fft<T>> {
     #[cfg(all(any(level_v3, level_v4), not(feature = "baseline")))]
     let mut planner = rustfft::FftPlannerAvx::new().expect("a processor with AVX2, as the kernels need");
     #[cfg(not(all(any(level_v3, level_v4), not(feature = "baseline"))))]
@@ -45,7 +45,7 @@ pub struct RealTransform<T> {
     twiddles: Vec<Complex<T>>,
 }
 
-impl<T: Real> RealTransform<T>
+impl<T: Planned> RealTransform<T>
 where
     Complex<T>: Pod,
 {
@@ -156,7 +156,7 @@ where
 
 /// What sum and difference of two coefficients that mirror each other have in common, turned by the twiddle: of both the
 /// same factor, so that four multiplications do.
-fn turned<T: Real>(sum: Complex<T>, difference: Complex<T>, twiddle: Complex<T>) -> Complex<T> {
+fn turned<T: Planned>(sum: Complex<T>, difference: Complex<T>, twiddle: Complex<T>) -> Complex<T> {
     Complex::new(
         sum.im * twiddle.re + difference.re * twiddle.im,
         sum.im * twiddle.im - difference.re * twiddle.re,

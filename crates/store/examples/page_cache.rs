@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use outcore_store::cache::{CacheOptions, PageCache, Pages, Span};
+use outcore_store::cache::{ByteSpan, CacheOptions, PageCache, Pages};
 use outcore_store::io::Mode;
 use outcore_store::{Io, Ledger};
 use rustix::fs::{fadvise, Advice};
@@ -147,13 +147,13 @@ impl Case<'_> {
         let (io, ledger) = (Io::direct(), Ledger::new(self.cache_bytes));
         let cache = PageCache::new(&io, &ledger, self.cache_bytes, CacheOptions::default())?;
         let file = cache.open(self.path, Mode::Read)?;
-        let visit = |wanted: &[Span]| {
+        let visit = |wanted: &[ByteSpan]| {
             let mut sum = 0;
             let mut each = |_: usize, pages: Pages<'_>| sum ^= self.used(pages.slices()[0]);
             file.visit(wanted, &mut each).expect("a visit");
             std::hint::black_box(sum);
         };
-        let span = |page: u64| Span {
+        let span = |page: u64| ByteSpan {
             offset: page * PAGE as u64,
             bytes: PAGE as u32,
         };

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use outcore_store::io::{File, Mode};
-use outcore_store::volumes::{create, Layout};
+use outcore_store::volumes::{create, BlockLayout};
 use outcore_store::{AlignedBuffer, Io, StoreError};
 use rustix::time::{clock_gettime, ClockId};
 
@@ -81,7 +81,7 @@ fn main() -> Fallible<()> {
     let members: Vec<(PathBuf, u32)> = (0..disks.parse()?)
         .map(|disk: u32| (home.join(format!("disk-{disk}")), 1))
         .collect();
-    create(&home, &members, Layout::Rotated, 1 << 20)?;
+    create(&home, &members, BlockLayout::Rotated, 1 << 20)?;
     let (io, path) = (Io::direct(), home.join("file"));
     let file = io.open(&path, Mode::Create)?;
     file.allocate(bytes)?;

@@ -27,7 +27,9 @@ pub mod volumes {
     pub use crate::maintain::admin::{add, create, info, record_places, remove, set_weights, MemberInfo, VolumeInfo};
     pub use crate::maintain::rebalance::{rebalance, Rebalanced};
     pub use crate::maintain::scan::{check, Checked};
-    pub use crate::volume::{errno, parse_member, remove_file, Description, DiskCounters, DiskError, Layout, Stub};
+    pub use crate::volume::{
+        errno, parse_member, remove_file, BlockLayout, Description, DiskCounters, DiskError, Stub,
+    };
 }
 mod volume;
 
@@ -39,7 +41,7 @@ pub use array::rowmajor::{normalize_bools, GROUP_STAGING_BYTES};
 pub use array::selection::{Positions, Selection};
 pub use array::sink::{Sink, WriteCosts};
 pub use array::source::{may_change_unseen, Layout, MemoryView, Opened, Opening, RawArray, ReadCost, Source};
-pub use base::error::{Result, Standing, StoreError};
+pub use base::error::{Result, StandingOutput, StoreError};
 pub use base::heap::{have_few_arenas, return_freed_memory};
 pub use base::identity::{identity_of_its_own, process_nonce};
 pub use base::interval::Interval;

@@ -41,7 +41,7 @@ Real = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Spec:
-    """What the children are to run, and where."""
+    """The programs that children run, and the folder."""
 
     folder: str
     rows: int

@@ -7,7 +7,7 @@
 use outcore_store::Interval;
 use std::sync::Arc;
 
-use outcore_kernels::{find_outside, gather_rows, positions_between, Rows};
+use outcore_kernels::{find_outside, gather_rows, positions_between, RowsInBlocks};
 
 use super::{algorithm, show};
 use crate::expr::{grid, Expr};
@@ -224,7 +224,7 @@ impl Work for GatherRows {
         let region = self.rows.region(pair.from.start * self.across() + pair.across);
         let row: u64 = region[1..].iter().map(|along| along.length).product();
         let row_bytes = row as usize * self.rows.dtype.size();
-        let rows = Rows {
+        let rows = RowsInBlocks {
             row_bytes,
             per_block: self.rows.tile[0],
             first: region[0].start,

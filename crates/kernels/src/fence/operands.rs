@@ -19,7 +19,7 @@ pub struct MatrixMut<'a> {
 }
 
 /// `C = [C +] A B` with every element of the three known to lie in its slice.
-pub struct Product<'a> {
+pub struct GemmOperands<'a> {
     pub m: usize,
     pub n: usize,
     pub k: usize,
@@ -29,16 +29,16 @@ pub struct Product<'a> {
     pub accumulate: bool,
 }
 
-impl<'a> Product<'a> {
+impl<'a> GemmOperands<'a> {
     /// The same product as `C^T = [C^T +] B^T A^T`.
     #[inline(always)]
-    pub fn transposed(self) -> Product<'a> {
+    pub fn transposed(self) -> GemmOperands<'a> {
         let flip = |matrix: Matrix<'a>| Matrix {
             row_stride: matrix.column_stride,
             column_stride: matrix.row_stride,
             ..matrix
         };
-        Product {
+        GemmOperands {
             m: self.n,
             n: self.m,
             a: flip(self.b),
@@ -61,7 +61,7 @@ pub fn at(offset: usize, stride: isize, index: usize) -> usize {
 
 /// A C-contiguous `[outer, length, inner]` block, `outer` by its size; the middle axis is reduced.
 #[derive(Clone, Copy, Debug)]
-pub struct Block<'a> {
+pub struct FoldBlock<'a> {
     pub data: &'a [u8],
     pub length: usize,
     pub inner: usize,

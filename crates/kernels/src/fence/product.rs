@@ -1,11 +1,11 @@
 //! The call into the `gemm` crate.
 
-use super::operands::Product;
+use super::operands::GemmOperands;
 use bytemuck::Pod;
 
 /// `C = [C +] A B` by the `gemm` crate, in this thread.
-pub fn product<T: Pod>(product: Product<'_>, one: T) {
-    let Product {
+pub fn product<T: Pod>(product: GemmOperands<'_>, one: T) {
+    let GemmOperands {
         m,
         n,
         k,

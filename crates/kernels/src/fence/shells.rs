@@ -6,7 +6,7 @@
 //! On x86-64 the bodies are compiled for the processor that builds, or with the feature `portable` for what processors have
 //! had since 2013 (AVX2) and since 2017 (AVX-512). The feature `baseline` adds older ones. Each is as much work again.
 
-use super::operands::{Block, Product, SparseTile};
+use super::operands::{FoldBlock, GemmOperands, SparseTile};
 
 /// The instruction sets a body is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,7 +151,7 @@ shells!(
 );
 shells!(
     /// A block of values folded into accumulators.
-    FoldBody(block: Block<'_>, accumulators: &mut [u8])
+    FoldBody(block: FoldBlock<'_>, accumulators: &mut [u8])
 );
 shells!(
     /// An array changed in place, with a few words of findings.
@@ -163,5 +163,5 @@ shells!(
 );
 shells!(
     /// A small product on strided operands.
-    ProductBody(product: Product<'_>)
+    ProductBody(product: GemmOperands<'_>)
 );

@@ -11,7 +11,7 @@ mod skinny;
 
 pub use crate::fence::operands::{Matrix, MatrixMut};
 
-use crate::fence::operands::Product;
+use crate::fence::operands::GemmOperands;
 use crate::fence::product::product;
 use outcore_dtype::{f16, Complex, DType};
 
@@ -64,7 +64,7 @@ pub fn gemm(dtype: DType, [m, n, k]: [usize; 3], a: Matrix<'_>, b: Matrix<'_>, c
     if m == 0 || n == 0 || (k == 0 && accumulate) {
         return;
     }
-    let operands = Product {
+    let operands = GemmOperands {
         m,
         n,
         k,

@@ -5,7 +5,7 @@
 //! multiplied, and a row's results are held in registers. Each result is one chain of fused additions over `k`.
 
 use crate::fence::hint::prefetch;
-use crate::fence::operands::{at, Matrix, Product};
+use crate::fence::operands::{at, GemmOperands, Matrix};
 use bytemuck::Pod;
 use outcore_dtype::DType;
 use pulp::x86::V3;
@@ -57,10 +57,10 @@ fn lanes(dtype: DType) -> Option<usize> {
 
 /// Whether the product is one for the loops here and the processor has their instructions; then also whether the tall
 /// matrix is on the right.
-pub fn suits(dtype: DType, product: &Product<'_>) -> Option<(V3, bool)> {
+pub fn suits(dtype: DType, product: &GemmOperands<'_>) -> Option<(V3, bool)> {
     let widest = VECTORS * lanes(dtype)?;
     let simd = V3::try_new()?;
-    let Product { m, n, k, a, b, .. } = product;
+    let GemmOperands { m, n, k, a, b, .. } = product;
     let suits = |tall: usize, narrow: usize| (2..=widest).contains(&narrow) && tall >= 4 * narrow && *k >= LEAST_DEPTH;
     if a.column_stride == 1 && suits(*m, *n) {
         Some((simd, false))
@@ -72,7 +72,7 @@ pub fn suits(dtype: DType, product: &Product<'_>) -> Option<(V3, bool)> {
 }
 
 /// `C = [C +] A B`; `mirrored` when B is the tall one.
-pub fn product(dtype: DType, product: Product<'_>, (simd, mirrored): (V3, bool)) {
+pub fn product(dtype: DType, product: GemmOperands<'_>, (simd, mirrored): (V3, bool)) {
     let product = if mirrored { product.transposed() } else { product };
     match dtype {
         DType::F32 => simd.vectorize(Narrow::<f32>(simd, product, PhantomData)),
@@ -80,7 +80,7 @@ pub fn product(dtype: DType, product: Product<'_>, (simd, mirrored): (V3, bool))
     }
 }
 
-struct Narrow<'a, T>(V3, Product<'a>, PhantomData<T>);
+struct Narrow<'a, T>(V3, GemmOperands<'a>, PhantomData<T>);
 
 impl<T: ProductLanes> NullaryFnOnce for Narrow<'_, T> {
     type Output = ();
@@ -100,8 +100,8 @@ impl<T: ProductLanes> NullaryFnOnce for Narrow<'_, T> {
 
 /// The product for a result `V` vectors wide, `R` rows at a time.
 #[inline(always)]
-fn run<T: ProductLanes, const V: usize, const R: usize>(simd: V3, product: Product<'_>) {
-    let Product {
+fn run<T: ProductLanes, const V: usize, const R: usize>(simd: V3, product: GemmOperands<'_>) {
+    let GemmOperands {
         m,
         n,
         k,

@@ -1,6 +1,6 @@
 //! Products of integers and booleans, and the naive loop that every type can fall back to.
 
-use crate::fence::operands::Product;
+use crate::fence::operands::GemmOperands;
 use crate::fence::shells::ProductBody;
 use bytemuck::Pod;
 use outcore_dtype::{with_dtype, DType};
@@ -53,8 +53,8 @@ const COLUMNS: usize = 256;
 
 impl<T: ProductAlgebra> ProductBody for PlainProduct<T> {
     #[inline(always)]
-    fn run(product: Product<'_>) {
-        let Product {
+    fn run(product: GemmOperands<'_>) {
+        let GemmOperands {
             m,
             n,
             k,
@@ -95,7 +95,7 @@ impl<T: ProductAlgebra> ProductBody for PlainProduct<T> {
 }
 
 /// The product of integers or booleans; for other types only the empty one (`k == 0`), which is 0.
-pub fn product(dtype: DType, product: Product<'_>) {
+pub fn product(dtype: DType, product: GemmOperands<'_>) {
     match dtype {
         DType::Bool => <PlainProduct<TruthAlgebra> as ProductBody>::kernel()(product),
         DType::I8 | DType::U8 => <PlainProduct<u8> as ProductBody>::kernel()(product),
@@ -106,7 +106,7 @@ pub fn product(dtype: DType, product: Product<'_>) {
     }
 }
 
-fn zero<T: Pod>(product: Product<'_>) {
+fn zero<T: Pod>(product: GemmOperands<'_>) {
     assert_eq!(product.k, 0, "only an empty product is zero");
     let c: &mut [T] = bytemuck::cast_slice_mut(product.c.data);
     for i in 0..product.m {

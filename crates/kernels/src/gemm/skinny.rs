@@ -3,7 +3,7 @@
 //! Packing costs as much as a product with a vector, so the matrix is read where it lies: rows as dot products, columns
 //! as weighted sums. Sums run in a fixed number of lanes and fold in halves: the same bits on every processor.
 
-use crate::fence::operands::{at, Matrix, MatrixMut, Product};
+use crate::fence::operands::{at, GemmOperands, Matrix, MatrixMut};
 use crate::fence::shells::ProductBody;
 use bytemuck::Pod;
 use outcore_dtype::DType;
@@ -26,9 +26,9 @@ struct SkinnyProduct<T>(PhantomData<T>);
 
 impl<T: Float> ProductBody for SkinnyProduct<T> {
     #[inline(always)]
-    fn run(product: Product<'_>) {
+    fn run(product: GemmOperands<'_>) {
         // x A = (A^T x)^T
-        let Product {
+        let GemmOperands {
             m,
             k,
             a,
@@ -143,7 +143,7 @@ fn dot<T: Float>(a: &[T], b: &[T]) -> T {
     lanes[0]
 }
 
-pub fn product(dtype: DType, product: Product<'_>) {
+pub fn product(dtype: DType, product: GemmOperands<'_>) {
     match dtype {
         DType::F32 => <SkinnyProduct<f32> as ProductBody>::kernel()(product),
         _ => <SkinnyProduct<f64> as ProductBody>::kernel()(product),

@@ -1,8 +1,8 @@
 //! Positions of extrema. Every value maps to an unsigned key whose order is the wanted one, with NaN first, so that the
 //! first smallest `(key, position)` is the answer for both directions and for every type.
 
-use super::kernels::{Combine, Kernels, Neutral};
-use crate::fence::operands::Block;
+use super::kernels::{CombineFn, Kernels, Neutral};
+use crate::fence::operands::FoldBlock;
 use crate::fence::shells::{FoldBody, UnaryBody};
 use bytemuck::Pod;
 use outcore_dtype::{f16, with_dtype, Complex, DType};
@@ -120,7 +120,7 @@ ordered_complex!(f32, f64);
 const LANES: usize = 32;
 
 #[inline(always)]
-fn accumulate<T: Pod, K: ArgumentKey>(block: Block<'_>, accumulators: &mut [u8], key: impl Fn(T) -> K) {
+fn accumulate<T: Pod, K: ArgumentKey>(block: FoldBlock<'_>, accumulators: &mut [u8], key: impl Fn(T) -> K) {
     let x: &[T] = bytemuck::cast_slice(block.data);
     let accumulators: &mut [u64] = bytemuck::cast_slice_mut(accumulators);
     let (length, inner) = (block.length, block.inner);
@@ -226,7 +226,7 @@ macro_rules! body {
     ($Body:ident, $key:ident) => {
         impl<T: Ordered> FoldBody for $Body<T> {
             #[inline(always)]
-            fn run(block: Block<'_>, accumulators: &mut [u8]) {
+            fn run(block: FoldBlock<'_>, accumulators: &mut [u8]) {
                 accumulate::<T, T::Key>(block, accumulators, T::$key)
             }
         }
@@ -249,7 +249,7 @@ fn kernels<B: FoldBody + UnaryBody>() -> Kernels {
     Kernels {
         neutral,
         accumulate: <B as FoldBody>::kernel(),
-        combine: <B as UnaryBody>::kernel() as Combine,
+        combine: <B as UnaryBody>::kernel() as CombineFn,
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the families of reductions hand the reducer.
 
-use crate::fence::operands::Block;
+use crate::fence::operands::FoldBlock;
 
 /// How accumulators become results. All but `Value` belong to `Moments`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,16 +18,16 @@ pub enum Finish {
     },
 }
 
-pub type Accumulate = fn(Block<'_>, &mut [u8]);
+pub type AccumulateFn = fn(FoldBlock<'_>, &mut [u8]);
 /// The neutral element's bytes, as long as the largest accumulator.
 pub type Neutral = [u8; 48];
-pub type Combine = fn(&[u8], &mut [u8]);
+pub type CombineFn = fn(&[u8], &mut [u8]);
 
 /// What a family of reductions hands the reducer.
 pub struct Kernels {
     pub neutral: Neutral,
-    pub accumulate: Accumulate,
-    pub combine: Combine,
+    pub accumulate: AccumulateFn,
+    pub combine: CombineFn,
 }
 
 pub fn neutral<T: bytemuck::Pod>(value: T) -> Neutral {

@@ -23,8 +23,8 @@ mod simple;
 pub use kernels::Finish;
 pub use op::Reduce;
 
-use crate::fence::operands::Block;
-use kernels::{Accumulate, Combine, Kernels, Neutral};
+use crate::fence::operands::FoldBlock;
+use kernels::{AccumulateFn, CombineFn, Kernels, Neutral};
 use outcore_dtype::DType;
 
 /// One reduction of one type, its kernels already looked up.
@@ -33,8 +33,8 @@ pub struct Reducer {
     pub op: Reduce,
     pub input: DType,
     neutral: Neutral,
-    accumulate: Accumulate,
-    combine: Combine,
+    accumulate: AccumulateFn,
+    combine: CombineFn,
 }
 
 impl Reducer {
@@ -120,7 +120,7 @@ impl Reducer {
         );
         if elements > 0 {
             (self.accumulate)(
-                Block {
+                FoldBlock {
                     data: x,
                     length,
                     inner,

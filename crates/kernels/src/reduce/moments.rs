@@ -8,8 +8,8 @@
 //! it stands its rest, what the rounded sum leaves out, so that `mb - ma` has all its digits however large the means.
 
 use super::fold::Fold;
-use super::kernels::{neutral, Combine, Finish, Kernels};
-use crate::fence::operands::Block;
+use super::kernels::{neutral, CombineFn, Finish, Kernels};
+use crate::fence::operands::FoldBlock;
 use crate::fence::shells::{FoldBody, UnaryBody};
 use crate::half;
 use bytemuck::Pod;
@@ -56,7 +56,7 @@ struct MomentsBody<T>(PhantomData<T>);
 
 impl<T: MomentsParts> FoldBody for MomentsBody<T> {
     #[inline(always)]
-    fn run(block: Block<'_>, accumulators: &mut [u8]) {
+    fn run(block: FoldBlock<'_>, accumulators: &mut [u8]) {
         let x: &[T::Real] = bytemuck::cast_slice(block.data);
         let accumulators: &mut [f64] = bytemuck::cast_slice_mut(accumulators);
         // Complex columns are two real ones: their sums and their squared deviations add independently.
@@ -186,7 +186,7 @@ fn kernels_of<T: MomentsParts>() -> Kernels {
     Kernels {
         neutral: neutral([0f64; 6]),
         accumulate: <MomentsBody<T> as FoldBody>::kernel(),
-        combine: <MomentsBody<T> as UnaryBody>::kernel() as Combine,
+        combine: <MomentsBody<T> as UnaryBody>::kernel() as CombineFn,
     }
 }
 

@@ -1,10 +1,10 @@
 //! Sums, products, extrema, truth and counts: one associative operation on one value per output.
 
 use super::fold::Fold;
-use super::kernels::{neutral, Combine, Kernels};
+use super::kernels::{neutral, CombineFn, Kernels};
 use super::Reduce;
 use crate::elementwise::ComplexNumber;
-use crate::fence::operands::Block;
+use crate::fence::operands::FoldBlock;
 use crate::fence::shells::{FoldBody, UnaryBody};
 use crate::half::Lifted;
 use bytemuck::Pod;
@@ -12,7 +12,7 @@ use outcore_dtype::{f16, Complex, DType};
 
 #[inline(always)]
 fn accumulate<T: Pod, A: Pod, const L: usize>(
-    block: Block<'_>,
+    block: FoldBlock<'_>,
     accumulators: &mut [u8],
     zero: A,
     load: impl Fn(T) -> A,
@@ -55,7 +55,7 @@ macro_rules! fold {
         struct Folding;
         impl FoldBody for Folding {
             #[inline(always)]
-            fn run(block: Block<'_>, accumulators: &mut [u8]) {
+            fn run(block: FoldBlock<'_>, accumulators: &mut [u8]) {
                 const LANES: usize = if size_of::<$A>() > 8 { 32 } else { 64 };
                 accumulate::<$T, $A, LANES>(block, accumulators, $zero, $load, $add)
             }
@@ -69,7 +69,7 @@ macro_rules! fold {
         Kernels {
             neutral: neutral::<$A>($zero),
             accumulate: <Folding as FoldBody>::kernel(),
-            combine: <Folding as UnaryBody>::kernel() as Combine,
+            combine: <Folding as UnaryBody>::kernel() as CombineFn,
         }
     }};
 }

@@ -1,6 +1,6 @@
-//! Rows by their positions, out of blocks.
+//! RowsInBlocks by their positions, out of blocks.
 
-use outcore_kernels::{find_outside, gather_rows, positions_between, Rows};
+use outcore_kernels::{find_outside, gather_rows, positions_between, RowsInBlocks};
 
 #[test]
 fn rows_come_from_the_blocks_they_are_in() {
@@ -13,7 +13,7 @@ fn rows_come_from_the_blocks_they_are_in() {
         ];
         let positions: [i64; 5] = [6, 0, 3, 99, 2];
         let mut target = vec![255; 5 * row_bytes];
-        let rows = Rows {
+        let rows = RowsInBlocks {
             row_bytes,
             per_block: 3,
             first: 0,

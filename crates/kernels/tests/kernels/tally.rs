@@ -162,7 +162,8 @@ fn values_of_other_types_are_converted() {
                 "{op:?} {columns}"
             );
         }
-        let centers = vec![1.5f64; 3 * columns];
+        // The row beside the first number that has one.
+        let centers = exact[columns..2 * columns].repeat(3);
         let squares = |values: DType, bytes: &[u8]| {
             let mut table = vec![0f64; 3 * columns];
             let (numbers, centers) = (bytemuck::cast_slice(&numbers), bytemuck::cast_slice(&centers));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use numpy::{PyArray1, PyReadonlyArray1};
 use outcore_engine::run::Session;
 use outcore_engine::EngineError;
-use outcore_store::cache::{CacheOptions, CachePolicy, CachedFile, PageCache, Span};
+use outcore_store::cache::{ByteSpan, CacheOptions, CachePolicy, CachedFile, PageCache};
 use outcore_store::io::Mode;
 use pyo3::prelude::*;
 
@@ -122,19 +122,22 @@ impl PyCachedFile {
         let part = part_of(bytes);
         let found = watching_signals(py, |watch| -> Result<Vec<u8>, EngineError> {
             // What the caller gets is the caller's; it is looked at whether there is room for it and what is asked.
-            let asked = offsets.len().min(part).saturating_mul(pieces.len() * size_of::<Span>());
+            let asked = offsets
+                .len()
+                .min(part)
+                .saturating_mul(pieces.len() * size_of::<ByteSpan>());
             let _held = session.set_aside("read_at", total.saturating_add(asked) as u64)?;
             self.regrow(&session);
             let mut found = vec![0; total];
             for (offsets, found) in offsets.chunks(part).zip(found.chunks_mut((part * bytes).max(1))) {
                 watch()?;
                 let spans = offsets.iter().flat_map(|offset| {
-                    pieces.clone().map(|(at, bytes)| Span {
+                    pieces.clone().map(|(at, bytes)| ByteSpan {
                         offset: *offset + at as u64,
                         bytes: bytes as u32,
                     })
                 });
-                let spans: Vec<Span> = spans.collect();
+                let spans: Vec<ByteSpan> = spans.collect();
                 self.file.visit(&spans, &mut |number, pages| {
                     let (row, piece) = (number / pieces.len(), number % pieces.len());
                     let begin = row * bytes + piece * most;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use outcore_store::io::Mode;
-use outcore_store::volumes::{self, Layout};
+use outcore_store::volumes::{self, BlockLayout};
 use outcore_store::{Io, StoreError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
@@ -14,9 +14,9 @@ use crate::base::signals::watching_signals;
 /// Bytes that are handed to Python at a time.
 const BYTES_MAX: u64 = 1 << 30;
 
-fn named(layout: &str) -> Result<Layout, StoreError> {
+fn named(layout: &str) -> Result<BlockLayout, StoreError> {
     let unknown = || StoreError::Invalid(format!("layout={layout:?}; striped, rotated and hashed are right"));
-    Layout::from_name(layout).ok_or_else(unknown)
+    BlockLayout::from_name(layout).ok_or_else(unknown)
 }
 
 /// Makes a directory a volume over others, each with its weight.

@@ -31,7 +31,7 @@ pub enum StoreError {
     #[error("{cause}; taking back the outputs published before it failed: {}", standing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     HalfPublished {
         cause: Arc<StoreError>,
-        standing: Vec<Standing>,
+        standing: Vec<StandingOutput>,
     },
     #[error("{what} needs {need} bytes, but {used} of {limit} bytes are in use")]
     Memory {
@@ -50,14 +50,14 @@ pub enum StoreError {
 
 /// An output that could not be taken back.
 #[derive(Clone, Debug)]
-pub struct Standing {
+pub struct StandingOutput {
     pub path: PathBuf,
     /// Where what it replaced is now.
     pub old: Option<PathBuf>,
     pub cause: String,
 }
 
-impl std::fmt::Display for Standing {
+impl std::fmt::Display for StandingOutput {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} ({})", self.path.display(), self.cause)?;
         match &self.old {

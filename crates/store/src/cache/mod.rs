@@ -27,7 +27,7 @@ pub use file::CachedFile;
 pub use fill::PageRun;
 pub use open_file::PageCheck;
 pub use policy::{CachePolicy, GCLOCK_MOST};
-pub use request::{Pages, Span};
+pub use request::{ByteSpan, Pages};
 
 #[cfg(test)]
 mod tests;

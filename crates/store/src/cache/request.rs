@@ -2,7 +2,7 @@
 
 /// A range of bytes that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct ByteSpan {
     /// Where it begins in the file.
     pub offset: u64,
     /// Its length.

@@ -12,7 +12,7 @@ use super::core::{Claim, PageCache};
 use super::file::{BusyThread, CachedFile};
 use super::join::Joint;
 use super::open_file::OpenFile;
-use super::request::{Pages, Span};
+use super::request::{ByteSpan, Pages};
 use crate::base::locked::locked as lock;
 use crate::io::{Done, Queue};
 use crate::memory::pages::{prefetch, PageMut, PageRef};
@@ -52,7 +52,7 @@ impl CachedFile {
     /// # Errors
     /// A request that leaves the file, or is larger than `CacheOptions::request_bytes`: before anything is read. The first
     /// error of a read: requests that are not complete then are not served.
-    pub fn visit(&self, requests: &[Span], each: &mut dyn FnMut(usize, Pages<'_>)) -> Result<(), StoreError> {
+    pub fn visit(&self, requests: &[ByteSpan], each: &mut dyn FnMut(usize, Pages<'_>)) -> Result<(), StoreError> {
         let _busy = BusyThread::enter()?;
         let most = self.cache.options.request_bytes;
         for (index, request) in requests.iter().enumerate() {
@@ -76,9 +76,9 @@ impl CachedFile {
     /// The range leaves the file; a page cannot be read, or is not what it should be.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), StoreError> {
         let most = self.cache.options.request_bytes.min(u32::MAX as usize);
-        let spans: Vec<Span> = (0..buffer.len())
+        let spans: Vec<ByteSpan> = (0..buffer.len())
             .step_by(most)
-            .map(|at| Span {
+            .map(|at| ByteSpan {
                 offset: offset + at as u64,
                 bytes: most.min(buffer.len() - at) as u32,
             })
@@ -112,7 +112,7 @@ struct VisitPlace {
 struct CacheVisit<'a> {
     cache: &'a PageCache,
     file: &'a OpenFile,
-    requests: &'a [Span],
+    requests: &'a [ByteSpan],
     queue: Option<Queue<PageMut>>,
     /// Requests whose one page is there, very likely in this frame, while what is known of it comes to the processor.
     ready: Vec<(usize, u32)>,
@@ -139,7 +139,7 @@ struct CacheVisit<'a> {
 }
 
 impl<'a> CacheVisit<'a> {
-    fn new(cache: &'a PageCache, file: &'a OpenFile, requests: &'a [Span]) -> CacheVisit<'a> {
+    fn new(cache: &'a PageCache, file: &'a OpenFile, requests: &'a [ByteSpan]) -> CacheVisit<'a> {
         CacheVisit {
             cache,
             file,
@@ -217,7 +217,7 @@ impl<'a> CacheVisit<'a> {
 
     /// Serves a request whose page is there; notes what the others wait for.
     fn start(&mut self, index: usize, each: &mut VisitTask) -> Result<(), StoreError> {
-        let Span { offset, bytes } = self.requests[index];
+        let ByteSpan { offset, bytes } = self.requests[index];
         let page_bytes = self.cache.options.page_bytes as u64;
         if bytes == 0 {
             each(index, Pages { slices: &[] });
@@ -278,7 +278,7 @@ impl<'a> CacheVisit<'a> {
 
     /// What a request is about of its one page.
     fn within<'p>(&self, index: usize, page: &'p [u8]) -> &'p [u8] {
-        let Span { offset, bytes } = self.requests[index];
+        let ByteSpan { offset, bytes } = self.requests[index];
         &page[(offset % page.len() as u64) as usize..][..bytes as usize]
     }
 
@@ -354,7 +354,7 @@ impl<'a> CacheVisit<'a> {
 
     /// Runs the task on a request's pages, cut to the request.
     fn serve(&self, complete: &PendingVisit, pages: &mut [&[u8]], each: &mut VisitTask) {
-        let Span { offset, bytes } = self.requests[complete.index];
+        let ByteSpan { offset, bytes } = self.requests[complete.index];
         let start = (offset - complete.first * self.cache.options.page_bytes as u64) as usize;
         let too_much: usize = pages.iter().map(|page| page.len()).sum::<usize>() - start - bytes as usize;
         if let Some(last) = pages.last_mut() {

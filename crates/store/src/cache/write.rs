@@ -8,7 +8,7 @@ use super::core::{CacheRoom, Claim, PageCache};
 use super::file::{BusyThread, CachedFile};
 use super::join::Joint;
 use super::open_file::OpenFile;
-use super::request::Span;
+use super::request::ByteSpan;
 use super::set::Set;
 use crate::base::locked::locked as lock;
 use crate::StoreError;
@@ -84,7 +84,7 @@ impl CachedFile {
             });
             let length = self.len();
             let there = ends.filter(|offset| bytes > 0 && *offset < length);
-            let spans: Vec<Span> = there.map(|offset| Span { offset, bytes: 1 }).collect();
+            let spans: Vec<ByteSpan> = there.map(|offset| ByteSpan { offset, bytes: 1 }).collect();
             self.visit(&spans, &mut |_, _| {})?;
             for (offset, row) in offsets.iter().zip(&mut rows) {
                 self.write_at(row, *offset)?;

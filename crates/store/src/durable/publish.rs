@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::base::error::Standing;
+use crate::base::error::StandingOutput;
 use crate::{Io, Partial, StoreError};
 
 pub(crate) fn place_all(partials: &[&Partial], io: &Io) -> Result<(), StoreError> {
@@ -22,7 +22,7 @@ pub(crate) fn place(partials: &[&Partial], io: &Io) -> Result<(), StoreError> {
         if let Err(error) = partial.take_back(io) {
             let (path, old) = partial.leave();
             let cause = error.to_string();
-            standing.push(Standing { path, old, cause });
+            standing.push(StandingOutput { path, old, cause });
         }
     }
     for partial in partials {

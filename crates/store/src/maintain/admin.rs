@@ -10,7 +10,7 @@ use super::scan::stubs;
 use crate::volume::description::{
     member_text, write_whole, Description, Generation, Member, MEMBERS_MAX, MEMBER_JSON, PARTS, VOLUME_JSON, WEIGHT_MAX,
 };
-use crate::volume::layout::Layout;
+use crate::volume::layout::BlockLayout;
 use crate::volume::locate::{find, home_above, home_named};
 use crate::volume::stub::{hex, new_id, Id};
 use crate::StoreError;
@@ -36,7 +36,7 @@ pub struct MemberInfo {
 pub struct VolumeInfo {
     pub home: PathBuf,
     pub id: String,
-    pub layout: Layout,
+    pub layout: BlockLayout,
     pub block_bytes: u64,
     pub generation: u32,
     pub members: Vec<MemberInfo>,
@@ -141,7 +141,12 @@ fn check_weight(weight: u32) -> Result<(), StoreError> {
 /// # Errors
 /// A directory belongs to a volume already, or lies in one; what is wrong with the layout; what the file system reports. Nothing is a
 /// volume then, and directories that were not there before are not there.
-pub fn create(home: &Path, members: &[(PathBuf, u32)], layout: Layout, block_bytes: u64) -> Result<(), StoreError> {
+pub fn create(
+    home: &Path,
+    members: &[(PathBuf, u32)],
+    layout: BlockLayout,
+    block_bytes: u64,
+) -> Result<(), StoreError> {
     if !(1..=MEMBERS_MAX).contains(&members.len()) {
         return Err(invalid(format!(
             "a volume over {} directories; 1 to {MEMBERS_MAX} are possible",

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::scan::stubs;
 use crate::backend::stamp::Stamp;
 use crate::base::directory::parent_of;
-use crate::base::error::Standing;
+use crate::base::error::StandingOutput;
 use crate::durable::partial::{clean_partials, Partial};
 use crate::durable::rename::copy;
 use crate::volume::assembled::Volume;
@@ -136,7 +136,7 @@ pub(super) fn place_instead(partial: &Partial, before: &Stamp, io: &Io) -> Resul
             return Ok(false);
         }
         let (path, old) = partial.leave();
-        let standing = Standing {
+        let standing = StandingOutput {
             path,
             old,
             cause: cause.to_string(),

@@ -12,7 +12,7 @@ use crc32c::{crc32c, crc32c_append};
 use rustix::fs::OFlags;
 use serde_json::{json, Value};
 
-use super::layout::{Layout, Rounds};
+use super::layout::{BlockLayout, Rounds};
 use super::stub::{from_hex, hex, Id};
 use crate::StoreError;
 
@@ -38,7 +38,7 @@ pub struct Member {
 #[derive(Clone, Debug)]
 pub struct Generation {
     pub number: u32,
-    pub layout: Layout,
+    pub layout: BlockLayout,
     pub block_bytes: u64,
     pub weights: Vec<u32>,
     pub(crate) rounds: Arc<Rounds>,
@@ -47,7 +47,7 @@ pub struct Generation {
 impl Generation {
     /// # Errors
     /// What is wrong with it.
-    pub fn new(number: u32, layout: Layout, block_bytes: u64, weights: Vec<u32>) -> Result<Generation, String> {
+    pub fn new(number: u32, layout: BlockLayout, block_bytes: u64, weights: Vec<u32>) -> Result<Generation, String> {
         if let Some(weight) = weights.iter().find(|&&weight| weight > WEIGHT_MAX) {
             return Err(format!("a weight of {weight}; weights go up to {WEIGHT_MAX}"));
         }
@@ -114,7 +114,7 @@ impl Description {
         }
         let mut generations: Vec<Generation> = Vec::new();
         for generation in list(&value, "generations", GENERATIONS_MAX)? {
-            let layout = generation["layout"].as_str().and_then(Layout::from_name);
+            let layout = generation["layout"].as_str().and_then(BlockLayout::from_name);
             let layout = layout.ok_or("layout is none of striped, rotated, hashed")?;
             let weights = list(generation, "weights", members.len())?;
             let weights = weights.iter().map(|weight| weight.as_u64()?.try_into().ok());
@@ -179,7 +179,7 @@ impl Description {
     ///
     /// # Errors
     /// What is wrong with it, or there have been too many.
-    pub(crate) fn begin(&mut self, layout: Layout, block_bytes: u64, weights: Vec<u32>) -> Result<(), String> {
+    pub(crate) fn begin(&mut self, layout: BlockLayout, block_bytes: u64, weights: Vec<u32>) -> Result<(), String> {
         let number = self.current().number.checked_add(1);
         let number = number.filter(|_| self.generations.len() < GENERATIONS_MAX);
         let number = number.ok_or_else(|| format!("a volume changes {GENERATIONS_MAX} times at most"))?;
@@ -280,8 +280,8 @@ mod tests {
                 })
                 .collect(),
             generations: vec![
-                Generation::new(1, Layout::Striped, 1 << 20, vec![1, 2]).unwrap(),
-                Generation::new(4, Layout::Hashed, 4096, vec![1, 2, 0]).unwrap(),
+                Generation::new(1, BlockLayout::Striped, 1 << 20, vec![1, 2]).unwrap(),
+                Generation::new(4, BlockLayout::Hashed, 4096, vec![1, 2, 0]).unwrap(),
             ],
         }
     }

@@ -15,7 +15,7 @@ const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The order of the disks within a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
+pub enum BlockLayout {
     /// The same in every round.
     Striped,
     /// The same, begun elsewhere in every round: no stride through the file meets one disk alone.
@@ -24,26 +24,26 @@ pub enum Layout {
     Hashed,
 }
 
-impl Layout {
-    pub const ALL: [Layout; 3] = [Layout::Striped, Layout::Rotated, Layout::Hashed];
+impl BlockLayout {
+    pub const ALL: [BlockLayout; 3] = [BlockLayout::Striped, BlockLayout::Rotated, BlockLayout::Hashed];
 
     pub fn name(self) -> &'static str {
         match self {
-            Layout::Striped => "striped",
-            Layout::Rotated => "rotated",
-            Layout::Hashed => "hashed",
+            BlockLayout::Striped => "striped",
+            BlockLayout::Rotated => "rotated",
+            BlockLayout::Hashed => "hashed",
         }
     }
 
-    pub fn from_name(name: &str) -> Option<Layout> {
-        Layout::ALL.into_iter().find(|layout| layout.name() == name)
+    pub fn from_name(name: &str) -> Option<BlockLayout> {
+        BlockLayout::ALL.into_iter().find(|layout| layout.name() == name)
     }
 }
 
 /// The rounds of one generation of a volume: disks by number, as often in a round as they weigh.
 #[derive(Debug)]
 pub(crate) struct Rounds {
-    layout: Layout,
+    layout: BlockLayout,
     block: u64,
     disks: usize,
     /// The disk of each place, those of one disk far from one another.
@@ -55,7 +55,7 @@ pub(crate) struct Rounds {
 impl Rounds {
     /// # Errors
     /// What is wrong with the block size or the weights.
-    pub(crate) fn new(layout: Layout, block: u64, weights: &[u32]) -> Result<Rounds, String> {
+    pub(crate) fn new(layout: BlockLayout, block: u64, weights: &[u32]) -> Result<Rounds, String> {
         if !(BLOCK_BYTES_MIN..=BLOCK_BYTES_MAX).contains(&block) || !block.is_multiple_of(BLOCK_BYTES_MIN) {
             return Err(format!(
                 "blocks of {block} bytes; they are a multiple of {BLOCK_BYTES_MIN} up to {BLOCK_BYTES_MAX}"
@@ -151,13 +151,13 @@ impl Map {
         order.extend_from_slice(places);
         let first = scaled(self.key, places.len());
         match self.rounds.layout {
-            Layout::Striped => order.rotate_left(first),
-            Layout::Rotated => {
+            BlockLayout::Striped => order.rotate_left(first),
+            BlockLayout::Rotated => {
                 let turn = scaled(round.wrapping_mul(GOLDEN), places.len());
                 order.rotate_left((first + turn) % places.len());
             }
             // Fisher and Yates's shuffle.
-            Layout::Hashed => {
+            BlockLayout::Hashed => {
                 let mut state = mixed(self.key ^ mixed(round));
                 for last in (1..order.len()).rev() {
                     state = mixed(state);
@@ -237,7 +237,7 @@ mod tests {
 
     use super::*;
 
-    fn map(layout: Layout, weights: &[u32], file: u8) -> Map {
+    fn map(layout: BlockLayout, weights: &[u32], file: u8) -> Map {
         Map::new(Arc::new(Rounds::new(layout, 4096, weights).unwrap()), [file; 16])
     }
 
@@ -260,9 +260,9 @@ mod tests {
     #[test]
     fn strides_meet_all_disks_alike_where_rounds_are_rotated_or_hashed() {
         for (layout, even) in [
-            (Layout::Striped, false),
-            (Layout::Rotated, true),
-            (Layout::Hashed, true),
+            (BlockLayout::Striped, false),
+            (BlockLayout::Rotated, true),
+            (BlockLayout::Hashed, true),
         ] {
             let mut worst: f64 = 0.0;
             for count in [2, 3, 4, 7, 8] {
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn the_first_blocks_of_many_files_lie_on_all_disks_as_they_weigh() {
         let weights = [1u32, 3, 4];
-        for layout in Layout::ALL {
+        for layout in BlockLayout::ALL {
             let rounds = Arc::new(Rounds::new(layout, 4096, &weights).unwrap());
             let mut met = [0u64; 3];
             for file in 0..8000u128 {
@@ -306,7 +306,7 @@ mod tests {
             file in any::<u8>(),
         ) {
             prop_assume!(weights.iter().any(|&weight| weight > 0));
-            let map = map(Layout::ALL[layout], &weights, file);
+            let map = map(BlockLayout::ALL[layout], &weights, file);
             let bytes = blocks * 4096 + tail;
             let mut seen: Vec<Vec<(u64, u64)>> = vec![vec![]; weights.len()];
             let mut total = 0;
@@ -334,7 +334,7 @@ mod tests {
             file in any::<u8>(),
         ) {
             prop_assume!(weights.iter().any(|&weight| weight > 0));
-            let map = map(Layout::ALL[layout], &weights, file);
+            let map = map(BlockLayout::ALL[layout], &weights, file);
             let count = map.rounds.places.len() as u64;
             let met = disks(&map, first * count..(first + 1) * count, weights.len());
             prop_assert_eq!(met, map.rounds.weights.clone());
@@ -347,7 +347,7 @@ mod tests {
             offset in 0..200_000u64,
             bytes in 1..100_000u64,
         ) {
-            let map = map(Layout::ALL[layout], &weights, 3);
+            let map = map(BlockLayout::ALL[layout], &weights, 3);
             let mut pieces = Vec::new();
             map.pieces(offset, bytes, |piece| pieces.push(piece));
             let mut at = offset;
@@ -362,13 +362,16 @@ mod tests {
 
     #[test]
     fn weights_and_blocks_are_bounded() {
-        assert!(Rounds::new(Layout::Striped, 4096, &[0, 0]).is_err());
-        assert!(Rounds::new(Layout::Striped, 4095, &[1]).is_err());
-        assert!(Rounds::new(Layout::Striped, 0, &[1]).is_err());
-        assert!(Rounds::new(Layout::Striped, u64::MAX, &[1]).is_err());
-        assert!(Rounds::new(Layout::Striped, 4096, &[999, 1000, 997, 991, 983]).is_err());
+        assert!(Rounds::new(BlockLayout::Striped, 4096, &[0, 0]).is_err());
+        assert!(Rounds::new(BlockLayout::Striped, 4095, &[1]).is_err());
+        assert!(Rounds::new(BlockLayout::Striped, 0, &[1]).is_err());
+        assert!(Rounds::new(BlockLayout::Striped, u64::MAX, &[1]).is_err());
+        assert!(Rounds::new(BlockLayout::Striped, 4096, &[999, 1000, 997, 991, 983]).is_err());
         assert_eq!(
-            Rounds::new(Layout::Striped, 4096, &[1000; 64]).unwrap().places.len(),
+            Rounds::new(BlockLayout::Striped, 4096, &[1000; 64])
+                .unwrap()
+                .places
+                .len(),
             64
         );
     }

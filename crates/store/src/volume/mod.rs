@@ -30,7 +30,7 @@ mod worker;
 
 pub use description::{parse_member, Description};
 pub use disk::{errno, DiskCounters, DiskError};
-pub use layout::Layout;
+pub use layout::BlockLayout;
 pub use remove::remove_file;
 pub use stub::Stub;
 

@@ -74,7 +74,7 @@ impl<'a> Stretch<'a> {
 /// 3. Batches are admitted in order too, read or not, and worked on once they are. `result_bytes` is what was found, and the
 ///    most that can be found in the `working` ones, which are admitted and not done; beyond one batch there is room for it.
 ///    `full` is set once no further one has room, and none is working.
-pub(crate) struct Queue<'a, T> {
+pub(crate) struct SweepQueue<'a, T> {
     state: Mutex<QueueState<T>>,
     /// Readers wait for room, workers for what is read, the one who takes for what is next. Readers wait for the same batch:
     /// one is woken, and wakes another if it finds room.
@@ -105,7 +105,7 @@ struct QueueState<T> {
 }
 
 /// Stops the others when its thread panics.
-struct Leaving<'a, T>(&'a Queue<'a, T>, bool);
+struct Leaving<'a, T>(&'a SweepQueue<'a, T>, bool);
 
 impl<T> Drop for Leaving<'_, T> {
     fn drop(&mut self) {
@@ -116,14 +116,14 @@ impl<T> Drop for Leaving<'_, T> {
     }
 }
 
-impl<T> Queue<'_, T> {
+impl<T> SweepQueue<'_, T> {
     pub(crate) fn new<'a>(
         memory: u64,
         threads: usize,
         budget: Option<(&'a ResultBudget<T>, Option<WeightIndex<'a>>)>,
         ahead: Ahead,
-    ) -> Queue<'a, T> {
-        Queue {
+    ) -> SweepQueue<'a, T> {
+        SweepQueue {
             state: Mutex::new(QueueState {
                 next: 0,
                 held_bytes: 0,

@@ -13,7 +13,7 @@ use super::batch::{rank, BatchCutting, ListBatch};
 use super::heading::Heading;
 use super::lists::{ListSource, Lists};
 use super::long::LongList;
-use super::queue::{Ahead, Queue, ResultBudget, Stretch};
+use super::queue::{Ahead, ResultBudget, Stretch, SweepQueue};
 use super::resources::{Resources, Watch, BATCH_PAGES};
 use super::selection::{List, ListScratch, ListSelection};
 use crate::EngineError;
@@ -402,7 +402,7 @@ impl<'r> Round<'r> {
         // What is found has its own part of the memory.
         let memory = resources.memory - budget.map_or(0, |budget| budget.bytes.min(resources.memory));
         let budget = budget.map(|budget| (budget, selection.weights));
-        let queue = Queue::new(memory, resources.threads, budget, ahead.take());
+        let queue = SweepQueue::new(memory, resources.threads, budget, ahead.take());
         std::thread::scope(|scope| {
             for _ in 0..(resources.io_threads * READERS).clamp(1, stretch.batches.len()) {
                 scope.spawn(|| queue.run(|| queue.read(stretch, read)));

@@ -9,7 +9,7 @@ use crate::base::gate::Gate;
 use crate::io::{Backend, Blob, Faults, Memory};
 use crate::StoreError;
 
-fn spans() -> Vec<Span> {
+fn spans() -> Vec<ByteSpan> {
     let mut random = Random(5);
     (0..60)
         .map(|_| span(random.below(70 * PAGE), random.below(6 * PAGE)))
@@ -235,7 +235,7 @@ fn a_page_at_the_end_has_zeros_behind_it_though_the_file_grows_while_it_is_read(
     let path = written(&io, 20 * PAGE + 77);
     let cache = cache_of(&io, 1, options());
     let file = cache.open(path, Mode::Reopen).unwrap();
-    let pages: Vec<Span> = (0..20).map(|page| span(page * PAGE, PAGE)).collect();
+    let pages: Vec<ByteSpan> = (0..20).map(|page| span(page * PAGE, PAGE)).collect();
     check(&file, &pages); // so that every frame has had bytes
     let before = held.0.reads.load(SeqCst);
     held.0.holding.store(true, SeqCst);

@@ -90,7 +90,7 @@ fn storm(
                             })
                             .collect();
                         let least: Vec<u32> = wanted.iter().map(|(first, _)| versions[*first].load(SeqCst)).collect();
-                        let spans: Vec<Span> = wanted
+                        let spans: Vec<ByteSpan> = wanted
                             .iter()
                             .map(|(first, count)| span(first * CELL, count * CELL))
                             .collect();

@@ -10,7 +10,7 @@ mod serving;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{CacheOptions, CachePolicy, CachedFile, PageCache, Span};
+use super::{ByteSpan, CacheOptions, CachePolicy, CachedFile, PageCache};
 use crate::io::Mode;
 use crate::{Io, Ledger};
 
@@ -44,19 +44,19 @@ pub(super) fn written(io: &Io, bytes: usize) -> &'static Path {
     path
 }
 
-pub(super) fn span(offset: usize, bytes: usize) -> Span {
-    Span {
+pub(super) fn span(offset: usize, bytes: usize) -> ByteSpan {
+    ByteSpan {
         offset: offset as u64,
         bytes: bytes as u32,
     }
 }
 
 /// Visits spans, holds every byte against the pattern, and says in which order they were served.
-pub(super) fn check(file: &CachedFile, spans: &[Span]) -> Vec<usize> {
+pub(super) fn check(file: &CachedFile, spans: &[ByteSpan]) -> Vec<usize> {
     let mut order = Vec::new();
     let mut scratch = Vec::new();
     let mut each = |index: usize, pages: super::Pages<'_>| {
-        let Span { offset, bytes } = spans[index];
+        let ByteSpan { offset, bytes } = spans[index];
         let data = pages.contiguous(&mut scratch);
         assert_eq!(data.len(), bytes as usize);
         for (at, found) in data.iter().enumerate() {

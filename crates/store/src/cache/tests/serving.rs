@@ -145,7 +145,7 @@ fn a_task_that_panics_leaves_no_page_behind() {
     let path = written(&io, 100 * PAGE);
     let cache = cache_of(&io, 1, options());
     let file = cache.open(path, Mode::Read).unwrap();
-    let spans: Vec<Span> = (0..30).map(|page| span(page * PAGE, PAGE)).collect();
+    let spans: Vec<ByteSpan> = (0..30).map(|page| span(page * PAGE, PAGE)).collect();
     for stop in 0..30 {
         let mut left = stop;
         let mut task = |_: usize, _: crate::cache::Pages<'_>| {
@@ -215,20 +215,20 @@ fn pages_lie_side_by_side_as_they_come_and_no_other_memory_is_touched() {
     let cache = cache_of(&io, 64, options());
     let file = cache.open(path, Mode::Read).unwrap();
     let mut places = Vec::new();
-    let read = |spans: &[Span], places: &mut Vec<usize>| {
+    let read = |spans: &[ByteSpan], places: &mut Vec<usize>| {
         let mut each = |_: usize, pages: crate::cache::Pages<'_>| places.push(pages.slices[0].as_ptr() as usize);
         file.visit(spans, &mut each).unwrap();
         places.sort();
         places.dedup();
     };
-    let some: Vec<Span> = (0..50).map(|page| span(77 * page * PAGE, PAGE)).collect();
+    let some: Vec<ByteSpan> = (0..50).map(|page| span(77 * page * PAGE, PAGE)).collect();
     read(&some, &mut places);
     assert!(places.len() == 50 && places[49] - places[0] == 49 * PAGE);
     let whole = cache.bytes();
     cache.resize(whole / 2).unwrap();
     assert!(cache.bytes() < whole / 3 * 2, "{} of {whole}", cache.bytes());
     cache.resize(whole).unwrap();
-    let more: Vec<Span> = (0..20).map(|page| span((77 * page + 1) * PAGE, PAGE)).collect();
+    let more: Vec<ByteSpan> = (0..20).map(|page| span((77 * page + 1) * PAGE, PAGE)).collect();
     read(&more, &mut places);
     assert!(places[places.len() - 1] - places[0] < 70 * PAGE, "{places:?}");
 }
@@ -239,7 +239,7 @@ fn a_task_may_have_the_cache_shrink_under_it() {
     let path = written(&io, 2000 * PAGE);
     let cache = cache_of(&io, 64, options());
     let file = cache.open(path, Mode::Read).unwrap();
-    let spans: Vec<Span> = (0..100).map(|number| span(number * 20 * PAGE + 3, 15 * PAGE)).collect();
+    let spans: Vec<ByteSpan> = (0..100).map(|number| span(number * 20 * PAGE + 3, 15 * PAGE)).collect();
     check(&file, &spans);
     let whole = cache.bytes();
     let shrink = &mut |index: usize, pages: crate::cache::Pages<'_>| {

@@ -17,7 +17,7 @@ fn copy_densely(from: &Path, to: &Path) {
 
 #[test]
 fn a_copied_stub_is_no_second_name_of_the_parts() {
-    let dirs = volume(&[1, 1], Layout::Striped, PAGE as u64);
+    let dirs = volume(&[1, 1], BlockLayout::Striped, PAGE as u64);
     let io = Io::direct();
     let [a, b, c] = ["a", "b", "c"].map(|name| dirs.home.join(name));
     let data = pages(32, 4);
@@ -54,7 +54,7 @@ fn a_copied_stub_is_no_second_name_of_the_parts() {
 
 #[test]
 fn names_that_were_restored_are_adopted() {
-    let dirs = volume(&[1, 1], Layout::Striped, PAGE as u64);
+    let dirs = volume(&[1, 1], BlockLayout::Striped, PAGE as u64);
     let io = Io::direct();
     let [a, b, c] = ["a", "b", "c"].map(|name| dirs.home.join(name));
     let data = pages(32, 4);
@@ -75,7 +75,7 @@ fn names_that_were_restored_are_adopted() {
 
 #[test]
 fn dense_copies_outside_of_the_volume_are_refused() {
-    let dirs = volume(&[1, 1], Layout::Striped, PAGE as u64);
+    let dirs = volume(&[1, 1], BlockLayout::Striped, PAGE as u64);
     let (path, stray) = (dirs.home.join("x"), dirs.root.path().join("stray"));
     write(&Io::direct(), &path, &pages(32, 4));
     copy_densely(&path, &stray);
@@ -89,7 +89,7 @@ fn dense_copies_outside_of_the_volume_are_refused() {
 
 #[test]
 fn a_file_that_replaces_itself_stays() {
-    let dirs = volume(&[1, 1], Layout::Striped, PAGE as u64);
+    let dirs = volume(&[1, 1], BlockLayout::Striped, PAGE as u64);
     let io = Io::direct();
     let (path, link) = (dirs.home.join("x"), dirs.root.path().join("link"));
     let data = pages(32, 4);
@@ -102,7 +102,7 @@ fn a_file_that_replaces_itself_stays() {
 
 #[test]
 fn one_damaged_stub_hides_nothing_else() {
-    let dirs = volume(&[1, 1], Layout::Striped, PAGE as u64);
+    let dirs = volume(&[1, 1], BlockLayout::Striped, PAGE as u64);
     let io = Io::direct();
     let [good, damaged, cut, gone] = ["good", "damaged", "cut", "gone"].map(|name| dirs.home.join(name));
     for path in [&good, &damaged, &cut, &gone] {
@@ -141,7 +141,7 @@ fn one_damaged_stub_hides_nothing_else() {
 fn files_in_a_disk_or_volume_below_the_home_keep_their_parts() {
     let root = tempfile::tempdir().unwrap();
     let (home, disk) = (root.path().join("home"), root.path().join("home/disk"));
-    create(&home, &[(disk.clone(), 1)], Layout::Striped, PAGE as u64).unwrap();
+    create(&home, &[(disk.clone(), 1)], BlockLayout::Striped, PAGE as u64).unwrap();
     let io = Io::direct();
     let (in_disk, below) = (disk.join("x"), home.join("below"));
     fs::create_dir(&below).unwrap();
@@ -155,8 +155,13 @@ fn files_in_a_disk_or_volume_below_the_home_keep_their_parts() {
     for refused in [
         add(&home, &below, 1),
         add(&home, &home.join("not/there"), 1),
-        create(&below, &new, Layout::Striped, 4096),
-        create(&root.path().join("other"), &[(below.clone(), 1)], Layout::Striped, 4096),
+        create(&below, &new, BlockLayout::Striped, 4096),
+        create(
+            &root.path().join("other"),
+            &[(below.clone(), 1)],
+            BlockLayout::Striped,
+            4096,
+        ),
     ] {
         let refused = refused.unwrap_err().to_string();
         assert!(refused.contains("lies in the volume"), "{refused}");
@@ -164,7 +169,7 @@ fn files_in_a_disk_or_volume_below_the_home_keep_their_parts() {
     assert!(!home.join("not").exists());
     // One that was moved there is looked into.
     let inner = root.path().join("inner");
-    create(&inner, &new, Layout::Striped, 4096).unwrap();
+    create(&inner, &new, BlockLayout::Striped, 4096).unwrap();
     fs::rename(&inner, home.join("inner")).unwrap();
     fs::rename(below.join("y"), home.join("inner/y")).unwrap();
     let found = check(&home, true).unwrap();
@@ -177,7 +182,7 @@ fn files_in_a_disk_or_volume_below_the_home_keep_their_parts() {
 
 #[test]
 fn what_replaced_a_file_while_it_was_laid_out_anew_stays() {
-    let dirs = volume(&[1, 1], Layout::Striped, PAGE as u64);
+    let dirs = volume(&[1, 1], BlockLayout::Striped, PAGE as u64);
     let io = Io::direct();
     let (path, new) = (dirs.home.join("x"), dirs.home.join("new"));
     write(&io, &path, &pages(8, 1));
@@ -240,8 +245,8 @@ fn volumes_of_others_and_what_is_no_file_are_passed_over() {
 
 #[test]
 fn stubs_outside_of_their_volume_are_refused() {
-    let dirs = volume(&[1, 1], Layout::Striped, PAGE as u64);
-    let others = volume(&[1], Layout::Striped, PAGE as u64);
+    let dirs = volume(&[1, 1], BlockLayout::Striped, PAGE as u64);
+    let others = volume(&[1], BlockLayout::Striped, PAGE as u64);
     let path = dirs.home.join("x");
     write(&Io::direct(), &path, &pages(32, 4));
     let stray = dirs.root.path().join("stray");
@@ -265,7 +270,7 @@ fn stubs_outside_of_their_volume_are_refused() {
 
 #[test]
 fn links_into_a_volume_are_followed() {
-    let dirs = volume(&[1, 1], Layout::Striped, PAGE as u64);
+    let dirs = volume(&[1, 1], BlockLayout::Striped, PAGE as u64);
     let io = Io::direct();
     let data = pages(32, 4);
     fs::create_dir(dirs.home.join("below")).unwrap();

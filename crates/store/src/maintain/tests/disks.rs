@@ -20,7 +20,7 @@ fn edit(home: &Path, change: impl FnOnce(&mut Value)) {
 
 #[test]
 fn a_file_that_another_description_laid_out_is_refused() {
-    let dirs = volume(&[1, 2, 3], Layout::Rotated, PAGE as u64);
+    let dirs = volume(&[1, 2, 3], BlockLayout::Rotated, PAGE as u64);
     let path = dirs.home.join("x");
     let data = pages(40, 3);
     write(&Io::direct(), &path, &data);
@@ -65,7 +65,7 @@ fn below(directory: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn what_is_refused_leaves_nothing_that_was_not_there() {
-    let dirs = volume(&[1, 1], Layout::Striped, PAGE as u64);
+    let dirs = volume(&[1, 1], BlockLayout::Striped, PAGE as u64);
     let root = dirs.root.path();
     fs::create_dir(root.join("empty")).unwrap();
     fs::write(root.join("file"), "text").unwrap();
@@ -74,7 +74,7 @@ fn what_is_refused_leaves_nothing_that_was_not_there() {
     let before = below(root);
     let make = |home: &str, disks: [&str; 2]| {
         let members = disks.map(|disk| (root.join(disk), 1));
-        create(&root.join(home), &members, Layout::Striped, PAGE as u64)
+        create(&root.join(home), &members, BlockLayout::Striped, PAGE as u64)
     };
     for (home, disks) in [
         ("new/home", ["a/b/first", "disk-0"]),
@@ -100,7 +100,7 @@ fn what_is_refused_leaves_nothing_that_was_not_there() {
 
 #[test]
 fn what_is_no_volume_is_told_with_what_to_do() {
-    let dirs = volume(&[1], Layout::Striped, PAGE as u64);
+    let dirs = volume(&[1], BlockLayout::Striped, PAGE as u64);
     let (root, within) = (dirs.root.path(), dirs.home.join("within"));
     fs::create_dir(&within).unwrap();
     let asked = |home: &Path| {
@@ -136,7 +136,7 @@ fn what_is_no_volume_is_told_with_what_to_do() {
 #[test]
 fn stubs_that_do_not_say_how_they_were_laid_out_are_read() {
     use std::os::unix::fs::FileExt;
-    let dirs = volume(&[1, 1], Layout::Striped, PAGE as u64);
+    let dirs = volume(&[1, 1], BlockLayout::Striped, PAGE as u64);
     let path = dirs.home.join("x");
     write(&Io::direct(), &path, &pages(8, 3));
     let file = fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
@@ -148,7 +148,7 @@ fn stubs_that_do_not_say_how_they_were_laid_out_are_read() {
 
 #[test]
 fn bytes_are_durable_also_on_disks_that_get_nothing_new() {
-    let dirs = volume(&[1, 1, 1], Layout::Striped, PAGE as u64);
+    let dirs = volume(&[1, 1, 1], BlockLayout::Striped, PAGE as u64);
     let io = Io::direct();
     let path = dirs.home.join("x");
     let file = io.open(&path, Mode::Create).unwrap();
@@ -164,7 +164,7 @@ fn bytes_are_durable_also_on_disks_that_get_nothing_new() {
 
 #[test]
 fn a_disk_found_elsewhere_is_told_once() {
-    let dirs = volume(&[1, 1], Layout::Striped, PAGE as u64);
+    let dirs = volume(&[1, 1], BlockLayout::Striped, PAGE as u64);
     let path = dirs.home.join("x");
     write(&Io::direct(), &path, &pages(8, 1));
     let io = Io::direct();
@@ -189,7 +189,7 @@ fn a_disk_found_elsewhere_is_told_once() {
 
 #[test]
 fn of_two_directories_that_say_they_are_one_disk_none_is_taken() {
-    let dirs = volume(&[1, 1], Layout::Striped, PAGE as u64);
+    let dirs = volume(&[1, 1], BlockLayout::Striped, PAGE as u64);
     let path = dirs.home.join("x");
     write(&Io::direct(), &path, &pages(8, 1));
     let [copy, moved] = ["copy", "moved"].map(|name| dirs.root.path().join(name));
@@ -213,7 +213,7 @@ fn of_two_directories_that_say_they_are_one_disk_none_is_taken() {
 #[test]
 fn an_emptied_disk_is_taken_out() {
     for is_there in [true, false] {
-        let dirs = volume(&[1, 2, 1], Layout::Rotated, PAGE as u64);
+        let dirs = volume(&[1, 2, 1], BlockLayout::Rotated, PAGE as u64);
         let io = Io::direct();
         let path = dirs.home.join("x");
         let data = pages(40, 4);

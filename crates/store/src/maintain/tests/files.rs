@@ -14,7 +14,7 @@ use crate::{Io, PAGE};
 
 #[test]
 fn a_file_is_spread_over_the_disks_and_read_back() {
-    for layout in Layout::ALL {
+    for layout in BlockLayout::ALL {
         for io in [Io::direct(), Io::buffered()] {
             let dirs = volume(&[1, 2, 1], layout, 2 * PAGE as u64);
             let path = dirs.home.join("x");
@@ -48,7 +48,7 @@ fn a_file_is_spread_over_the_disks_and_read_back() {
 
 #[test]
 fn neighbouring_blocks_of_a_disk_are_one_call() {
-    let dirs = volume(&[1, 1], Layout::Striped, PAGE as u64);
+    let dirs = volume(&[1, 1], BlockLayout::Striped, PAGE as u64);
     let io = Io::direct();
     let path = dirs.home.join("x");
     write(&io, &path, &pages(64, 1));
@@ -60,7 +60,7 @@ fn neighbouring_blocks_of_a_disk_are_one_call() {
 
 #[test]
 fn short_files_are_plain_and_move_to_the_disks_when_they_grow() {
-    let dirs = volume(&[1, 1], Layout::Hashed, PAGE as u64);
+    let dirs = volume(&[1, 1], BlockLayout::Hashed, PAGE as u64);
     let io = Io::buffered();
     let path = dirs.home.join("x");
     let file = io.open(&path, Mode::CreateUnaligned).unwrap();
@@ -81,7 +81,7 @@ fn short_files_are_plain_and_move_to_the_disks_when_they_grow() {
 
 #[test]
 fn a_file_of_one_block_lies_on_one_disk() {
-    let dirs = volume(&[1; 4], Layout::Striped, 16 * PAGE as u64);
+    let dirs = volume(&[1; 4], BlockLayout::Striped, 16 * PAGE as u64);
     let io = Io::direct();
     for number in 0..64 {
         write(&io, &dirs.home.join(number.to_string()), &pages(3, number));
@@ -92,7 +92,7 @@ fn a_file_of_one_block_lies_on_one_disk() {
 
 #[test]
 fn a_written_file_has_another_stamp() {
-    let dirs = volume(&[1, 1], Layout::Striped, PAGE as u64);
+    let dirs = volume(&[1, 1], BlockLayout::Striped, PAGE as u64);
     let io = Io::direct();
     let path = dirs.home.join("x");
     write(&io, &path, &pages(8, 1));
@@ -114,7 +114,7 @@ proptest! {
         weights in prop::collection::vec(1..4u32, 1..4),
         steps in prop::collection::vec((0..3u8, 0..60_000u64, 1..20_000usize), 1..12),
     ) {
-        let dirs = volume(&weights, Layout::ALL[layout], PAGE as u64);
+        let dirs = volume(&weights, BlockLayout::ALL[layout], PAGE as u64);
         let io = Io::buffered();
         let path = dirs.home.join("x");
         let file = io.open(&path, Mode::CreateUnaligned).unwrap();
@@ -148,7 +148,7 @@ proptest! {
 
 #[test]
 fn a_file_with_a_gap_can_be_cut_before_it() {
-    let dirs = volume(&[1, 1], Layout::Striped, PAGE as u64);
+    let dirs = volume(&[1, 1], BlockLayout::Striped, PAGE as u64);
     let io = Io::buffered();
     let path = dirs.home.join("x");
     let file = io.open(&path, Mode::CreateUnaligned).unwrap();
@@ -160,7 +160,7 @@ fn a_file_with_a_gap_can_be_cut_before_it() {
 
 #[test]
 fn what_a_file_had_is_gone_from_the_disks_with_its_name() {
-    let dirs = volume(&[1, 1], Layout::Striped, PAGE as u64);
+    let dirs = volume(&[1, 1], BlockLayout::Striped, PAGE as u64);
     let io = Io::direct();
     let (one, two) = (dirs.home.join("one"), dirs.home.join("below/two"));
     fs::create_dir(dirs.home.join("below")).unwrap();
@@ -178,7 +178,7 @@ fn what_a_file_had_is_gone_from_the_disks_with_its_name() {
 
 #[test]
 fn renamed_mount_points_are_found() {
-    let dirs = volume(&[1, 1, 1], Layout::Rotated, PAGE as u64);
+    let dirs = volume(&[1, 1, 1], BlockLayout::Rotated, PAGE as u64);
     let path = dirs.home.join("x");
     let data = pages(20, 4);
     write(&Io::direct(), &path, &data);
@@ -205,7 +205,7 @@ fn renamed_mount_points_are_found() {
 
 #[test]
 fn a_disk_that_is_gone_is_named() {
-    let dirs = volume(&[1, 1, 1], Layout::Striped, PAGE as u64);
+    let dirs = volume(&[1, 1, 1], BlockLayout::Striped, PAGE as u64);
     let io = Io::direct();
     let path = dirs.home.join("x");
     write(&io, &path, &pages(32, 4));
@@ -231,7 +231,7 @@ fn a_disk_that_is_gone_is_named() {
 
 #[test]
 fn parts_that_are_too_short_or_gone_are_errors_and_never_zeros() {
-    let dirs = volume(&[1, 1], Layout::Striped, PAGE as u64);
+    let dirs = volume(&[1, 1], BlockLayout::Striped, PAGE as u64);
     let path = dirs.home.join("x");
     write(&Io::direct(), &path, &pages(32, 4));
     let part = fs::read_dir(dirs.disks[0].join("parts"))
@@ -258,7 +258,7 @@ fn parts_that_are_too_short_or_gone_are_errors_and_never_zeros() {
 
 #[test]
 fn files_are_laid_out_anew_when_a_disk_is_added() {
-    let dirs = volume(&[1, 1], Layout::Rotated, PAGE as u64);
+    let dirs = volume(&[1, 1], BlockLayout::Rotated, PAGE as u64);
     let io = Io::direct();
     let path = dirs.home.join("x");
     let data = pages(40, 4);
@@ -294,7 +294,7 @@ fn files_are_laid_out_anew_when_a_disk_is_added() {
 
 #[test]
 fn a_file_whose_copy_fails_stays_as_it_was() {
-    let dirs = volume(&[1, 1], Layout::Striped, PAGE as u64);
+    let dirs = volume(&[1, 1], BlockLayout::Striped, PAGE as u64);
     let path = dirs.home.join("x");
     let data = pages(40, 4);
     write(&Io::direct(), &path, &data);
@@ -308,17 +308,23 @@ fn a_file_whose_copy_fails_stays_as_it_was() {
 
 #[test]
 fn directories_serve_one_volume() {
-    let dirs = volume(&[1, 1], Layout::Striped, PAGE as u64);
+    let dirs = volume(&[1, 1], BlockLayout::Striped, PAGE as u64);
     let again = [(dirs.root.path().join("new"), 1), (dirs.disks[0].clone(), 1)];
     let home = dirs.root.path().join("again");
     assert_eq!(
-        create(&home, &again, Layout::Striped, 4096).unwrap_err().code(),
+        create(&home, &again, BlockLayout::Striped, 4096).unwrap_err().code(),
         "invalid"
     );
     // The first is free again.
-    create(&home, &again[..1], Layout::Striped, 4096).unwrap();
-    assert!(create(&dirs.home, &[(dirs.root.path().join("z"), 1)], Layout::Striped, 4096).is_err());
+    create(&home, &again[..1], BlockLayout::Striped, 4096).unwrap();
+    assert!(create(
+        &dirs.home,
+        &[(dirs.root.path().join("z"), 1)],
+        BlockLayout::Striped,
+        4096
+    )
+    .is_err());
     assert!(add(&dirs.home, &dirs.disks[1], 1).is_err());
     assert!(set_weights(&dirs.home, &[("nobody".into(), 1)]).is_err());
-    assert!(create(&dirs.root.path().join("n"), &[], Layout::Striped, 4096).is_err());
+    assert!(create(&dirs.root.path().join("n"), &[], BlockLayout::Striped, 4096).is_err());
 }

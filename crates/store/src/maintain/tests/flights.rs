@@ -168,7 +168,7 @@ fn what_the_ring_says_of_a_disk_is_named() {
     if Ring::<Lent>::take().is_none() {
         return;
     }
-    let dirs = volume(&[1, 1, 1], Layout::Striped, PAGE as u64);
+    let dirs = volume(&[1, 1, 1], BlockLayout::Striped, PAGE as u64);
     let io = Io::new(Box::new(OneIsFull(dirs.disks[1].clone())));
     let file = io.open(&dirs.home.join("x"), Mode::Create).unwrap();
     let error = io.write(&file, &pages(32, 1), 0).unwrap_err();

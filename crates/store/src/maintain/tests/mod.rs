@@ -20,7 +20,7 @@ pub(crate) struct Dirs {
     pub disks: Vec<PathBuf>,
 }
 
-pub(crate) fn volume(weights: &[u32], layout: Layout, block: u64) -> Dirs {
+pub(crate) fn volume(weights: &[u32], layout: BlockLayout, block: u64) -> Dirs {
     let root = tempfile::tempdir().unwrap();
     let home = root.path().join("home");
     let disks: Vec<PathBuf> = (0..weights.len())

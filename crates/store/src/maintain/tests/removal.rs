@@ -11,7 +11,7 @@ use crate::{Io, PAGE};
 
 #[test]
 fn a_name_that_is_given_while_another_goes_keeps_the_bytes() {
-    let dirs = volume(&[1, 1], Layout::Striped, PAGE as u64);
+    let dirs = volume(&[1, 1], BlockLayout::Striped, PAGE as u64);
     let io = Io::direct();
     let [x, y] = ["x", "y"].map(|name| dirs.home.join(name));
     let data = pages(8, 1);
@@ -37,7 +37,7 @@ fn a_name_that_is_given_while_another_goes_keeps_the_bytes() {
 
 #[test]
 fn names_come_and_go_at_once() {
-    let dirs = volume(&[1, 1], Layout::Striped, PAGE as u64);
+    let dirs = volume(&[1, 1], BlockLayout::Striped, PAGE as u64);
     let io = Io::direct();
     let [x, y] = ["x", "y"].map(|name| dirs.home.join(name));
     let data = pages(2, 1);
@@ -57,7 +57,7 @@ fn names_come_and_go_at_once() {
 
 #[test]
 fn what_cannot_be_looked_at_is_not_removed() {
-    let dirs = volume(&[1, 1], Layout::Striped, PAGE as u64);
+    let dirs = volume(&[1, 1], BlockLayout::Striped, PAGE as u64);
     let io = Io::direct();
     let [x, new] = ["x", "new"].map(|name| dirs.home.join(name));
     write(&io, &x, &pages(8, 1));
@@ -89,7 +89,7 @@ fn what_cannot_be_looked_at_is_not_removed() {
 
 #[test]
 fn a_part_that_stays_is_told() {
-    let dirs = volume(&[1, 1], Layout::Striped, PAGE as u64);
+    let dirs = volume(&[1, 1], BlockLayout::Striped, PAGE as u64);
     let x = dirs.home.join("x");
     write(&Io::direct(), &x, &pages(8, 1));
     let part = |disk: &Path| {
@@ -111,7 +111,7 @@ fn a_part_that_stays_is_told() {
 
 #[test]
 fn a_file_that_goes_while_all_are_checked_is_not_damaged() {
-    let dirs = volume(&[1, 1], Layout::Striped, PAGE as u64);
+    let dirs = volume(&[1, 1], BlockLayout::Striped, PAGE as u64);
     let io = Io::direct();
     let home = dirs.home.canonicalize().unwrap();
     for name in ["gone", "replaced", "damaged"] {

@@ -137,7 +137,7 @@ fn simulated(fails: Option<(PathBuf, i32)>) -> Io {
 /// Seconds that reading `bytes` takes, by two threads in turn.
 fn seconds(disks: usize, bytes: u64) -> f64 {
     const STEP: u64 = 16 << 20;
-    let dirs = volume(&vec![1; disks], Layout::Rotated, 1 << 20);
+    let dirs = volume(&vec![1; disks], BlockLayout::Rotated, 1 << 20);
     let io = simulated(None);
     let path = dirs.home.join("x");
     let file = io.open(&path, Mode::Create).unwrap();
@@ -173,9 +173,9 @@ fn eight_disks_are_nearly_eight_times_as_fast_as_one() {
 #[test]
 fn strided_reads_load_the_disks_evenly() {
     for (layout, even) in [
-        (Layout::Striped, false),
-        (Layout::Rotated, true),
-        (Layout::Hashed, true),
+        (BlockLayout::Striped, false),
+        (BlockLayout::Rotated, true),
+        (BlockLayout::Hashed, true),
     ] {
         let dirs = volume(&[1; 8], layout, PAGE as u64);
         let io = Io::new(Box::new(Simulated {
@@ -200,7 +200,7 @@ fn strided_reads_load_the_disks_evenly() {
 #[test]
 fn a_disk_that_fails_or_is_full_is_named_with_its_cause() {
     for (number, code) in [(5, "io"), (28, "space")] {
-        let dirs = volume(&[1, 1, 1], Layout::Striped, PAGE as u64);
+        let dirs = volume(&[1, 1, 1], BlockLayout::Striped, PAGE as u64);
         let io = simulated(Some((dirs.disks[2].clone(), number)));
         let file = io.open(&dirs.home.join("x"), Mode::Create).unwrap();
         let error = io.write(&file, &pages(32, 1), 0).unwrap_err();
@@ -221,7 +221,7 @@ fn a_disk_that_fails_or_is_full_is_named_with_its_cause() {
 fn many_reads_at_once_go_to_the_disks_by_a_ring() {
     use crate::io::Queue;
     for faults in [None, Some("short-read:3"), Some("short-read:40")] {
-        let dirs = volume(&[1, 1, 1], Layout::Hashed, 2 * PAGE as u64);
+        let dirs = volume(&[1, 1, 1], BlockLayout::Hashed, 2 * PAGE as u64);
         let io = Io::direct();
         let path = dirs.home.join("x");
         let data = pages(101, 3);
@@ -267,7 +267,7 @@ fn many_reads_at_once_go_to_the_disks_by_a_ring() {
 fn many_writes_at_once_go_to_the_disks_by_a_ring() {
     use crate::io::Queue;
     for faults in [None, Some("short-write:3"), Some("short-write:40")] {
-        let dirs = volume(&[1, 2, 1], Layout::Hashed, 2 * PAGE as u64);
+        let dirs = volume(&[1, 2, 1], BlockLayout::Hashed, 2 * PAGE as u64);
         let io = Io::direct();
         let path = dirs.home.join("x");
         write(&io, &path, &pages(96, 1));
