@@ -24,9 +24,8 @@ build: $(VENV)/.core
 
 test: lint test-rust test-python
 
-# The bindings have no tests here, but are counted in; and `build` gives dependencies the features that tests ask of them
-# (`as-tested`). So only what has tests of its own is compiled a second time. Examples are left to clippy, and no comment
-# has code to test.
+# The bindings have no tests here, but are counted in; so only crates with tests of their own are compiled a second time. Examples
+# are left to clippy, and no comment has code to test.
 test-rust:
 	cargo test --release --workspace --exclude outcore-fuzz --tests
 
@@ -99,5 +98,5 @@ $(VENV)/.bench: pyproject.toml | $(VENV)/.runtime
 	@touch $@
 
 $(VENV)/.core: $(RUST) $(VENV)/.runtime
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet --features pyo3/extension-module,as-tested
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet --features pyo3/extension-module
 	@touch $@
