@@ -1,8 +1,7 @@
 //! Conversions between element types, as `astype(casting="unsafe")` makes them.
 //!
-//! Loops are compiled for a third of the pairs. Integers of one width are the same words, and wider ones lose their upper
-//! half whatever the sign. From and to complex numbers a conversion takes two steps, strip by strip: by way of the real part,
-//! where nothing is rounded twice.
+//! Integers of one width are the same words, and wider ones lose their upper half whatever the sign: so 18 loops serve their
+//! 64 pairs.
 
 use super::UnaryKernel;
 use crate::fence::shells::UnaryBody;
@@ -143,29 +142,6 @@ fn direct<S: CastSource, T: CastTarget>() -> UnaryKernel {
     <DirectCast<S, T> as UnaryBody>::kernel()
 }
 
-/// Two loops, with a strip of `M` between them.
-fn through<S: CastSource, M: CastSource + CastTarget, T: CastTarget>(input: &[u8], output: &mut [u8]) {
-    let sizes = [size_of::<S>(), size_of::<M>(), size_of::<T>()];
-    in_strips(direct::<S, M>(), direct::<M, T>(), sizes, input, output)
-}
-
-fn in_strips(first: UnaryKernel, second: UnaryKernel, sizes: [usize; 3], input: &[u8], output: &mut [u8]) {
-    let mut between = [0u128; 256];
-    let between: &mut [u8] = bytemuck::cast_slice_mut(&mut between);
-    let [own, middle, result] = sizes;
-    assert_eq!(
-        input.len() / own,
-        output.len() / result,
-        "a conversion's input and output differ in length"
-    );
-    let strip = between.len() / middle;
-    for (input, output) in input.chunks(strip * own).zip(output.chunks_mut(strip * result)) {
-        let between = &mut between[..input.len() / own * middle];
-        first(input, between);
-        second(between, output);
-    }
-}
-
 /// Halves as single precision.
 pub fn widened() -> UnaryKernel {
     direct::<f16, f32>()
@@ -206,19 +182,11 @@ pub fn cast_kernel(from: DType, to: DType) -> UnaryKernel {
         DType::I16 => of_words::<i16>(to),
         DType::I32 => of_words::<i32>(to),
         DType::I64 => of_words::<i64>(to),
-        DType::F16 => of_halves(to),
+        DType::F16 => of_reals::<f16>(to),
         DType::F32 => of_reals::<f32>(to),
         DType::F64 => of_reals::<f64>(to),
-        DType::C64 => match to {
-            DType::C128 => direct::<Complex<f32>, Complex<f64>>(),
-            DType::F32 => direct::<Complex<f32>, f32>(),
-            _ => of_parts::<Complex<f32>, f32>(to),
-        },
-        DType::C128 => match to {
-            DType::C64 => direct::<Complex<f64>, Complex<f32>>(),
-            DType::F64 => direct::<Complex<f64>, f64>(),
-            _ => of_parts::<Complex<f64>, f64>(to),
-        },
+        DType::C64 => of_reals::<Complex<f32>>(to),
+        DType::C128 => of_reals::<Complex<f64>>(to),
     }
 }
 
@@ -274,12 +242,13 @@ fn of_words<S: CastSource>(to: DType) -> UnaryKernel {
     match to {
         DType::F16 => direct::<S, f16>(),
         DType::F32 => direct::<S, f32>(),
-        DType::C64 => through::<S, f32, Complex<f32>>,
-        DType::C128 => through::<S, f64, Complex<f64>>,
+        DType::C64 => direct::<S, Complex<f32>>(),
+        DType::C128 => direct::<S, Complex<f64>>(),
         _ => direct::<S, f64>(),
     }
 }
 
+/// From floats and complex numbers.
 fn of_reals<S: CastSource>(to: DType) -> UnaryKernel {
     match to {
         DType::Bool | DType::U8 => direct::<S, u8>(),
@@ -295,32 +264,5 @@ fn of_reals<S: CastSource>(to: DType) -> UnaryKernel {
         DType::F64 => direct::<S, f64>(),
         DType::C64 => direct::<S, Complex<f32>>(),
         DType::C128 => direct::<S, Complex<f64>>(),
-    }
-}
-
-fn of_halves(to: DType) -> UnaryKernel {
-    match to {
-        DType::C64 => through::<f16, f32, Complex<f32>>,
-        DType::C128 => through::<f16, f32, Complex<f64>>,
-        _ => of_reals::<f16>(to),
-    }
-}
-
-/// By way of the real part.
-fn of_parts<S: CastSource, M: CastSource + CastTarget>(to: DType) -> UnaryKernel {
-    match to {
-        DType::Bool | DType::U8 => through::<S, M, u8>,
-        DType::U16 => through::<S, M, u16>,
-        DType::U32 => through::<S, M, u32>,
-        DType::U64 => through::<S, M, u64>,
-        DType::I8 => through::<S, M, i8>,
-        DType::I16 => through::<S, M, i16>,
-        DType::I32 => through::<S, M, i32>,
-        DType::I64 => through::<S, M, i64>,
-        DType::F16 => through::<S, M, f16>,
-        DType::F32 => through::<S, M, f32>,
-        DType::F64 => through::<S, M, f64>,
-        DType::C64 => through::<S, M, Complex<f32>>,
-        DType::C128 => through::<S, M, Complex<f64>>,
     }
 }

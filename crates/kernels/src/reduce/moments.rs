@@ -7,7 +7,7 @@
 //! The sum is kept instead of the mean, so that the mean is the rounded sum over `n` and an infinity stays one. Beside
 //! it stands its rest, what the rounded sum leaves out, so that `mb - ma` has all its digits however large the means.
 
-use super::fold::Fold;
+use super::fold::fold_columns;
 use super::kernels::{neutral, CombineFn, Finish, Kernels};
 use crate::fence::operands::FoldBlock;
 use crate::fence::shells::{FoldBody, UnaryBody};
@@ -85,30 +85,30 @@ fn accumulate_chunk<T: MomentsParts>(
     let count = length as f64;
     let x = &x[first..];
     let mut sums = [0f64; LANES];
-    let sum = Fold {
-        zero: -0.0,
-        part: |_| (),
-        load: |(), value| T::double(value),
-        add: |a, b| a + b,
-    };
-    sum.columns::<_, (), LANES>(x, length, columns, width, |lane, sum| sums[lane] = sum);
+    fold_columns::<_, _, LANES>(
+        x,
+        [length, columns, width],
+        -0.0,
+        |_, value| T::double(value),
+        |a, b| a + b,
+        |lane, sum| sums[lane] = sum,
+    );
     let mut means = [0f64; LANES];
     for lane in 0..width {
         means[lane] = sums[lane] / count;
     }
     let (mut rests, mut squares) = ([0f64; LANES], [0f64; LANES]);
-    let deviations = Fold {
-        zero: [0.0; 2],
-        part: |lane: usize| means[lane],
-        load: |mean, value| {
-            let deviation = T::double(value) - mean;
+    fold_columns::<_, _, LANES>(
+        x,
+        [length, columns, width],
+        [0.0; 2],
+        |lane, value| {
+            let deviation = T::double(value) - means[lane];
             [deviation, deviation * deviation]
         },
-        add: |a: [f64; 2], b: [f64; 2]| [a[0] + b[0], a[1] + b[1]],
-    };
-    deviations.columns::<_, f64, LANES>(x, length, columns, width, |lane, [sum, square]| {
-        (rests[lane], squares[lane]) = (sum, square);
-    });
+        |a, b| [a[0] + b[0], a[1] + b[1]],
+        |lane, [sum, square]| (rests[lane], squares[lane]) = (sum, square),
+    );
     for lane in 0..width {
         let square = squares[lane] - rests[lane] * (rests[lane] * (1.0 / count));
         // Rounding alone can leave less than nothing; NaN stays.

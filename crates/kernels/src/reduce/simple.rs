@@ -1,6 +1,6 @@
 //! Sums, products, extrema, truth and counts: one associative operation on one value per output.
 
-use super::fold::Fold;
+use super::fold::fold_columns;
 use super::kernels::{neutral, CombineFn, Kernels};
 use super::Reduce;
 use crate::elementwise::ComplexNumber;
@@ -27,15 +27,9 @@ fn accumulate<T: Pod, A: Pod, const L: usize>(
         }
         return;
     }
-    let fold = Fold {
-        zero,
-        part: |_| (),
-        load: |(), value| load(value),
-        add: &add,
-    };
     for (x, accumulators) in x.chunks_exact(length * inner).zip(accumulators.chunks_exact_mut(inner)) {
         let put = |column: usize, value| accumulators[column] = add(accumulators[column], value);
-        fold.columns::<T, (), L>(x, length, inner, inner, put);
+        fold_columns::<T, A, L>(x, [length, inner, inner], zero, |_, value| load(value), &add, put);
     }
 }
 
