@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use outcore_dtype::DType;
-use outcore_store::{open, open_for, Io, Opening, Region, Reservation, Source, StoreError};
+use outcore_store::{open, open_for, Interval, Io, Opening, Region, Reservation, Source, StoreError};
 use proptest::prelude::*;
 
 use crate::support::{pattern_of, read, tiles, write};
@@ -123,7 +123,11 @@ impl Shards<'_> {
             let data = pattern_of(&inside, self.shape, DType::U8);
             let runs: Vec<_> = inside.relative_to(&whole.start).runs(&whole.shape).collect();
             let mut at = 0;
-            for (first, count) in runs {
+            for Interval {
+                start: first,
+                length: count,
+            } in runs
+            {
                 bytes[first as usize..(first + count) as usize].copy_from_slice(&data[at..at + count as usize]);
                 at += count as usize;
             }

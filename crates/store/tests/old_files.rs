@@ -107,7 +107,7 @@ proptest! {
         let item = source.dtype().size();
         let expected: Vec<u8> = region
             .runs(&shape)
-            .flat_map(|(first, count)| whole[first as usize * item..(first + count) as usize * item].to_vec())
+            .flat_map(|run| whole[run.start as usize * item..run.end() as usize * item].to_vec())
             .collect();
         prop_assert_eq!(read(&*source, &region, &io).unwrap(), expected, "{} {:?}", path.display(), region);
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use outcore_dtype::DType;
-use outcore_store::{create, open, FramePool, Io, Ledger, Region, Sink, Source, StoreError};
+use outcore_store::{create, open, FramePool, Interval, Io, Ledger, Region, Sink, Source, StoreError};
 
 /// Tiles of a grid, clipped at the edge.
 pub fn tiles(shape: &[u64], tile: &[u64]) -> Vec<Region> {
@@ -35,7 +35,7 @@ pub fn pattern(element: u64, dtype: DType) -> Vec<u8> {
 
 /// A region of a test array of `shape`, C-contiguous.
 pub fn pattern_of(region: &Region, shape: &[u64], dtype: DType) -> Vec<u8> {
-    let elements = region.runs(shape).flat_map(|(first, count)| first..first + count);
+    let elements = region.runs(shape).flat_map(Interval::indices);
     elements.flat_map(|element| pattern(element, dtype)).collect()
 }
 

@@ -217,8 +217,8 @@ impl Sink for MemorySink {
         region.check_in(&self.shape, &self.name())?;
         let item = self.dtype.size();
         let mut done = 0;
-        for (first, elements) in region.runs(&self.shape) {
-            let (at, bytes) = (first as usize * item, elements as usize * item);
+        for run in region.runs(&self.shape) {
+            let (at, bytes) = (run.start as usize * item, run.length as usize * item);
             let piece = data.get(done..done + bytes);
             let piece = piece.ok_or_else(|| StoreError::Invalid("a tile is shorter than its region".into()))?;
             self.buffer.claim(at..at + bytes)?.copy_from_slice(piece);
@@ -231,12 +231,12 @@ impl Sink for MemorySink {
         region.check_in(&self.shape, "").ok()?;
         let item = self.dtype.size();
         let mut runs = region.runs(&self.shape);
-        let (first, elements) = runs.next()?;
+        let run = runs.next()?;
         if runs.next().is_some() {
             return None;
         }
-        let at = first as usize * item;
-        self.buffer.claim(at..at + elements as usize * item).ok()
+        let at = run.start as usize * item;
+        self.buffer.claim(at..at + run.length as usize * item).ok()
     }
 
     fn seal(&self, _io: &Io) -> Result<(), StoreError> {

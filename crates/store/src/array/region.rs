@@ -1,5 +1,6 @@
 //! Boxes of an array, the contiguous runs they are made of, and copies between boxes.
 
+use crate::base::interval::Interval;
 use crate::StoreError;
 
 /// A box of an array: where it starts and its shape, in elements.
@@ -142,7 +143,7 @@ pub(crate) fn checked_elements(shape: &[u64]) -> Option<u64> {
         .try_fold(1u64, |product, extent| product.checked_mul(*extent))
 }
 
-/// Iterator over `(first element, elements)`.
+/// Iterator over intervals of elements.
 pub struct RegionRuns<'a> {
     region: &'a Region,
     strides: Vec<u64>,
@@ -154,12 +155,12 @@ pub struct RegionRuns<'a> {
 }
 
 impl Iterator for RegionRuns<'_> {
-    type Item = (u64, u64);
+    type Item = Interval;
 
-    fn next(&mut self) -> Option<(u64, u64)> {
-        let run = (self.next?, self.length);
+    fn next(&mut self) -> Option<Interval> {
+        let run = Interval::new(self.next?, self.length);
         self.next = None;
-        let mut offset = run.0;
+        let mut offset = run.start;
         for axis in (0..self.outer).rev() {
             self.position[axis] += 1;
             offset += self.strides[axis];
@@ -351,10 +352,13 @@ mod tests {
     #[test]
     fn whole_rows_are_one_run() {
         let rows = Region::new(vec![2, 0, 0], vec![3, 4, 5]);
-        assert_eq!(rows.runs(&[9, 4, 5]).collect::<Vec<_>>(), [(40, 60)]);
+        assert_eq!(rows.runs(&[9, 4, 5]).collect::<Vec<_>>(), [Interval::new(40, 60)]);
         let columns = Region::new(vec![1, 1], vec![2, 2]);
-        assert_eq!(columns.runs(&[4, 5]).collect::<Vec<_>>(), [(6, 2), (11, 2)]);
-        assert_eq!(Region::full(&[]).runs(&[]).collect::<Vec<_>>(), [(0, 1)]);
+        assert_eq!(
+            columns.runs(&[4, 5]).collect::<Vec<_>>(),
+            [Interval::new(6, 2), Interval::new(11, 2)]
+        );
+        assert_eq!(Region::full(&[]).runs(&[]).collect::<Vec<_>>(), [Interval::new(0, 1)]);
         assert_eq!(Region::full(&[3, 0]).runs(&[3, 0]).count(), 0);
     }
 
@@ -374,7 +378,7 @@ mod tests {
     proptest! {
         #[test]
         fn runs_list_the_elements_of_the_box_in_order((array, region) in array_and_box()) {
-            let listed: Vec<u64> = region.runs(&array).flat_map(|(first, length)| first..first + length).collect();
+            let listed: Vec<u64> = region.runs(&array).flat_map(Interval::indices).collect();
             let strides = c_strides(&array);
             let total: u64 = array.iter().product();
             let expected: Vec<u64> = (0..total)

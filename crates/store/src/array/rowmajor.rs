@@ -1,5 +1,6 @@
 //! A C-ordered array at some byte of a file: which bytes a region costs, and how it comes into a frame.
 
+use crate::base::interval::Interval;
 use crate::base::page::PAGE;
 use crate::io::File;
 use crate::{Frame, Io, Region, StoreError};
@@ -54,16 +55,16 @@ fn page_up(bytes: usize) -> usize {
 }
 
 impl RowMajor {
-    /// Calls `visit` with each window and its runs `(first byte, bytes)`, ascending.
+    /// Calls `visit` with each window and its runs of bytes, ascending.
     fn windows<F>(&self, region: &Region, mut visit: F) -> Result<(), StoreError>
     where
-        F: FnMut(ReadWindow, &[(u64, u64)]) -> Result<(), StoreError>,
+        F: FnMut(ReadWindow, &[Interval]) -> Result<(), StoreError>,
     {
-        let mut group: Vec<(u64, u64)> = Vec::new();
+        let mut group: Vec<Interval> = Vec::new();
         let (mut first, mut last) = (0, 0);
-        for (element, elements) in region.runs(&self.shape) {
-            let start = self.base + element * self.item as u64;
-            let end = start + elements * self.item as u64;
+        for run in region.runs(&self.shape) {
+            let start = self.base + run.start * self.item as u64;
+            let end = start + run.length * self.item as u64;
             if !group.is_empty() && (start - last >= GAP_BYTES || end - first > WINDOW_BYTES) {
                 visit(ReadWindow::of(first, last, self.file_bytes), &group)?;
                 group.clear();
@@ -72,7 +73,7 @@ impl RowMajor {
                 first = start;
             }
             last = end;
-            group.push((start, end - start));
+            group.push(Interval::between(start, end));
         }
         if group.is_empty() {
             return Ok(());
@@ -98,7 +99,7 @@ impl RowMajor {
         let _ = self.windows(region, |window, runs| {
             count += 1;
             largest = largest.max(window.bytes());
-            head = (runs[0].0 - window.start) as usize;
+            head = (runs[0].start - window.start) as usize;
             count += runs.len() - 1;
             Ok(())
         });
@@ -133,7 +134,7 @@ impl RowMajor {
                     window.start,
                     window.present as usize,
                 )?;
-                let head = (runs[0].0 - window.start) as usize;
+                let head = (runs[0].start - window.start) as usize;
                 offset = self.aligned(head);
                 if offset != head {
                     frame.copy_within(head..head + bytes, offset);
@@ -151,7 +152,7 @@ impl RowMajor {
                 window.start,
                 window.present as usize,
             )?;
-            for &(start, length) in runs {
+            for &Interval { start, length } in runs {
                 let at = place + (start - window.start) as usize;
                 frame.copy_within(at..at + length as usize, packed);
                 packed += length as usize;
@@ -177,7 +178,7 @@ impl RowMajor {
         heads.shape[last] = heads.shape[last].min(1);
         let mut group: Vec<u64> = Vec::new();
         let window = |group: &[u64]| ReadWindow::of(group[0], group[group.len() - 1] + row, self.file_bytes);
-        for (element, _) in heads.runs(&self.shape) {
+        for Interval { start: element, .. } in heads.runs(&self.shape) {
             let start = self.base + element * self.item as u64;
             if let (Some(&first), Some(&before)) = (group.first(), group.last()) {
                 if start - (before + row) >= GAP_BYTES || start + row - first > staged {

@@ -77,7 +77,7 @@ impl VolumeBlob {
         let room: u64 = buffers.iter().map(|buffer| buffer.len() as u64).sum();
         let bytes = self.stub.len()?.saturating_sub(offset).min(room);
         let span = bytes.next_multiple_of(self.alignment as u64).min(room);
-        striped.read(&self.way, buffers, offset, (offset + bytes, span))?;
+        striped.read(&self.way, buffers, offset, offset + bytes, span)?;
         Ok(bytes as usize)
     }
 
@@ -160,7 +160,7 @@ impl VolumeBlob {
         let mut page = AlignedBuffer::new(PAGE)?;
         if length > 0 {
             striped.at_parts(&self.way, self.stub.len()?, fill_gap)?;
-            striped.read(&self.way, vec![&mut page], 0, (length, PAGE as u64))?;
+            striped.read(&self.way, vec![&mut page], 0, length, PAGE as u64)?;
         }
         self.stub.file.set_len(0)?;
         self.stub.file.write_all_at(&page[..length as usize], 0)?;

@@ -16,6 +16,7 @@ use super::layout::Map;
 use super::scatter::{scatter, Borrowing, Lent, Ticket};
 use super::stub::{hex, Id};
 use crate::backend::{Backend, Blob, CallWatch, Mode};
+use crate::base::interval::Interval;
 use crate::base::locked::locked;
 
 /// What stands under the file's name.
@@ -138,16 +139,17 @@ impl Striped {
         Ok(open.insert(blob).clone())
     }
 
-    /// Cuts buffers at `offset` into what each disk has of them. What lies behind byte `end` of the file is not expected.
+    /// Cuts buffers at the start of an interval of bytes into what each disk has of them. Bytes behind its end are not
+    /// expected.
     pub(crate) fn runs<B>(
         &self,
         buffers: impl Iterator<Item = B>,
-        (offset, end): (u64, u64),
+        expected: Interval,
         length: impl Fn(&B) -> usize,
         split: impl Fn(B, usize) -> (B, B),
     ) -> Vec<(usize, Vec<PartRun<B>>)> {
         let mut runs: Vec<Vec<PartRun<B>>> = self.parts.iter().map(|_| vec![]).collect();
-        let mut at = offset;
+        let mut at = expected.start;
         for buffer in buffers {
             let bytes = length(&buffer) as u64;
             let mut rest = Some(buffer);
@@ -155,7 +157,7 @@ impl Striped {
                 let Some(buffer) = rest.take() else { return };
                 let (mine, others) = split(buffer, piece.bytes as usize);
                 rest = Some(others);
-                let expected = piece.bytes.min(end.saturating_sub(at));
+                let expected = piece.bytes.min(expected.end().saturating_sub(at));
                 at += piece.bytes;
                 let runs = &mut runs[piece.disk];
                 match runs.last_mut().filter(|last| last.offset + last.bytes == piece.offset) {
@@ -258,7 +260,8 @@ impl Striped {
         way: &'a OpenedBy,
         buffers: Vec<&'a mut [u8]>,
         offset: u64,
-        (end, span): (u64, u64),
+        end: u64,
+        span: u64,
     ) -> Result<()> {
         let mut left = span;
         let buffers = buffers.into_iter().map(|buffer| {
@@ -268,7 +271,7 @@ impl Striped {
         });
         let runs = self.runs(
             buffers,
-            (offset, end),
+            Interval::between(offset, end),
             |buffer| buffer.len(),
             |buffer, at| buffer.split_at_mut(at),
         );
@@ -279,7 +282,7 @@ impl Striped {
         let slices = buffers.iter().map(|buffer| &buffer[..]);
         let runs = self.runs(
             slices,
-            (offset, u64::MAX),
+            Interval::between(offset, u64::MAX),
             |buffer| buffer.len(),
             |buffer, at| buffer.split_at(at),
         );

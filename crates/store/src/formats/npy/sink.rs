@@ -202,12 +202,12 @@ impl Sink for NpySink {
         self.check_length(self.padded_bytes())?;
         let item = self.plan.dtype.size();
         let mut done = 0;
-        for (element, elements) in region.runs(&self.plan.shape) {
-            let offset = PAGE as u64 + element * item as u64;
+        for run in region.runs(&self.plan.shape) {
+            let offset = PAGE as u64 + run.start * item as u64;
             let bytes = if self.plan.aligned {
                 self.plan.write_bytes(region) as usize
             } else {
-                elements as usize * item
+                run.length as usize * item
             };
             let piece = data.get(done..done + bytes).ok_or_else(|| {
                 StoreError::Invalid(format!("{}: a tile of {} bytes is too short", self.name, data.len()))

@@ -133,9 +133,9 @@ impl ZarrArray {
         if self.swapped() {
             swap_bytes(&mut element, self.metadata.dtype);
         }
-        for (first, elements) in within.runs(&region.shape) {
-            let at = first as usize * item;
-            let run = &mut frame[at..at + elements as usize * item];
+        for filled in within.runs(&region.shape) {
+            let at = filled.start as usize * item;
+            let run = &mut frame[at..at + filled.length as usize * item];
             if element.iter().all(|byte| *byte == 0) {
                 run.fill(0);
             } else {

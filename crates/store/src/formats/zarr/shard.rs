@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::metadata::Sharding;
 use crate::array::rowmajor::ReadWindow;
+use crate::base::interval::Interval;
 use crate::base::page::PAGE;
 use crate::io::File;
 use crate::memory::mapping::AlignedBuffer;
@@ -61,7 +62,7 @@ impl Indices {
         cursor: &mut ShardCursor,
         io: &Io,
         open: impl FnOnce() -> Result<&'f File, StoreError>,
-    ) -> Result<Option<(u64, u64)>, StoreError> {
+    ) -> Result<Option<Interval>, StoreError> {
         let at = inner * ENTRY_BYTES;
         let key = (shard.number, at / BLOCK_BYTES);
         let block = match &mut cursor.0 {
@@ -165,7 +166,7 @@ impl Shard<'_> {
     }
 
     /// One entry: nothing for a missing chunk, an error when it leaves the file.
-    fn range(&self, entry: &[u8]) -> Result<Option<(u64, u64)>, StoreError> {
+    fn range(&self, entry: &[u8]) -> Result<Option<Interval>, StoreError> {
         let number = |at: usize| {
             let mut bytes = [0; 8];
             bytes.copy_from_slice(&entry[at..at + 8]);
@@ -180,7 +181,7 @@ impl Shard<'_> {
             return Ok(None);
         }
         if offset.checked_add(bytes).is_some_and(|end| end <= self.bytes) {
-            return Ok(Some((offset, bytes)));
+            return Ok(Some(Interval::new(offset, bytes)));
         }
         let reason = format!("the shard index points outside of its {} bytes", self.bytes);
         Err(StoreError::format(&self.path, reason))

@@ -8,6 +8,7 @@ use super::inventory::ChunkRecord;
 use super::shard::{Shard, ShardCursor, INDEX_WORKSPACE_BYTES};
 use crate::array::region::{Cells, Lattice};
 use crate::array::rowmajor::{ReadWindow, RowMajor, GAP_BYTES, WINDOW_BYTES};
+use crate::base::interval::Interval;
 use crate::base::page::PAGE;
 use crate::io::{File, Mode};
 use crate::{Io, Region, StoreError};
@@ -110,8 +111,12 @@ impl<'a> ChunkFile<'a> {
         let array = self.array;
         let UnitSpace { batch, cut } = spare;
         batch.clear();
-        let mut add = |unit: u64, range: Option<(u64, u64)>| {
-            let Some((offset, bytes)) = range else {
+        let mut add = |unit: u64, range: Option<Interval>| {
+            let Some(Interval {
+                start: offset,
+                length: bytes,
+            }) = range
+            else {
                 return each(UnitPiece::Missing { unit });
             };
             if !array.metadata.chain.is_plain() {
@@ -123,8 +128,8 @@ impl<'a> ChunkFile<'a> {
                 return each(UnitPiece::Rows { unit, offset });
             } else {
                 cut.unit(self.index, unit);
-                let (first, bytes) = cut.plain_span();
-                let offset = offset + first;
+                let span = cut.plain_span();
+                let (offset, bytes) = (offset + span.start, span.length);
                 batch.push(UnitSpan { offset, bytes, unit });
             }
             if batch.len() >= BATCH {
@@ -134,7 +139,7 @@ impl<'a> ChunkFile<'a> {
             Ok(())
         };
         match &array.metadata.sharding {
-            None => add(0, Some((0, self.bytes)))?,
+            None => add(0, Some(Interval::new(0, self.bytes)))?,
             Some(sharding) => {
                 let shard = Shard {
                     number: self.number,
@@ -262,14 +267,14 @@ impl<'a> UnitCut<'a> {
     }
 
     /// The first of the bytes that they share in a plain unit, and how many there are up to the last.
-    fn plain_span(&self) -> (u64, u64) {
+    fn plain_span(&self) -> Interval {
         let item = self.array.metadata.dtype.size() as u64;
         let (mut first, mut last) = (0, 0);
         for (axis, &stride) in self.source.strides.iter().enumerate() {
             first += self.local[axis] * stride as u64;
             last += (self.local[axis] + self.shape[axis] - 1) * stride as u64;
         }
-        (first * item, (last + 1 - first) * item)
+        Interval::between(first * item, (last + 1) * item)
     }
 
     pub fn local(&self) -> Region {
