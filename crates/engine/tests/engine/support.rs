@@ -10,7 +10,7 @@ use outcore_engine::place::Policy;
 use outcore_engine::plan::PlanOptions;
 use outcore_engine::run::{Session, SessionOptions, Target};
 use outcore_kernels::Binary;
-use outcore_store::{Frame, Io, Layout, ReadCost, Region, Source, StoreError, PAGE};
+use outcore_store::{Frame, Interval, Io, Layout, ReadCost, Region, Source, StoreError, PAGE};
 
 /// A stored array whose element at flat index `i` is `(i mod 97) / 97 + 1/8`: nothing on disk, every read counted.
 #[derive(Debug)]
@@ -52,7 +52,11 @@ impl Source for Made {
     }
     fn read(&self, region: &Region, frame: &mut [u8], _io: &Io) -> Result<usize, StoreError> {
         let mut at = 0;
-        for (first, count) in region.runs(&self.shape) {
+        for Interval {
+            start: first,
+            length: count,
+        } in region.runs(&self.shape)
+        {
             for flat in first..first + count {
                 frame[at..at + 8].copy_from_slice(&made_value(flat).to_ne_bytes());
                 at += 8;
