@@ -56,52 +56,26 @@ impl VertexProgram for Trim {
     }
 }
 
-/// Spreads the color of a vertex along the edges among those that are left.
-struct Reaching;
-
-impl VertexProgram for Reaching {
-    type State = ComponentState;
-    type Message = Vertex;
-
-    fn directions(&self) -> &[Direction] {
-        &[Direction::Out]
-    }
-
-    fn takes_parts(&self) -> bool {
-        true
-    }
-
-    fn run(&self, _: u32, _: Vertex, _: &mut ComponentState) -> bool {
-        true
-    }
-
-    fn on_edges(&self, _: u32, list: &List<'_>, states: &[ComponentState], outbox: &mut Outbox<Vertex>) {
-        let color = states[list.vertex as usize].color;
-        for other in list.neighbours {
-            let state = states[*other as usize];
-            if state.component == UNKNOWN && state.color != color {
-                outbox.send(*other, color);
-            }
-        }
-    }
-
-    fn on_message(&self, _: u32, _: Vertex, state: &mut ComponentState, color: Vertex) -> bool {
-        let is_new = state.color != color;
-        state.color = color;
-        is_new
-    }
-}
-
 /// Which of two vertices comes first, in an order that has nothing to do with the edges: where it had, as along a chain, one
 /// component would be found at a time.
 fn is_before(first: Vertex, second: Vertex) -> bool {
     (drawn(first, 0, 0), first) < (drawn(second, 0, 0), second)
 }
 
-/// Spreads the first vertex along the edges among those that are left.
-struct Color;
+/// Spreads colors along the edges among the vertices that are left: with `FIRST` a color that comes before another's, else any
+/// other color.
+struct Spread<const FIRST: bool>;
 
-impl VertexProgram for Color {
+impl<const FIRST: bool> Spread<FIRST> {
+    fn replaces(color: Vertex, other: Vertex) -> bool {
+        match FIRST {
+            true => is_before(color, other),
+            false => color != other,
+        }
+    }
+}
+
+impl<const FIRST: bool> VertexProgram for Spread<FIRST> {
     type State = ComponentState;
     type Message = Vertex;
 
@@ -121,18 +95,18 @@ impl VertexProgram for Color {
         let color = states[list.vertex as usize].color;
         for other in list.neighbours {
             let state = states[*other as usize];
-            if state.component == UNKNOWN && is_before(color, state.color) {
+            if state.component == UNKNOWN && Self::replaces(color, state.color) {
                 outbox.send(*other, color);
             }
         }
     }
 
     fn on_message(&self, _: u32, _: Vertex, state: &mut ComponentState, color: Vertex) -> bool {
-        let is_first = is_before(color, state.color);
-        if is_first {
+        let is_new = Self::replaces(color, state.color);
+        if is_new {
             state.color = color;
         }
-        is_first
+        is_new
     }
 }
 
@@ -221,12 +195,12 @@ pub fn strong_components(
             states[most as usize].color = most;
             active.clear();
             active.insert(most);
-            spread(file, &mut Reaching, &mut states, &mut active, resources, watch)?;
+            spread(file, &mut Spread::<false>, &mut states, &mut active, resources, watch)?;
             active.insert(most);
             spread(file, &mut Back, &mut states, &mut active, resources, watch)?;
             continue;
         }
-        spread(file, &mut Color, &mut states, &mut active, resources, watch)?;
+        spread(file, &mut Spread::<true>, &mut states, &mut active, resources, watch)?;
         choose(&states, &mut active, |vertex, state| state.color == vertex);
         spread(file, &mut Back, &mut states, &mut active, resources, watch)?;
     }
