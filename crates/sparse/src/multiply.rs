@@ -155,33 +155,31 @@ impl<T: bytemuck::Pod> TileRows<'_, T> {
     ) {
         let (segment, width) = (self.segment, self.width);
         let mut at = 0;
-        segment.for_rows(
-            #[inline(always)]
-            |first, numbers| {
-                for (position, row) in numbers.iter().enumerate() {
-                    let count = if K > 0 { K } else { segment.count(first + position) };
-                    let columns = &segment.columns[at..at + count];
-                    let values: &[T] = if VALUES { &self.values[at..at + count] } else { &[] };
-                    let value = |entry: usize| if VALUES { values[entry] } else { R::ONE };
-                    let row = usize::from(*row) * width + lane;
-                    let place = |column: &u16| usize::from(*column) * width + lane;
-                    if BACK {
-                        let x: [T; W] = *lanes_of(x, row);
-                        for (entry, column) in columns.iter().enumerate() {
-                            add_products::<R, W>(sums_of(y, place(column)), value(entry), &x);
-                        }
-                    } else {
-                        let sums: &mut [T; W] = sums_of(y, row);
-                        let mut own = *sums;
-                        for (entry, column) in columns.iter().enumerate() {
-                            add_products::<R, W>(&mut own, value(entry), lanes_of(x, place(column)));
-                        }
-                        *sums = own;
+        let mut rows = segment.walk();
+        while let Some((first, numbers)) = rows.next_rows() {
+            for (position, row) in numbers.iter().enumerate() {
+                let count = if K > 0 { K } else { segment.count(first + position) };
+                let columns = &segment.columns[at..at + count];
+                let values: &[T] = if VALUES { &self.values[at..at + count] } else { &[] };
+                let value = |entry: usize| if VALUES { values[entry] } else { R::ONE };
+                let row = usize::from(*row) * width + lane;
+                let place = |column: &u16| usize::from(*column) * width + lane;
+                if BACK {
+                    let x: [T; W] = *lanes_of(x, row);
+                    for (entry, column) in columns.iter().enumerate() {
+                        add_products::<R, W>(sums_of(y, place(column)), value(entry), &x);
                     }
-                    at += count;
+                } else {
+                    let sums: &mut [T; W] = sums_of(y, row);
+                    let mut own = *sums;
+                    for (entry, column) in columns.iter().enumerate() {
+                        add_products::<R, W>(&mut own, value(entry), lanes_of(x, place(column)));
+                    }
+                    *sums = own;
                 }
-            },
-        );
+                at += count;
+            }
+        }
     }
 }
 

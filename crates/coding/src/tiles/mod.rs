@@ -3,7 +3,7 @@
 //! A sparse matrix is cut into square tiles of at most 32 Ki rows and columns, which are stored tile row by tile row
 //! (FlashX, Zheng 2017, section 4.3.2). Within a tile, rows that have as many entries as each other stand together in a
 //! *segment*: a product then goes through its rows without a branch that cannot be foretold, and a row needs no count.
-//! What a tile row looks like, byte by byte, little-endian:
+//! The bytes of a tile row, little-endian:
 //!
 //! ```text
 //! 0    u32  tiles that have entries
@@ -37,4 +37,4 @@ pub use compressed::{encode_rows, rows_bytes};
 pub use encode::{TileRowEncoder, ENTRIES_MAX};
 pub use layout::{HEAD_BYTES, LISTED_BYTES, SIDE_MAX};
 pub use rows::{Rows, Values};
-pub use tile::{check_tile_row, listed_tiles, RowNumbers, Segment, Tile, TileRow};
+pub use tile::{check_tile_row, listed_tiles, RowNumbers, RowWalk, Segment, Tile, TileRow};

@@ -238,13 +238,14 @@ impl<'a> Tile<'a> {
             segment.check_order()?;
             let Some(seen) = &mut seen else { return Ok(()) };
             let mut again = 0;
-            segment.for_rows(|_, numbers| {
+            let mut rows = segment.walk();
+            while let Some((_, numbers)) = rows.next_rows() {
                 for row in numbers {
                     let (word, bit) = (&mut seen[usize::from(*row) / 64], 1 << (row % 64));
                     again |= *word & bit;
                     *word |= bit;
                 }
-            });
+            }
             (again == 0)
                 .then_some(())
                 .ok_or(Malformed("a row stands in its tile twice"))
@@ -261,7 +262,8 @@ impl<'a> Tile<'a> {
             let segment = segment?;
             segment.check(rows, columns)?;
             let mut at = 0;
-            segment.for_rows(|first, numbers| {
+            let mut rows = segment.walk();
+            while let Some((first, numbers)) = rows.next_rows() {
                 for (position, row) in numbers.iter().enumerate() {
                     let count = segment.count(first + position);
                     for column in &segment.columns[at..at + count] {
@@ -269,7 +271,7 @@ impl<'a> Tile<'a> {
                     }
                     at += count;
                 }
-            });
+            }
             seen += at;
         }
         match seen == self.entries {
@@ -373,33 +375,48 @@ impl<'a> Segment<'a> {
         }
     }
 
-    /// Calls `each` with the numbers of some rows and where the first of them stands among the rows, until all are done. There
-    /// is one call in here, since it is inlined into hundreds of products.
-    #[inline(always)]
-    pub fn for_rows(&self, mut each: impl FnMut(usize, &[u16])) {
-        let mut summed;
-        let mut row = self.first;
-        let mut at = 0;
-        loop {
-            let numbers = match self.rows {
-                _ if at == 0 => std::slice::from_ref(&self.first),
-                RowNumbers::Numbers(numbers) => &numbers[at - 1..],
-                RowNumbers::Gaps(gaps) => {
-                    let gaps = &gaps[at - 1..];
-                    let gaps = &gaps[..gaps.len().min(CHUNK)];
-                    summed = [0; CHUNK];
-                    for (number, gap) in summed.iter_mut().zip(gaps) {
-                        row = row.wrapping_add(u16::from(*gap));
-                        *number = row;
-                    }
-                    &summed[..gaps.len()]
-                }
-            };
-            if numbers.is_empty() {
-                return;
-            }
-            each(at, numbers);
-            at += numbers.len();
+    /// A walk over the rows, some at a time.
+    pub fn walk(&self) -> RowWalk<'a> {
+        RowWalk {
+            first: [self.first],
+            others: self.rows,
+            row: self.first,
+            at: 0,
+            summed: [0; CHUNK],
         }
+    }
+}
+
+/// Rows of a segment, decoded some at a time: one function for the hundreds of products that are compiled around it.
+pub struct RowWalk<'a> {
+    first: [u16; 1],
+    others: RowNumbers<'a>,
+    /// The last row decoded.
+    row: u16,
+    /// Rows decoded so far.
+    at: usize,
+    summed: [u16; CHUNK],
+}
+
+impl RowWalk<'_> {
+    /// The numbers of the next rows, and where the first of them stands among the rows of the segment; None behind the last.
+    #[inline(never)]
+    pub fn next_rows(&mut self) -> Option<(usize, &[u16])> {
+        let at = self.at;
+        let numbers = match self.others {
+            _ if at == 0 => &self.first[..],
+            RowNumbers::Numbers(numbers) => &numbers[at - 1..],
+            RowNumbers::Gaps(gaps) => {
+                let gaps = &gaps[at - 1..];
+                let gaps = &gaps[..gaps.len().min(CHUNK)];
+                for (number, gap) in self.summed.iter_mut().zip(gaps) {
+                    self.row = self.row.wrapping_add(u16::from(*gap));
+                    *number = self.row;
+                }
+                &self.summed[..gaps.len()]
+            }
+        };
+        self.at += numbers.len();
+        (!numbers.is_empty()).then_some((at, numbers))
     }
 }

@@ -1,6 +1,6 @@
 //! The pipeline of a sweep: some threads read batches ahead, others work on them, the caller takes results in order.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -39,10 +39,12 @@ pub(crate) fn bytes_of_vertices(vertices: &Vec<Vertex>) -> u64 {
     (vertices.capacity() * size_of::<Vertex>()) as u64
 }
 
-impl<T> ResultBudget<T> {
-    pub(crate) fn most(&self, batch: &ListBatch, weights: Option<WeightIndex<'_>>) -> u64 {
-        (self.most)(batch.most_neighbours(weights))
-    }
+/// A budget as the queue sees it, which knows no results.
+#[derive(Clone, Copy)]
+pub(crate) struct QueueBudget<'a> {
+    pub(crate) bytes: u64,
+    pub(crate) most: fn(u64) -> u64,
+    pub(crate) weights: Option<WeightIndex<'a>>,
 }
 
 /// Batches in the order in which they are read.
@@ -74,8 +76,8 @@ impl<'a> Stretch<'a> {
 /// 3. Batches are admitted in order too, read or not, and worked on once they are. `result_bytes` is what was found, and the
 ///    most that can be found in the `working` ones, which are admitted and not done; beyond one batch there is room for it.
 ///    `full` is set once no further one has room, and none is working.
-pub(crate) struct SweepQueue<'a, T> {
-    state: Mutex<QueueState<T>>,
+pub(crate) struct SweepQueue<'a> {
+    state: Mutex<QueueState>,
     /// Readers wait for room, workers for what is read, the one who takes for what is next. Readers wait for the same batch:
     /// one is woken, and wakes another if it finds room.
     has_room: Condvar,
@@ -84,10 +86,10 @@ pub(crate) struct SweepQueue<'a, T> {
     memory: u64,
     backlog: usize,
     ahead: usize,
-    budget: Option<(&'a ResultBudget<T>, Option<WeightIndex<'a>>)>,
+    budget: Option<QueueBudget<'a>>,
 }
 
-struct QueueState<T> {
+struct QueueState {
     next: usize,
     held_bytes: u64,
     admitted: usize,
@@ -98,16 +100,17 @@ struct QueueState<T> {
     is_short: bool,
     ahead: Ahead,
     read: BTreeMap<usize, AlignedBuffer>,
-    done: BTreeMap<usize, T>,
+    /// Batches whose results are there.
+    done: BTreeSet<usize>,
     taken: usize,
     stopped: bool,
     error: Option<EngineError>,
 }
 
 /// Stops the others when its thread panics.
-struct Leaving<'a, T>(&'a SweepQueue<'a, T>, bool);
+struct Leaving<'a>(&'a SweepQueue<'a>, bool);
 
-impl<T> Drop for Leaving<'_, T> {
+impl Drop for Leaving<'_> {
     fn drop(&mut self) {
         if !self.1 {
             self.0
@@ -116,13 +119,13 @@ impl<T> Drop for Leaving<'_, T> {
     }
 }
 
-impl<T> SweepQueue<'_, T> {
+impl SweepQueue<'_> {
     pub(crate) fn new<'a>(
         memory: u64,
         threads: usize,
-        budget: Option<(&'a ResultBudget<T>, Option<WeightIndex<'a>>)>,
+        budget: Option<QueueBudget<'a>>,
         ahead: Ahead,
-    ) -> SweepQueue<'a, T> {
+    ) -> SweepQueue<'a> {
         SweepQueue {
             state: Mutex::new(QueueState {
                 next: 0,
@@ -134,7 +137,7 @@ impl<T> SweepQueue<'_, T> {
                 is_short: false,
                 ahead,
                 read: BTreeMap::new(),
-                done: BTreeMap::new(),
+                done: BTreeSet::new(),
                 taken: 0,
                 stopped: false,
                 error: None,
@@ -149,7 +152,7 @@ impl<T> SweepQueue<'_, T> {
         }
     }
 
-    pub(crate) fn run(&self, thread: impl FnOnce() -> Result<(), EngineError>) {
+    pub(crate) fn run(&self, thread: &mut dyn FnMut() -> Result<(), EngineError>) {
         let mut leaving = Leaving(self, false);
         let ended = thread();
         leaving.1 = true;
@@ -162,7 +165,7 @@ impl<T> SweepQueue<'_, T> {
     pub(crate) fn read(
         &self,
         stretch: Stretch<'_>,
-        read: impl Fn(&ListBatch) -> Result<AlignedBuffer, EngineError>,
+        read: &dyn Fn(&ListBatch) -> Result<AlignedBuffer, EngineError>,
     ) -> Result<(), EngineError> {
         while let Some((number, ahead)) = self.claim(stretch) {
             let batch = stretch.at(number);
@@ -193,11 +196,12 @@ impl<T> SweepQueue<'_, T> {
 
     /// The most that can be found in a batch.
     fn most(&self, batch: &ListBatch) -> u64 {
-        self.budget.map_or(0, |(budget, weights)| budget.most(batch, weights))
+        self.budget
+            .map_or(0, |budget| (budget.most)(batch.most_neighbours(budget.weights)))
     }
 
     /// The first batch that has been read, if there is room for what is found in it and in those before.
-    fn admit(&self, state: &mut QueueState<T>, stretch: Stretch<'_>) -> Option<(usize, AlignedBuffer)> {
+    fn admit(&self, state: &mut QueueState, stretch: Stretch<'_>) -> Option<(usize, AlignedBuffer)> {
         let first = *state.read.first_key_value()?.0;
         if first >= state.taken + self.backlog {
             return None;
@@ -206,7 +210,7 @@ impl<T> SweepQueue<'_, T> {
             let most = self.most(stretch.at(state.admitted));
             let has_room = self
                 .budget
-                .is_none_or(|(budget, _)| state.result_bytes + most <= budget.bytes);
+                .is_none_or(|budget| state.result_bytes + most <= budget.bytes);
             if state.full || state.admitted > 0 && !has_room {
                 state.is_short = true;
                 if state.working == 0 && !state.full {
@@ -223,12 +227,12 @@ impl<T> SweepQueue<'_, T> {
         state.read.pop_first()
     }
 
-    /// Works on batches until none is left.
+    /// Works on batches until none is left; `work` is given the number of each, and gives the bytes of its result.
     pub(crate) fn work(
         &self,
         stretch: Stretch<'_>,
         frames: &Frames,
-        mut work: impl FnMut(&ListBatch, &[u8]) -> Result<T, EngineError>,
+        work: &mut dyn FnMut(usize, &ListBatch, &[u8]) -> Result<u64, EngineError>,
     ) -> Result<(), EngineError> {
         loop {
             let mut state = self.lock();
@@ -242,12 +246,11 @@ impl<T> SweepQueue<'_, T> {
                 state = self.is_read.wait(state).unwrap_or_else(PoisonError::into_inner);
             };
             drop(state);
-            let done = work(stretch.at(number), &frame)?;
-            frames.give(frame);
             let batch = stretch.at(number);
-            let bytes = self.budget.map_or(0, |(budget, _)| (budget.weigh)(&done));
+            let bytes = work(number, batch, &frame)?;
+            frames.give(frame);
             let mut state = self.lock();
-            state.done.insert(number, done);
+            state.done.insert(number);
             state.held_bytes -= batch.bytes();
             state.result_bytes = state.result_bytes - self.most(batch) + bytes;
             state.working -= 1;
@@ -262,22 +265,22 @@ impl<T> SweepQueue<'_, T> {
         }
     }
 
-    /// Hands all over, in order, or as many as there was room for.
+    /// Hands all over by their numbers, in order, or as many as there was room for.
     pub(crate) fn take(
         &self,
         batches: usize,
-        take: &mut impl FnMut(T) -> Result<(), EngineError>,
+        take: &mut dyn FnMut(usize) -> Result<(), EngineError>,
         watch: &mut Watch<'_>,
     ) -> Result<(), EngineError> {
         for number in 0..batches {
-            let done = loop {
+            loop {
                 let mut state = self.lock();
                 if state.stopped || state.full && number == state.admitted {
                     return Ok(());
                 }
-                if let Some(done) = state.done.remove(&number) {
+                if state.done.remove(&number) {
                     state.taken += 1;
-                    break done;
+                    break;
                 }
                 let waited = self.is_done.wait_timeout(state, POLL);
                 let (state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -285,10 +288,10 @@ impl<T> SweepQueue<'_, T> {
                 if timeout.timed_out() {
                     watch()?;
                 }
-            };
+            }
             self.has_room.notify_one();
             self.is_read.notify_one();
-            take(done)?;
+            take(number)?;
             watch()?;
         }
         Ok(())
@@ -319,7 +322,7 @@ impl<T> SweepQueue<'_, T> {
         Ok((state.taken, state.ahead))
     }
 
-    fn lock(&self) -> MutexGuard<'_, QueueState<T>> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -111,13 +111,17 @@ pub(crate) fn each_part<T: Send>(parts: impl Iterator<Item = T> + Send, threads:
     }
     let parts = Mutex::new(parts);
     let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
+    in_threads(threads, &|| {
+        while let Some(part) = next() {
+            work(part);
+        }
+    });
+}
+
+fn in_threads(threads: usize, work: &(dyn Fn() + Sync)) {
     std::thread::scope(|scope| {
         for _ in 0..threads {
-            scope.spawn(|| {
-                while let Some(part) = next() {
-                    work(part);
-                }
-            });
+            scope.spawn(work);
         }
     });
 }

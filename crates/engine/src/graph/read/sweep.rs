@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::ops::{Deref, Range};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outcore_coding::lists::Vertex;
 use outcore_store::cache::PageCache;
@@ -13,7 +13,7 @@ use super::batch::{rank, BatchCutting, ListBatch};
 use super::heading::Heading;
 use super::lists::{ListSource, Lists};
 use super::long::LongList;
-use super::queue::{Ahead, ResultBudget, Stretch, SweepQueue};
+use super::queue::{Ahead, QueueBudget, ResultBudget, Stretch, SweepQueue};
 use super::resources::{Resources, Watch, BATCH_PAGES};
 use super::selection::{List, ListScratch, ListSelection};
 use crate::EngineError;
@@ -217,12 +217,43 @@ impl<'a> Sweep<'a> {
     }
 }
 
-/// How lists are worked on: with a value for each thread, and as far as there is room for the results.
-struct Handling<'a, T, M, F> {
+/// Work of one thread: on the lists of a batch, whose result is kept under a number and whose bytes are given.
+type Worker<'a> = Box<dyn FnMut(usize, &Lists<'_>) -> Result<u64, EngineError> + 'a>;
+
+/// How lists are worked on: by a worker for each thread, and as far as there is room for the results. It does not know their
+/// type, so a sweep is compiled once and not for each of the algorithms.
+struct Handling<'a> {
     resources: &'a Resources<'a>,
-    budget: Option<&'a ResultBudget<T>>,
-    worker: &'a M,
-    work: &'a F,
+    /// Bytes for the results, and the most that can be found at so many neighbours.
+    budget: Option<(u64, fn(u64) -> u64)>,
+    worker: &'a (dyn Fn() -> Worker<'a> + Sync),
+    /// Hands over the result with a number.
+    take: &'a mut dyn FnMut(usize) -> Result<(), EngineError>,
+}
+
+/// Results of batches that were not handed over yet, with their numbers: a few for each thread.
+struct Results<T>(Mutex<Vec<(usize, T)>>);
+
+impl<T> Results<T> {
+    fn new() -> Results<T> {
+        Results(Mutex::new(vec![]))
+    }
+
+    fn keep(&self, number: usize, result: T) {
+        self.lock().push((number, result));
+    }
+
+    fn remove(&self, number: usize) -> T {
+        let mut results = self.lock();
+        let place = results.iter().position(|(kept, _)| *kept == number);
+        results
+            .swap_remove(place.expect("a result is kept before its number is told"))
+            .1
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(usize, T)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Some of the batches of a sweep.
@@ -242,7 +273,7 @@ impl<'r> Round<'r> {
     ///
     /// # Errors
     /// The file cannot be read, or is not what it says; what `work`, `take` and `watch` say.
-    pub fn run<W: Send, T: Send>(
+    pub fn run<W, T: Send>(
         &self,
         resources: &Resources<'_>,
         worker: impl Fn() -> W + Sync,
@@ -250,16 +281,29 @@ impl<'r> Round<'r> {
         mut take: impl FnMut(T) -> Result<(), EngineError>,
         watch: &mut Watch<'_>,
     ) -> Result<(), EngineError> {
-        let handling = Handling {
+        let results = Results::new();
+        let worker = || -> Worker<'_> {
+            let mut own = worker();
+            let (work, results) = (&work, &results);
+            Box::new(move |number, lists| {
+                results.keep(number, work(&mut own, lists)?);
+                Ok(0)
+            })
+        };
+        let mut handling = Handling {
             resources,
             budget: None,
             worker: &worker,
-            work: &work,
+            take: &mut |number| take(results.remove(number)),
         };
-        let mut round = self.again(self.batches.clone(), self.more.clone());
+        self.again(self.batches.clone(), self.more.clone())
+            .run_to_end(&mut handling, watch)
+    }
+
+    fn run_to_end(&mut self, handling: &mut Handling<'_>, watch: &mut Watch<'_>) -> Result<(), EngineError> {
         loop {
-            round.run_portion(&handling, &mut take, watch)?;
-            if !round.go_on() {
+            self.run_portion(handling, watch)?;
+            if !self.go_on() {
                 return Ok(());
             }
         }
@@ -282,7 +326,7 @@ impl<'r> Round<'r> {
     ///
     /// # Errors
     /// Those of `run`.
-    pub fn run_within<W: Send, T: Send>(
+    pub fn run_within<W, T: Send>(
         &self,
         resources: &Resources<'_>,
         budget: &ResultBudget<T>,
@@ -291,13 +335,32 @@ impl<'r> Round<'r> {
         mut take: impl FnMut(T) -> Result<(), EngineError>,
         watch: &mut Watch<'_>,
     ) -> Result<Option<Round<'r>>, EngineError> {
-        let handling = Handling {
-            resources,
-            budget: Some(budget),
-            worker: &worker,
-            work: &work,
+        let results = Results::new();
+        let worker = || -> Worker<'_> {
+            let mut own = worker();
+            let (work, results) = (&work, &results);
+            Box::new(move |number, lists| {
+                let result = work(&mut own, lists)?;
+                let bytes = (budget.weigh)(&result);
+                results.keep(number, result);
+                Ok(bytes)
+            })
         };
-        let taken = self.run_portion(&handling, &mut take, watch)?;
+        let mut handling = Handling {
+            resources,
+            budget: Some((budget.bytes, budget.most)),
+            worker: &worker,
+            take: &mut |number| take(results.remove(number)),
+        };
+        self.run_while_room(&mut handling, watch)
+    }
+
+    fn run_while_room(
+        &self,
+        handling: &mut Handling<'_>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Option<Round<'r>>, EngineError> {
+        let taken = self.run_portion(handling, watch)?;
         let mut rest = self.again(self.batches.clone(), self.more.clone());
         rest.batches.split(taken, self.heading);
         let is_left = !rest.batches.is_empty() || rest.go_on();
@@ -305,12 +368,7 @@ impl<'r> Round<'r> {
     }
 
     /// Gives the batches that were taken: all, or as many of the first stretch as there was room for.
-    fn run_portion<W: Send, T: Send>(
-        &self,
-        handling: &Handling<'_, T, impl Fn() -> W + Sync, impl Fn(&mut W, &Lists<'_>) -> Result<T, EngineError> + Sync>,
-        take: &mut impl FnMut(T) -> Result<(), EngineError>,
-        watch: &mut Watch<'_>,
-    ) -> Result<usize, EngineError> {
+    fn run_portion(&self, handling: &mut Handling<'_>, watch: &mut Watch<'_>) -> Result<usize, EngineError> {
         if self.batches.is_empty() {
             watch()?;
         }
@@ -325,8 +383,11 @@ impl<'r> Round<'r> {
         for batches in stretches {
             if batches[0].parts > 0 {
                 let mut worker = (handling.worker)();
-                let work = |lists: &Lists<'_>| take((handling.work)(&mut worker, lists)?);
-                self.run_long(&batches[0], handling.resources, work, watch)?;
+                let mut work = |lists: &Lists<'_>| {
+                    worker(0, lists)?;
+                    (handling.take)(0)
+                };
+                self.run_long(&batches[0], handling.resources, &mut work, watch)?;
                 taken += 1;
                 continue;
             }
@@ -334,7 +395,7 @@ impl<'r> Round<'r> {
                 batches,
                 heading: self.heading,
             };
-            taken += self.run_batches(stretch, handling, take, watch)?;
+            taken += self.run_batches(stretch, handling, watch)?;
             if handling.budget.is_some() {
                 break;
             }
@@ -347,7 +408,7 @@ impl<'r> Round<'r> {
         &self,
         batch: &ListBatch,
         resources: &Resources<'_>,
-        mut work: impl FnMut(&Lists<'_>) -> Result<(), EngineError>,
+        work: &mut dyn FnMut(&Lists<'_>) -> Result<(), EngineError>,
         watch: &mut Watch<'_>,
     ) -> Result<(), EngineError> {
         let (vertex, selection) = (batch.vertices.start, &self.sweep.selection);
@@ -372,11 +433,10 @@ impl<'r> Round<'r> {
         Ok(())
     }
 
-    fn run_batches<W: Send, T: Send>(
+    fn run_batches(
         &self,
         stretch: Stretch<'_>,
-        handling: &Handling<'_, T, impl Fn() -> W + Sync, impl Fn(&mut W, &Lists<'_>) -> Result<T, EngineError> + Sync>,
-        take: &mut impl FnMut(T) -> Result<(), EngineError>,
+        handling: &mut Handling<'_>,
         watch: &mut Watch<'_>,
     ) -> Result<usize, EngineError> {
         let Sweep {
@@ -389,30 +449,35 @@ impl<'r> Round<'r> {
             resources,
             budget,
             worker,
-            work,
+            ref mut take,
         } = *handling;
         let read = |batch: &ListBatch| selection.read(batch, batch.caching(stretch.heading, *is_one_way), resources);
         if let [batch] = stretch.batches {
             let ahead = ahead.borrow_mut().remove(&batch.vertices.start);
             let frame = ahead.map_or_else(|| read(batch), Ok)?;
-            take(work(&mut worker(), &Lists::of(selection, batch, &frame))?)?;
+            worker()(0, &Lists::of(selection, batch, &frame))?;
+            take(0)?;
             resources.frames.give(frame);
             return watch().map(|()| 1);
         }
         // What is found has its own part of the memory.
-        let memory = resources.memory - budget.map_or(0, |budget| budget.bytes.min(resources.memory));
-        let budget = budget.map(|budget| (budget, selection.weights));
+        let memory = resources.memory - budget.map_or(0, |(bytes, _)| bytes.min(resources.memory));
+        let budget = budget.map(|(bytes, most)| QueueBudget {
+            bytes,
+            most,
+            weights: selection.weights,
+        });
         let queue = SweepQueue::new(memory, resources.threads, budget, ahead.take());
         std::thread::scope(|scope| {
             for _ in 0..(resources.io_threads * READERS).clamp(1, stretch.batches.len()) {
-                scope.spawn(|| queue.run(|| queue.read(stretch, read)));
+                scope.spawn(|| queue.run(&mut || queue.read(stretch, &read)));
             }
             for _ in 0..resources.threads.max(1) {
                 scope.spawn(|| {
-                    queue.run(|| {
+                    queue.run(&mut || {
                         let mut worker = worker();
-                        queue.work(stretch, resources.frames, |batch, frame| {
-                            work(&mut worker, &Lists::of(selection, batch, frame))
+                        queue.work(stretch, resources.frames, &mut |number, batch, frame| {
+                            worker(number, &Lists::of(selection, batch, frame))
                         })
                     })
                 });
