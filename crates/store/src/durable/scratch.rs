@@ -29,7 +29,6 @@ struct ScratchFiles {
     files: Vec<ScratchFile>,
     quota: u64,
     space: Mutex<ScratchSpace>,
-    io: Io,
     warnings: Vec<String>,
 }
 
@@ -130,7 +129,6 @@ impl Scratch {
             files,
             quota: quota.unwrap_or(u64::MAX),
             space,
-            io: io.clone(),
             warnings,
         })))
     }
@@ -225,17 +223,17 @@ impl Scratch {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn write(&self, slot: &Slot, data: &[u8]) -> Result<(), StoreError> {
+    pub fn write(&self, slot: &Slot, data: &[u8], io: &Io) -> Result<(), StoreError> {
         let short = || StoreError::Invalid(format!("scratch: {} bytes for a slot of {}", data.len(), slot.bytes));
         let data = data.get(..slot.bytes as usize).ok_or_else(short)?;
-        self.0.io.write(&self.0.files[slot.file].file, data, slot.offset)
+        io.write(&self.0.files[slot.file].file, data, slot.offset)
     }
 
     /// Reads a slot into the front of a frame, which covers the slot's whole pages.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn read(&self, slot: &Slot, frame: &mut [u8]) -> Result<(), StoreError> {
+    pub fn read(&self, slot: &Slot, frame: &mut [u8], io: &Io) -> Result<(), StoreError> {
         let length = frame.len();
         let short = || {
             StoreError::Invalid(format!(
@@ -244,9 +242,7 @@ impl Scratch {
             ))
         };
         let frame = frame.get_mut(..slot.bytes as usize).ok_or_else(short)?;
-        self.0
-            .io
-            .read(&self.0.files[slot.file].file, frame, slot.offset, slot.bytes as usize)
+        io.read(&self.0.files[slot.file].file, frame, slot.offset, slot.bytes as usize)
     }
 }
 
@@ -382,18 +378,19 @@ mod tests {
     #[test]
     fn what_no_slot_takes_goes_back_to_the_disk() {
         let dir = tempfile::tempdir().unwrap();
-        let scratch = Scratch::new(&[dir.path().to_path_buf()], None, &Io::direct()).unwrap();
+        let io = Io::direct();
+        let scratch = Scratch::new(&[dir.path().to_path_buf()], None, &io).unwrap();
         let mut data = AlignedBuffer::new(2 * PAGE).unwrap();
         data.fill(7);
         let slots = [scratch.slot(PAGE).unwrap(), scratch.slot(PAGE).unwrap()];
         for slot in &slots {
-            scratch.write(slot, &data).unwrap();
+            scratch.write(slot, &data, &io).unwrap();
         }
         let [first, second] = slots;
         drop(first);
         scratch.shrink();
         assert_eq!(scratch.used(), 2 * PAGE as u64, "a slot is in use");
-        scratch.read(&second, &mut data).unwrap();
+        scratch.read(&second, &mut data, &io).unwrap();
         drop(second);
         scratch.shrink();
         assert_eq!((scratch.used(), scratch.0.files[0].file.len().unwrap()), (0, 0));
@@ -425,11 +422,11 @@ mod tests {
         let mut data = AlignedBuffer::new(8192).unwrap();
         for (value, slot) in slots.iter().enumerate() {
             data.fill(value as u8 + 1);
-            scratch.write(slot, &data).unwrap();
+            scratch.write(slot, &data, &io).unwrap();
         }
         for (value, slot) in slots.iter().enumerate() {
             data.fill(0);
-            scratch.read(slot, &mut data).unwrap();
+            scratch.read(slot, &mut data, &io).unwrap();
             assert!(data.iter().all(|byte| *byte == value as u8 + 1));
         }
         let counters = io.counters();

@@ -24,16 +24,20 @@ use crate::volume::{is_stray, refuse_stray, DiskCounters, Volumes};
 use crate::StoreError;
 use faults::{FaultState, Injected};
 
-/// One process's way to its disks: a backend, counters and fault settings. Clones share all of them.
+/// One process's way to its disks: a backend, counters and fault settings. Clones share all of them; a scoped one has counters
+/// of its own.
 ///
-/// Invariant: a call that succeeds adds exactly the bytes it was asked to transfer; a call that fails adds none.
+/// Invariant: a call that succeeds adds exactly the bytes it was asked to transfer to the counters of its scope and of all
+/// around it; a call that fails adds none.
 #[derive(Clone)]
-pub struct Io(Arc<IoShared>);
+pub struct Io {
+    shared: Arc<IoShared>,
+    scope: Arc<IoScope>,
+}
 
 struct IoShared {
     backend: Arc<dyn Backend>,
     volumes: Volumes,
-    totals: IoTotals,
     faults: FaultState,
     /// When the last run began, by the clock that files' times are taken from.
     began_ns: AtomicI64,
@@ -46,6 +50,42 @@ struct IoTotals {
     read_calls: AtomicU64,
     write_calls: AtomicU64,
     metadata_bytes_read: AtomicU64,
+}
+
+/// Counters, and those of the scope around them.
+#[derive(Default)]
+struct IoScope {
+    totals: IoTotals,
+    outer: Option<Arc<IoScope>>,
+}
+
+impl IoScope {
+    fn add(&self, count: impl Fn(&IoTotals)) {
+        let mut scope = Some(self);
+        while let Some(counted) = scope {
+            count(&counted.totals);
+            scope = counted.outer.as_deref();
+        }
+    }
+
+    fn add_read(&self, calls: u64, bytes: u64) {
+        self.add(|totals| {
+            totals.read_calls.fetch_add(calls, Relaxed);
+            totals.bytes_read.fetch_add(bytes, Relaxed);
+        });
+    }
+
+    fn add_write_calls(&self, calls: u64) {
+        self.add(|totals| {
+            totals.write_calls.fetch_add(calls, Relaxed);
+        });
+    }
+
+    fn add_written(&self, bytes: u64) {
+        self.add(|totals| {
+            totals.bytes_written.fetch_add(bytes, Relaxed);
+        });
+    }
 }
 
 /// A snapshot of what has been transferred.
@@ -152,13 +192,28 @@ impl File {
 
 impl Io {
     pub fn new(backend: Box<dyn Backend>) -> Io {
-        Io(Arc::new(IoShared {
-            backend: Arc::from(backend),
-            volumes: Volumes::default(),
-            totals: IoTotals::default(),
-            faults: FaultState::default(),
-            began_ns: AtomicI64::new(i64::MAX),
-        }))
+        Io {
+            shared: Arc::new(IoShared {
+                backend: Arc::from(backend),
+                volumes: Volumes::default(),
+                faults: FaultState::default(),
+                began_ns: AtomicI64::new(i64::MAX),
+            }),
+            scope: Arc::default(),
+        }
+    }
+
+    /// The same disks with counters of their own, which begin at zero: whatever else this `Io` is used for meanwhile, they
+    /// count the transfers of the scope alone. Those are counted here too.
+    #[must_use]
+    pub fn scoped(&self) -> Io {
+        Io {
+            shared: self.shared.clone(),
+            scope: Arc::new(IoScope {
+                totals: IoTotals::default(),
+                outer: Some(self.scope.clone()),
+            }),
+        }
     }
 
     /// Past the page cache, where the file system allows it.
@@ -184,11 +239,11 @@ impl Io {
 
     /// Replaces the faults to come; calls are counted from here.
     pub fn set_faults(&self, faults: Option<Faults>) {
-        self.0.faults.set(faults);
+        self.shared.faults.set(faults);
     }
 
     pub fn counters(&self) -> Counters {
-        let totals = &self.0.totals;
+        let totals = &self.scope.totals;
         Counters {
             bytes_read: totals.bytes_read.load(Relaxed),
             bytes_written: totals.bytes_written.load(Relaxed),
@@ -202,22 +257,22 @@ impl Io {
     pub fn begin_run(&self) {
         let now = clock_gettime(ClockId::RealtimeCoarse);
         let now_ns = now.tv_sec.saturating_mul(1_000_000_000).saturating_add(now.tv_nsec);
-        self.0.began_ns.store(now_ns, Relaxed);
+        self.shared.began_ns.store(now_ns, Relaxed);
     }
 
     /// When the last run began; no time is later before there was one.
     pub(crate) fn began_ns(&self) -> i128 {
-        i128::from(self.0.began_ns.load(Relaxed))
+        i128::from(self.shared.began_ns.load(Relaxed))
     }
 
     /// What the disks of volumes have done.
     pub fn disks(&self) -> Vec<DiskCounters> {
-        self.0.volumes.counters()
+        self.shared.volumes.counters()
     }
 
     /// What users should know of the disks of volumes, each once.
     pub fn notes(&self) -> Vec<String> {
-        self.0.volumes.notes()
+        self.shared.volumes.notes()
     }
 
     /// Opens a file, within a volume or not.
@@ -225,10 +280,10 @@ impl Io {
     /// # Errors
     /// What the file system reports; a stub of a volume that is not where it was written.
     pub fn open(&self, path: &Path, mode: Mode) -> Result<File, StoreError> {
-        if self.0.backend.volume_alignment().is_none() {
+        if self.shared.backend.volume_alignment().is_none() {
             return self.open_plain(path, mode);
         }
-        let volumes = &self.0.volumes;
+        let volumes = &self.shared.volumes;
         let within = |blob| File {
             blob,
             path: path.to_path_buf(),
@@ -240,7 +295,7 @@ impl Io {
                 opened => return opened,
             }
         }
-        match volumes.open(path, mode, &self.0.backend)? {
+        match volumes.open(path, mode, &self.shared.backend)? {
             Some(blob) => Ok(within(blob)),
             None => self.open_plain(path, mode),
         }
@@ -253,8 +308,8 @@ impl Io {
             Mode::Read | Mode::Reopen | Mode::ReopenUnaligned => "open",
         };
         let error = |cause| StoreError::io(path, 0, action, cause);
-        let blob = self.0.backend.open(path, mode).map_err(error)?;
-        if action == "open" && self.0.backend.volume_alignment().is_some() {
+        let blob = self.shared.backend.open(path, mode).map_err(error)?;
+        if action == "open" && self.shared.backend.volume_alignment().is_some() {
             refuse_stray(&*blob).map_err(error)?;
         }
         Ok(File {
@@ -272,8 +327,7 @@ impl Io {
     /// The file cannot be read, or ends before; nothing is counted then.
     pub fn read(&self, file: &File, buffer: &mut [u8], offset: u64, expected: usize) -> Result<(), StoreError> {
         let calls = self.read_fully(file, buffer, offset, expected)?;
-        self.0.totals.read_calls.fetch_add(calls, Relaxed);
-        self.0.totals.bytes_read.fetch_add(expected as u64, Relaxed);
+        self.scope.add_read(calls, expected as u64);
         Ok(())
     }
 
@@ -289,14 +343,15 @@ impl Io {
         expected: usize,
     ) -> Result<(), StoreError> {
         self.read_fully(file, buffer, offset, expected)?;
-        self.0.totals.metadata_bytes_read.fetch_add(expected as u64, Relaxed);
+        self.scope.add(|totals| {
+            totals.metadata_bytes_read.fetch_add(expected as u64, Relaxed);
+        });
         Ok(())
     }
 
     /// Counts bytes that came another way than through a file of ours, so that forecast and counters speak of the same.
     pub fn count_read(&self, bytes: u64) {
-        self.0.totals.read_calls.fetch_add(1, Relaxed);
-        self.0.totals.bytes_read.fetch_add(bytes, Relaxed);
+        self.scope.add_read(1, bytes);
     }
 
     fn read_fully(&self, file: &File, buffer: &mut [u8], offset: u64, expected: usize) -> Result<u64, StoreError> {
@@ -305,7 +360,7 @@ impl Io {
         let (mut done, mut calls) = (0, 0);
         while done < expected {
             calls += 1;
-            let shortened = match self.0.faults.before_read() {
+            let shortened = match self.shared.faults.before_read() {
                 Injected::Fail(cause) => return Err(error(done, cause)),
                 Injected::Short | Injected::Torn(_) => true,
                 Injected::Nothing => false,
@@ -343,10 +398,10 @@ impl Io {
             |done: usize, cause: std::io::Error| StoreError::io(&file.path, offset + done as u64, "write", cause);
         let mut done = 0;
         while done < data.len() {
-            self.0.totals.write_calls.fetch_add(1, Relaxed);
+            self.scope.add_write_calls(1);
             let mut rest = &data[done..];
             let half = rest.len() / 2 / file.blob.alignment() * file.blob.alignment();
-            let torn = match self.0.faults.before_write() {
+            let torn = match self.shared.faults.before_write() {
                 Injected::Fail(cause) => return Err(error(done, cause)),
                 Injected::Torn(cause) => Some(cause),
                 Injected::Short if half > 0 => {
@@ -369,7 +424,7 @@ impl Io {
                 Err(cause) => return Err(error(done, cause)),
             }
         }
-        self.0.totals.bytes_written.fetch_add(data.len() as u64, Relaxed);
+        self.scope.add_written(data.len() as u64);
         Ok(())
     }
 
@@ -378,7 +433,7 @@ impl Io {
     /// # Errors
     /// What the file system reports.
     pub fn sync(&self, file: &File) -> Result<(), StoreError> {
-        let injected = self.0.faults.before_sync();
+        let injected = self.shared.faults.before_sync();
         injected
             .and_then(|()| file.blob.sync())
             .map_err(|cause| StoreError::io(&file.path, 0, "sync", cause))
@@ -386,12 +441,12 @@ impl Io {
 
     /// Where tests make the naming of a finished output fail.
     pub(crate) fn before_rename(&self) -> std::io::Result<()> {
-        self.0.faults.before_rename()
+        self.shared.faults.before_rename()
     }
 
     /// Makes the names in an open directory durable.
     pub(crate) fn sync_names(&self, directory: impl AsFd, path: &Path) -> Result<(), StoreError> {
-        let injected = self.0.faults.before_sync();
+        let injected = self.shared.faults.before_sync();
         injected
             .and_then(|()| Ok(rustix::fs::fsync(directory)?))
             .map_err(|cause| StoreError::io(path, 0, "sync", cause))
@@ -403,8 +458,8 @@ impl Io {
     /// What the file system reports, of the disks of a volume too.
     pub fn sync_file_system(&self, path: &Path) -> Result<(), StoreError> {
         let error = |cause| StoreError::io(path, 0, "sync", cause);
-        self.0.faults.before_sync().map_err(error)?;
-        self.0.volumes.sync(path)?;
+        self.shared.faults.before_sync().map_err(error)?;
+        self.shared.volumes.sync(path)?;
         let sync = || Ok(rustix::fs::syncfs(std::fs::File::open(path)?)?);
         sync().map_err(error)
     }

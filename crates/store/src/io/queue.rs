@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::io::{Error, ErrorKind, IoSlice, IoSliceMut};
 use std::os::fd::RawFd;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -100,7 +99,7 @@ impl<B: StableMut> Queue<B> {
                 return self.finish(job, buffers, Ok(()));
             }
             job.calls += 1;
-            job.shortened = match self.io.0.faults.before_read() {
+            job.shortened = match self.io.shared.faults.before_read() {
                 Injected::Fail(cause) => {
                     let error = job.error(job.done, cause);
                     return self.finish(job, buffers, Err(error));
@@ -300,7 +299,7 @@ impl<B: Stable> Queue<B> {
             let rest = job.expected - job.done;
             let half = rest / 2 / job.file.blob.alignment() * job.file.blob.alignment();
             let mut bytes = rest;
-            match self.io.0.faults.before_write() {
+            match self.io.shared.faults.before_write() {
                 Injected::Fail(cause) => {
                     let error = job.error(job.done, cause);
                     return self.finish(job, buffers, Err(error));
@@ -376,18 +375,16 @@ impl<B: Stable> Queue<B> {
     }
 
     fn finish(&mut self, job: IoRequest, buffers: Vec<B>, outcome: Result<(), StoreError>) {
-        let totals = &self.io.0.totals;
-        let (calls, bytes) = if job.write {
-            (&totals.write_calls, &totals.bytes_written)
-        } else {
-            (&totals.read_calls, &totals.bytes_read)
-        };
-        // Writes that fail count as calls, as those of `Io::write` do.
-        if outcome.is_ok() || job.write {
-            calls.fetch_add(job.calls, Relaxed);
-        }
-        if outcome.is_ok() {
-            bytes.fetch_add(job.expected as u64, Relaxed);
+        let (scope, bytes) = (&self.io.scope, job.expected as u64);
+        match (job.write, &outcome) {
+            (true, Ok(())) => {
+                scope.add_write_calls(job.calls);
+                scope.add_written(bytes);
+            }
+            // Writes that fail count as calls, as those of `Io::write` do.
+            (true, Err(_)) => scope.add_write_calls(job.calls),
+            (false, Ok(())) => scope.add_read(job.calls, bytes),
+            (false, Err(_)) => {}
         }
         self.ready.push_back(Done {
             token: job.token,

@@ -21,6 +21,38 @@ fn short_calls_are_resumed_and_counted_once() {
 }
 
 #[test]
+fn a_scope_counts_its_own_transfers_and_its_outer_one_counts_all() {
+    let io = Io::memory();
+    let file = written(&io);
+    let (first, second) = (io.scoped(), io.scoped());
+    let inner = first.scoped();
+    let mut back = vec![0; 100];
+    first.read(&file, &mut back, 0, 100).unwrap();
+    inner.read(&file, &mut back, 0, 30).unwrap();
+    second.read_metadata(&file, &mut back, 0, 50).unwrap();
+    second.write(&file, &back, 0).unwrap();
+    second.count_read(7);
+    let read = |io: &Io| io.counters().bytes_read;
+    assert_eq!(
+        (read(&inner), read(&first), read(&second), read(&io)),
+        (30, 130, 7, 137)
+    );
+    assert_eq!(
+        (first.counters().bytes_written, second.counters().bytes_written),
+        (0, 100)
+    );
+    assert_eq!(io.counters().bytes_written, 10_100);
+    assert_eq!(
+        (first.counters().metadata_bytes_read, io.counters().metadata_bytes_read),
+        (0, 50)
+    );
+    // Faults are the disks', whatever the scope.
+    io.set_faults(Some(Faults::parse("read:1").unwrap()));
+    assert!(inner.read(&file, &mut back, 0, 30).is_err());
+    assert_eq!(read(&inner), 30);
+}
+
+#[test]
 fn a_fault_names_path_offset_and_cause() {
     let io = Io::memory();
     let file = written(&io);

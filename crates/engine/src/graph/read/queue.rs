@@ -29,6 +29,9 @@ pub struct ResultBudget<T> {
     pub weigh: fn(&T) -> u64,
 }
 
+/// Work on a batch with a number whose lists are in a frame; gives the bytes of its result.
+pub(crate) type BatchWork<'a> = dyn FnMut(usize, &ListBatch, &[u8]) -> Result<u64, EngineError> + 'a;
+
 /// Bytes of a vector of so many vertices, at most: one that has grown is half empty.
 pub(crate) fn most_bytes_of_vertices(neighbours: u64) -> u64 {
     2 * neighbours * size_of::<Vertex>() as u64
@@ -227,12 +230,12 @@ impl SweepQueue<'_> {
         state.read.pop_first()
     }
 
-    /// Works on batches until none is left; `work` is given the number of each, and gives the bytes of its result.
+    /// Works on batches until none is left.
     pub(crate) fn work(
         &self,
         stretch: Stretch<'_>,
         frames: &Frames,
-        work: &mut dyn FnMut(usize, &ListBatch, &[u8]) -> Result<u64, EngineError>,
+        work: &mut BatchWork<'_>,
     ) -> Result<(), EngineError> {
         loop {
             let mut state = self.lock();

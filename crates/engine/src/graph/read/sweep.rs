@@ -218,15 +218,14 @@ impl<'a> Sweep<'a> {
 }
 
 /// Work of one thread: on the lists of a batch, whose result is kept under a number and whose bytes are given.
-type Worker<'a> = Box<dyn FnMut(usize, &Lists<'_>) -> Result<u64, EngineError> + 'a>;
+type ListWorker<'a> = Box<dyn FnMut(usize, &Lists<'_>) -> Result<u64, EngineError> + 'a>;
 
 /// How lists are worked on: by a worker for each thread, and as far as there is room for the results. It does not know their
 /// type, so a sweep is compiled once and not for each of the algorithms.
 struct Handling<'a> {
     resources: &'a Resources<'a>,
-    /// Bytes for the results, and the most that can be found at so many neighbours.
-    budget: Option<(u64, fn(u64) -> u64)>,
-    worker: &'a (dyn Fn() -> Worker<'a> + Sync),
+    budget: Option<QueueBudget<'a>>,
+    worker: &'a (dyn Fn() -> ListWorker<'a> + Sync),
     /// Hands over the result with a number.
     take: &'a mut dyn FnMut(usize) -> Result<(), EngineError>,
 }
@@ -282,7 +281,7 @@ impl<'r> Round<'r> {
         watch: &mut Watch<'_>,
     ) -> Result<(), EngineError> {
         let results = Results::new();
-        let worker = || -> Worker<'_> {
+        let worker = || -> ListWorker<'_> {
             let mut own = worker();
             let (work, results) = (&work, &results);
             Box::new(move |number, lists| {
@@ -336,7 +335,7 @@ impl<'r> Round<'r> {
         watch: &mut Watch<'_>,
     ) -> Result<Option<Round<'r>>, EngineError> {
         let results = Results::new();
-        let worker = || -> Worker<'_> {
+        let worker = || -> ListWorker<'_> {
             let mut own = worker();
             let (work, results) = (&work, &results);
             Box::new(move |number, lists| {
@@ -348,7 +347,11 @@ impl<'r> Round<'r> {
         };
         let mut handling = Handling {
             resources,
-            budget: Some((budget.bytes, budget.most)),
+            budget: Some(QueueBudget {
+                bytes: budget.bytes,
+                most: budget.most,
+                weights: self.sweep.selection.weights,
+            }),
             worker: &worker,
             take: &mut |number| take(results.remove(number)),
         };
@@ -461,12 +464,7 @@ impl<'r> Round<'r> {
             return watch().map(|()| 1);
         }
         // What is found has its own part of the memory.
-        let memory = resources.memory - budget.map_or(0, |(bytes, _)| bytes.min(resources.memory));
-        let budget = budget.map(|(bytes, most)| QueueBudget {
-            bytes,
-            most,
-            weights: selection.weights,
-        });
+        let memory = resources.memory - budget.map_or(0, |budget| budget.bytes.min(resources.memory));
         let queue = SweepQueue::new(memory, resources.threads, budget, ahead.take());
         std::thread::scope(|scope| {
             for _ in 0..(resources.io_threads * READERS).clamp(1, stretch.batches.len()) {

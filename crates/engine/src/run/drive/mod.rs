@@ -114,25 +114,25 @@ impl PreparedProgram {
         session.io.begin_run();
         let ledger = session.ledger();
         ledger.reset_peak();
-        let before = session.io.counters();
+        let io = session.io.scoped();
         let begin = Instant::now();
         let shared = Arc::new(SharedState::new(tracing));
         let mut sinks = Sinks {
             all: Vec::new(),
             memory: Vec::new(),
         };
-        let (left, result) = self.play(&shared, resident, turn, &mut sinks, &mut *progress);
+        let (left, result) = self.play(&shared, resident, turn, &io, &mut sinks, &mut *progress);
         session.shrink_scratch();
         if let Err(error) = result {
             self.keep(left);
-            return Err(sinks.abort(&session.io, error, progress));
+            return Err(sinks.abort(&io, error, progress));
         }
         // What was read while somebody wrote is of no time.
         if let Err(error) = self.plan.sources().try_for_each(|source| source.check_unwritten()) {
-            return Err(sinks.abort(&session.io, error.into(), progress));
+            return Err(sinks.abort(&io, error.into(), progress));
         }
-        sinks.publish(&session.io, progress)?;
-        let counters = session.io.counters().since(&before);
+        sinks.publish(&io, progress)?;
+        let counters = io.counters();
         let peak_bytes = (ledger.peak() as u64).saturating_sub(beside);
         self.keep(left);
         let results = self.remember(&sinks);
@@ -160,17 +160,18 @@ impl PreparedProgram {
         shared: &Arc<SharedState>,
         resident: LeftTiles,
         turn: &Turn,
+        io: &Io,
         sinks: &mut Sinks,
         progress: Progress<'_>,
     ) -> (LeftTiles, Result<(), EngineError>) {
         let session = &self.session;
-        let taken = match self.take_room(sinks, progress) {
+        let taken = match self.take_room(io, sinks, progress) {
             Ok(taken) => taken,
             Err(error) => return (resident, Err(error)),
         };
         let io_pools = session.io_pools();
         // Headers are written by now, and are no part of what progress is measured by.
-        let before = session.io.counters();
+        let before = io.counters();
         let stage = Stage {
             plan: &self.plan,
             tiles: &self.tiles,
@@ -179,7 +180,7 @@ impl PreparedProgram {
             slabs: &self.slabs,
             sinks: &sinks.all,
             pool: &session.pool,
-            io: &session.io,
+            io,
             io_pools: &io_pools,
             scratch: taken.scratch.as_ref(),
             staging: Arc::new(Mutex::new(taken.staging)),
@@ -192,7 +193,7 @@ impl PreparedProgram {
     }
 
     /// Takes what is reserved for the whole run.
-    fn take_room(&self, sinks: &mut Sinks, progress: Progress<'_>) -> Result<Taken, EngineError> {
+    fn take_room(&self, io: &Io, sinks: &mut Sinks, progress: Progress<'_>) -> Result<Taken, EngineError> {
         let session = &self.session;
         let workers = session.options.threads.max(1);
         let workspaces = (0..workers)
@@ -205,7 +206,7 @@ impl PreparedProgram {
         } else {
             vec![]
         };
-        self.create_sinks(sinks, progress)?;
+        self.create_sinks(io, sinks, progress)?;
         let unseen = self.reserve_unseen()?;
         let scratch = if self.placed.program.totals.spilled_bytes > 0 {
             Some(session.scratch()?)
@@ -220,7 +221,7 @@ impl PreparedProgram {
         })
     }
 
-    fn create_sinks(&self, sinks: &mut Sinks, progress: Progress<'_>) -> Result<(), EngineError> {
+    fn create_sinks(&self, io: &Io, sinks: &mut Sinks, progress: Progress<'_>) -> Result<(), EngineError> {
         self.clean_up(progress)?;
         for output in &self.outputs {
             match output {
@@ -230,11 +231,11 @@ impl PreparedProgram {
                     sinks.memory.push(Some(sink));
                 }
                 Output::File(plan) => {
-                    sinks.all.push(plan.create(&self.session.io)?);
+                    sinks.all.push(plan.create(io)?);
                     sinks.memory.push(None);
                 }
                 Output::Resumed(resumable) => {
-                    sinks.all.push(resumable.create(&self.session.io)?);
+                    sinks.all.push(resumable.create(io)?);
                     sinks.memory.push(None);
                 }
             }

@@ -236,10 +236,10 @@ impl Resuming {
         if locked(&self.believed).contains(path) {
             return true;
         }
-        let before = io.counters().bytes_read;
-        let agrees = agrees_with_sums(path, io);
-        let read = io.counters().bytes_read - before;
-        self.verified_bytes.fetch_add(read, Ordering::Relaxed);
+        let io = io.scoped();
+        let agrees = agrees_with_sums(path, &io);
+        self.verified_bytes
+            .fetch_add(io.counters().bytes_read, Ordering::Relaxed);
         if agrees {
             locked(&self.believed).insert(path.to_path_buf());
         } else {

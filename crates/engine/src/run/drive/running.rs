@@ -6,7 +6,6 @@ use std::sync::Arc;
 use outcore_store::{open, AlignedBuffer, Held, Region, Turn, PAGE};
 
 use super::chain::{Chain, RESULTS};
-use super::resume::Resuming;
 use super::steps::{by_call, with_less, ChainStep, StageTarget};
 use super::Outcome;
 use crate::expr::staged::{Next, Room, StageResult};
@@ -130,17 +129,15 @@ impl Running<'_> {
                 memory: room.memory.max(session.stage_room(Supposed::Nothing).memory),
                 ..room
             };
-            let verified = || self.chain.resuming.as_ref().map_or(0, Resuming::verified_bytes);
-            let (before, verified_before) = (session.io.counters(), verified());
+            // What is read to believe files of an earlier run is no part of the work.
+            let io = session.io.scoped();
             let planning = self.planning();
             let next = with_less(room, |room| {
-                let next = stages.next(&results, room, &session.io)?;
+                let next = stages.next(&results, room, &io)?;
                 let resuming = self.chain.resuming.as_ref();
                 session.prepare_step(next, resuming, asking, &mut || progress(&planning))
             })?;
-            // What is read to believe files of an earlier run is no part of the work.
-            let read = session.io.counters().since(&before).bytes_read;
-            self.total.read_bytes += read.saturating_sub(verified() - verified_before);
+            self.total.read_bytes += io.counters().bytes_read;
             step = Ok(next);
         }
     }

@@ -36,7 +36,7 @@ impl Issuer<'_, '_> {
         self.submit_read(tile..tile + 1, move |frames| match (&source, slot, scratch) {
             (Some(source), _, _) => Ok(source.read(&region, &mut frames[0], &io)?),
             (None, Some(slot), Some(scratch)) => {
-                scratch.read(&slot, &mut frames[0])?;
+                scratch.read(&slot, &mut frames[0], &io)?;
                 Ok(0)
             }
             _ => Err(EngineError::Internal(
@@ -152,10 +152,10 @@ impl Issuer<'_, '_> {
         state.tile(tile).writes += 1;
         state.transfers += 1;
         drop(state);
-        let shared = stage.shared.clone();
+        let (shared, io) = (stage.shared.clone(), stage.io.clone());
         stage.io_pools.writes.submit(Box::new(move || {
             let begin = Instant::now();
-            let result = guarded(|| Ok(scratch.write(&slot, memory.padded())?));
+            let result = guarded(|| Ok(scratch.write(&slot, memory.padded(), &io)?));
             drop(memory);
             if result.is_ok() {
                 shared.lock().spilled_bytes += slot.bytes();
