@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 from support.running import files_below, session
@@ -216,6 +219,90 @@ def test_what_a_step_hands_on_outlives_the_checkpoint_it_was_restored_from(tmp_p
     with pytest.raises(KeyboardInterrupt):
         run(stop)
     assert run(lambda old, new, k: k > 99).tolist() == [6.0 * 2048 * 1024] * 3
+
+
+# A loop that works on arrays of a library and of memory, and is killed before its step of some number.
+FOREIGN = """
+import os, signal, sys
+import h5py
+import numpy as np
+import outcore as oc
+
+path, scratch, kill = sys.argv[1], sys.argv[2], int(sys.argv[3])
+steps = 0
+
+def step(v):
+    global steps
+    steps += 1
+    if steps == kill + 1:  # the first is a rehearsal
+        os.kill(os.getpid(), signal.SIGKILL)
+    return v / 2 + oc.asarray(data) + shift
+
+with oc.Session(memory_limit=8 << 30, scratch=[scratch], progress=False), h5py.File(path) as file:
+    data, shift = file["x"], np.arange(30.0)
+    loop = oc.iterate(step, oc.asarray(file["start"]), max_iter=8, checkpoint=1)
+    print(steps - 1, repr(np.asarray(loop.state).tobytes().hex()))
+"""
+
+
+def test_a_loop_over_arrays_of_one_process_goes_on_in_another(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        random = np.random.default_rng(0)
+        file["x"], file["start"] = random.random((40, 30)), random.random((40, 30))
+
+    def run(scratch: str, kill: int) -> tuple[int, str]:
+        (tmp_path / scratch).mkdir(exist_ok=True)
+        command = [sys.executable, "-c", FOREIGN, str(tmp_path / "x.h5"), str(tmp_path / scratch), str(kill)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode in (0, -9), done.stderr
+        return done.returncode, done.stdout
+
+    _, whole = run("a", 99)
+    assert run("b", 6) == (-9, "")
+    code, rest = run("b", 99)
+    assert code == 0
+    assert whole.split()[0] == "8"
+    assert rest.split()[0] == "3"  # steps 6, 7 and 8
+    assert rest.split()[1] == whole.split()[1]
+    assert not list((tmp_path / "b").glob("outcore-resume-*"))
+    # Other values are another loop.
+    assert run("b", 6)[0] == -9
+    with h5py.File(tmp_path / "x.h5", "a") as file:
+        file["x"][3, 3] += 1
+    assert run("b", 99)[1].split()[0] == "8"
+
+
+def test_steps_that_compute_on_their_way_are_told_apart(tmp_path: Path) -> None:
+    def run(factor: float, most: int) -> Any:
+        steps = 0
+
+        def step(v: oc.Array) -> oc.Array:
+            nonlocal steps
+            steps += 1
+            if steps > most:
+                raise KeyboardInterrupt
+            return oc.asarray((v * factor).compute())
+
+        return oc.iterate(step, oc.ones(3), max_iter=5, checkpoint=1).state.compute().tolist(), steps
+
+    with session(tmp_path):
+        with pytest.raises(KeyboardInterrupt):
+            run(2.0, 3)
+        assert run(3.0, 99) == ([243.0] * 3, 6)
+        values, steps = run(2.0, 99)
+    assert values == [32.0] * 3
+    assert steps < 6
+
+
+def test_steps_that_no_other_process_can_recognize_are_refused(tmp_path: Path) -> None:
+    def step(v: oc.Array) -> oc.Array:
+        return oc.map_blocks(lambda block: block + 1, v, dtype="float64")
+
+    with session(tmp_path), pytest.raises(ArgumentError, match="function of this process"):
+        oc.iterate(step, oc.zeros(3), max_iter=3, checkpoint=1)
+    assert files_below(tmp_path) == []
+    with session(tmp_path):
+        assert oc.iterate(step, oc.zeros(3), max_iter=3).state.compute().tolist() == [3.0, 3.0, 3.0]
 
 
 def test_functions_of_arrays_take_a_loop_over_one_state(tmp_path: Path) -> None:

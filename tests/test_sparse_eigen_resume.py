@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 from support.eigenproblems import SOLVERS, digest, solve, symmetric
 from support.killing import ROOT
 from support.running import files_below, session
@@ -143,12 +144,21 @@ def test_other_arguments_have_states_of_their_own(data: Path, scratch: Path) -> 
         assert len(list(scratch.glob("outcore-resume-*"))) == len(calls)
 
 
-def test_what_is_in_memory_begins_anew(scratch: Path) -> None:
+def test_what_is_in_memory_is_told_by_its_values(scratch: Path) -> None:
     matrix = symmetric(300)
+    other = matrix + 1e-9 * scipy.sparse.eye_array(300)
     with session(scratch):
+
+        def search(a: Any) -> Callable[[], Any]:
+            return lambda: digest(linalg.eigsh(a, k=4, which="LA", checkpoint=1))
+
         whole, expected = products(lambda: digest(linalg.eigsh(matrix, k=4, which="LA")))
-        products(lambda: digest(linalg.eigsh(matrix, k=4, which="LA", checkpoint=1)), whole // 2)
-        assert products(lambda: digest(linalg.eigsh(matrix, k=4, which="LA", checkpoint=1))) == (whole, expected)
+        products(search(matrix), whole // 2)
+        anew, _ = products(search(other))
+        assert anew >= whole - 1
+        count, found = products(search(matrix.copy()))
+        assert found == expected
+        assert count < whole
 
 
 def test_values_that_did_not_converge_leave_nothing(data: Path, scratch: Path) -> None:

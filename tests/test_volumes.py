@@ -25,7 +25,8 @@ import outcore as oc
 from outcore import _core
 from outcore._command.cli import main
 from outcore._session import record
-from outcore.errors import OutcoreError, StorageError
+from outcore.errors import OutcoreError, StorageError, TargetExistsError
+from outcore.sparse._spool import Work
 
 # At this pool temporaries spill.
 SPILLING: dict[str, Any] = {"rewrites": {"all": False}, "policy": "clean-first-lru", "pool_limit": 12 << 20}
@@ -118,6 +119,55 @@ def test_work_that_is_gone_on_with(tmp_path: Path, volume: Volume) -> None:
         with session(tmp_path / "s"):
             oc.store({target: x * 2}, resume=True)
             np.testing.assert_array_equal(oc.open(target).compute(), x.compute() * 2)
+    assert_whole(volume)
+
+
+@pytest.mark.parametrize("maker", ["spgemm", "from_entries", "from_arrays"])
+def test_what_has_its_name_already_is_gone_on_with(
+    maker: str, tmp_path: Path, volume: Volume, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if killed between the name of the file and the note that all is done."""
+    rows, columns = np.random.default_rng(0).integers(0, 3000, (2, 20_000))
+    np.save(tmp_path / "rows.npy", rows)
+    np.save(tmp_path / "columns.npy", columns)
+    entries = oc.open(tmp_path / "rows.npy"), oc.open(tmp_path / "columns.npy")
+    target = volume.home / ("g.ocg" if maker == "from_arrays" else "c.ocs")
+    done = Work.done
+    with session(tmp_path / "s"):
+        A = oc.sparse.from_coo(rows, columns, None, (3000, 3000), tmp_path / "a.ocs")
+
+        def make() -> None:
+            if maker == "spgemm":
+                oc.sparse.spgemm(A, A, path=target, resume=True)
+            elif maker == "from_entries":
+                oc.sparse.from_entries(entries, target, shape=(3000, 3000), resume=True)
+            else:
+                oc.graph.from_arrays(*entries, target, resume=True)
+
+        def killed(work: Work, *targets: Path) -> None:
+            if target in targets:
+                raise KeyboardInterrupt
+            done(work, *targets)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Work, "done", killed)
+            with pytest.raises(KeyboardInterrupt):
+                make()
+        before = target.stat().st_ino
+        assert target.exists()
+        make()
+        assert target.stat().st_ino == before
+        # Another's file stays in the way.
+        _core.remove(str(target))
+        oc.store({volume.home / "x.npy": oc.ones(10)})
+        with monkeypatch.context() as patched:
+            patched.setattr(Work, "done", killed)
+            with pytest.raises(KeyboardInterrupt):
+                make()
+        _core.remove(str(target))
+        (volume.home / "x.npy").rename(target)
+        with pytest.raises(TargetExistsError):
+            make()
     assert_whole(volume)
 
 

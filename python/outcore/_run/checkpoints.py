@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, SupportsIndex
@@ -14,6 +14,7 @@ import numpy as np
 
 from outcore import _core
 from outcore._base import files as _files
+from outcore._base.types import DType
 from outcore._lazy.array import Array
 from outcore._run.run import store
 from outcore._session.session import current
@@ -40,17 +41,48 @@ def interval(name: str, every: SupportsIndex) -> int:
 
 
 def content(array: Array) -> str:
-    """The identity of an initial state: by its files and formulas where every process sees the same, else by its
-    values.
+    """The identity of an array: by its files and formulas where every process sees the same, else by its values.
 
     I/O: values that do not fit into a small part of memory are written to scratch once and read.
     """
+    sources, functions = _core.process_own([array._expr])
+    return _of_values(array) if sources or functions else array._expr.digest
+
+
+def rehearsal(shape: Sequence[int], dtype: DType) -> Array:
+    """An array to rehearse a step with, which tells steps apart: of random numbers, the same in every process.
+
+    A step may compute values on its way. Those of zeros would be alike for many steps.
+    """
+    numbers = _core.random("uniform", shape, 0, 0.0, 1.0 if dtype.kind in "fc" else 2.0, "float64")
+    if dtype.kind not in "fc":
+        numbers = _core.astype(numbers, "int8")  # zeros and ones
+    return Array(_core.astype(numbers, dtype.name))
+
+
+def identity(name: str, arrays: Sequence[Array]) -> list[str]:
+    """The identities of what a step makes of a rehearsal: by files and formulas, and by the values of arrays that only
+    this process has, as those in memory and those that another library reads.
+
+    Raises ArgumentError where functions of Python take part that no other process can tell from others: what is stored
+    could never be gone on with. I/O: reads arrays of other libraries once.
+    """
+    exprs = [array._expr for array in arrays]
+    sources, functions = _core.process_own(exprs)
+    if functions:
+        raise ArgumentError(
+            f"{name}: checkpoint needs steps that another process can recognize, and {functions[0]} is a function of "
+            "this process alone; leave checkpoint out, or use functions of outcore or of oc.jit"
+        )
+    return _core.digests_given(exprs, {source.id: _of_values(Array(source)) for source in sources})
+
+
+def _of_values(array: Array) -> str:
+    """The identity of values. I/O: one read; a write beside where they do not fit into a small part of memory."""
     session = current()
-    path = Path(session._core.unused_path())
-    if _is_lasting(array._expr, path.parent):
-        return array._expr.digest
     if array.nbytes <= session.counters()["budget_bytes"] // _SHARE:
         return blake2b(np.ascontiguousarray(array.compute()).data).hexdigest()
+    path = Path(session._core.unused_path())
     store({path: array})
     try:
         digest = blake2b()
@@ -59,19 +91,6 @@ def content(array: Array) -> str:
         return digest.hexdigest()
     finally:
         _files.remove(path)
-
-
-def _is_lasting(expr: _core.Expr, scratch: Path) -> bool:
-    """Whether another process makes the same array: of formulas, and of files that outlast this one."""
-    seen, due = {expr.id}, [expr]
-    while due:
-        part = due.pop()
-        name, arguments = part.recipe() or ("", ())
-        if name == "memory" or (name == "source" and scratch in Path(arguments[0]).parents):
-            return False
-        due += [below for below in part.inputs if below.id not in seen]
-        seen |= {below.id for below in part.inputs}
-    return True
 
 
 def _opened(path: Path) -> Array:
@@ -104,11 +123,14 @@ class Checkpoints:
     def hold(
         cls, every: SupportsIndex, state: tuple[Array, ...], dry: tuple[tuple[Array, ...], Mapping[str, object]]
     ) -> Checkpoints:
-        """The checkpoints of a loop, known by its first step over a state of zeros and by the state it begins with."""
+        """The checkpoints of a loop, known by a rehearsal of its step and by the state it begins with."""
         steps = interval("iterate", every)
         new, scalars = dry
-        parts = [array._expr.digest for array in new]
-        parts += [f"{name}:{value._expr.digest if isinstance(value, Array) else ''}" for name, value in scalars.items()]
+        lazy = {name: value for name, value in scalars.items() if isinstance(value, Array)}
+        digests = identity("iterate", [*new, *lazy.values()])
+        by_name = dict(zip(lazy, digests[len(new) :], strict=True))
+        parts = digests[: len(new)]
+        parts += [f"{name}:{by_name.get(name, '')}" for name in scalars]
         parts += [content(array) for array in state]
         return cls.known_by(steps, "a loop", parts)
 

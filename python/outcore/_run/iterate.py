@@ -14,7 +14,7 @@ from outcore import _core
 from outcore._base.types import NDArray, Scalar
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, node
-from outcore._run.checkpoints import Checkpoints
+from outcore._run.checkpoints import Checkpoints, rehearsal
 from outcore._run.running import plan_and_run
 from outcore._session.progress import Bar, live
 from outcore._session.record import Outcome
@@ -80,9 +80,9 @@ def iterate(
     checkpoint
         Store the state every so many steps, so that the same call goes on from there after a kill, a power loss or
         Ctrl-C, also under another memory limit, number of threads or policy. The same call: equal steps over equal
-        files from an equal state; a changed one begins anew. Arrays that `step` takes from memory are equal to
-        themselves only, so those that should survive their process come from files. I/O: one write of the state each
-        time; `outcore clean` lists what can be gone on with.
+        files from an equal state; a changed one begins anew. Arrays that only this process has, as those in memory and
+        those that another library reads, are equal where their values are. I/O: one write of the state each time, and
+        at the beginning one read of such arrays; `outcore clean` lists what can be gone on with.
     progress
         Whether to show a live line; None where someone watches.
 
@@ -98,6 +98,8 @@ def iterate(
         A step whose arrays do not have the shapes or types of those before; a scalar or condition that is none.
     MemoryLimitError
         A step that cannot fit, before it runs.
+    ArgumentError
+        With `checkpoint`, a step that calls a function of Python over blocks: no other process can tell it from others.
 
     Notes
     -----
@@ -133,7 +135,7 @@ def iterate(
     plan_seconds, converged, iteration = 0.0, False, 0
     saved = None
     if checkpoint is not None:
-        dry = tuple(Array(_core.full(array.shape, 0, array.dtype.name)) for array in arrays)
+        dry = tuple(rehearsal(array.shape, array.dtype) for array in arrays)
         returned = step(*dry) if spread else step(dry[0] if single else dry)
         saved = Checkpoints.hold(checkpoint, arrays, _parts(returned, dry, single))
         iteration, arrays, history = saved.restore(arrays)

@@ -22,7 +22,7 @@ from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.graph._graph import Graph, stored
 from outcore.graph._stored import session
 from outcore.sparse._foreseen import check_graph, looked_at
-from outcore.sparse._ingest import Options, _column, _is_known_elsewhere, _key, named_only
+from outcore.sparse._ingest import Options, _column, _key, named_only, of_files
 from outcore.sparse._ingest import stored as stored_entries
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._readers import text_lines
@@ -228,7 +228,7 @@ def from_arrays(
     key = None
     if options.pop("resume", False):
         # An array that maps a file is one of a file.
-        is_of_files = all(_is_known_elsewhere(_column(part)._expr) for part in entries)
+        is_of_files = of_files([_column(part) for part in entries])
         if not is_of_files and all(isinstance(part, (np.ndarray, list, tuple)) for part in entries):
             return _from_memory([_in_memory(part) for part in entries], path, directed, overwrite, options)
         key = _key(tuple(_column(part) for part in entries), None, cast(Options, options))

@@ -205,9 +205,11 @@ def _key(columns: tuple[Array, ...] | None, source: str | None, options: Options
     """The identity of a call: calls with one key make the same matrix."""
     relabel = options.get("relabel")
     labels = [] if relabel is None or isinstance(relabel, str) else [_column(relabel)]
-    for array in (*(columns or ()), *labels):
-        if not _is_known_elsewhere(array._expr):
-            raise ArgumentError("sparse: resume=True, and entries or labels are in memory: open them from files")
+    if not of_files([*(columns or ()), *labels]):
+        raise ArgumentError(
+            "sparse: resume=True, and entries or labels are in memory or read by another library, which no other "
+            "process can tell: open them from files"
+        )
     if columns is None and source is None:
         raise ArgumentError("sparse: resume=True, and entries come from an iterator, which cannot be gone on with")
     parts = [source or "", *(array._expr.digest for array in (*(columns or ()), *labels))]
@@ -217,17 +219,10 @@ def _key(columns: tuple[Array, ...] | None, source: str | None, options: Options
     return "\n".join([*parts, *(f"{name}={named_options[name]}" for name in sorted(named_options))])
 
 
-def _is_known_elsewhere(expr: _core.Expr) -> bool:
-    """Whether another process makes the same array by the same call: all that it is made of are files and rules."""
-    seen, due = {expr.id}, [expr]
-    while due:
-        part = due.pop()
-        recipe = part.recipe()
-        if not part.inputs and (recipe is None or recipe[0] == "memory"):
-            return False
-        due += [below for below in part.inputs if below.id not in seen]
-        seen |= {below.id for below in part.inputs}
-    return True
+def of_files(arrays: Sequence[Array]) -> bool:
+    """Whether another process makes the same arrays by the same call: of files and formulas alone."""
+    sources, functions = _core.process_own([array._expr for array in arrays])
+    return not sources and not functions
 
 
 def _checked(columns: tuple[Array, ...], dtype: DTypeLike) -> tuple[Array, Array, Array | None]:

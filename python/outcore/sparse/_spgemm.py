@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import filecmp
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from outcore import _core
+from outcore._base.files import same_bytes
 from outcore._base.types import DType, JSONObject, PathLike
 from outcore._session.session import current
 from outcore._show.explanation import Explanation
@@ -184,7 +184,7 @@ def _in_parts(
         work.note("joining", True)
         path = work.path("whole.ocs") if is_there else target
         _core.join_sparse(core, parts, path, overwrite or is_there)
-        if is_there and not filecmp.cmp(path, target, shallow=False):
+        if is_there and not same_bytes(path, target):
             raise in_the_way(target)
         work.done(target)
 

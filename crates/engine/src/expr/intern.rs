@@ -26,7 +26,7 @@ impl Node {
         debug_assert_eq!(shape.len(), tile.len());
         let mut node = Node {
             id: 0,
-            digest: digest(&op, &inputs, &shape, dtype, &tile),
+            digest: Node::digest_of(&op, inputs.iter().map(|input| input.digest()), &shape, dtype, &tile),
             handles: AtomicU32::new(0),
             called: OnceLock::new(),
             op,
@@ -132,15 +132,23 @@ impl Encoding {
     }
 }
 
-/// The digest of a node with these fields.
-fn digest(op: &Op, inputs: &[Expr], shape: &[u64], dtype: DType, tile: &[u64]) -> Digest {
-    let mut encoding = Encoding(Vec::with_capacity(128 + 16 * inputs.len()));
-    encoding.operator(op).word(inputs.len() as u64);
-    for input in inputs {
-        encoding.0.extend_from_slice(&input.digest().0);
+impl Node {
+    /// The digest of a node with these fields, its inputs by theirs.
+    pub(super) fn digest_of(
+        op: &Op,
+        inputs: impl ExactSizeIterator<Item = Digest>,
+        shape: &[u64],
+        dtype: DType,
+        tile: &[u64],
+    ) -> Digest {
+        let mut encoding = Encoding(Vec::with_capacity(128 + 16 * inputs.len()));
+        encoding.operator(op).word(inputs.len() as u64);
+        for input in inputs {
+            encoding.0.extend_from_slice(&input.0);
+        }
+        encoding.words(shape.iter().copied()).text(dtype.name());
+        encoding.words(tile.iter().copied()).digest()
     }
-    encoding.words(shape.iter().copied()).text(dtype.name());
-    encoding.words(tile.iter().copied()).digest()
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! Typed expression nodes. Equal nodes are one node (hash-consing), so common subexpressions need no search.
 //!
 //! Uses `task`. Start with `Node` and its invariants; tile shapes are in `grid.rs`, digests in `digest.rs`, equal nodes in
-//! `intern.rs`.
+//! `intern.rs`, nodes that no other process has in `lasting.rs`.
 
 mod check;
 pub mod digest;
 pub mod grid;
 mod intern;
+pub mod lasting;
 pub mod staged;
 
 use std::fmt::Debug;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use outcore_dtype::{DType, Scalar};
+use outcore_engine::expr::lasting::{self, ProcessOwn};
 use outcore_engine::expr::{topological, Expr, Named, Op};
 use outcore_engine::{ops, EngineError};
 use pyo3::prelude::*;
@@ -146,6 +147,20 @@ fn substituted(nodes: Vec<PyRef<'_, PyExpr>>, instead: HashMap<String, PyRef<'_,
     nodes.into_iter().map(PyExpr::new).collect()
 }
 
+/// Sources that no other process has, of those that some nodes are made of, and names of functions that none has.
+#[pyfunction]
+fn process_own(nodes: Vec<PyRef<'_, PyExpr>>) -> (Vec<PyExpr>, Vec<String>) {
+    let own = ProcessOwn::of(&exprs(&nodes));
+    (own.sources.into_iter().map(PyExpr::new).collect(), own.functions)
+}
+
+/// The digests of nodes, with texts in place of some that they are made of, by their `id`.
+#[pyfunction]
+fn digests_given(nodes: Vec<PyRef<'_, PyExpr>>, given: HashMap<u64, String>) -> Vec<String> {
+    let digests = lasting::digests_given(&exprs(&nodes), &given);
+    digests.iter().map(ToString::to_string).collect()
+}
+
 /// Whether reading the array again is reading stored arrays and little more.
 #[pyfunction]
 fn is_made_of_stored(x: &PyExpr) -> bool {
@@ -156,5 +171,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyExpr>()?;
     module.add_function(wrap_pyfunction!(sources, module)?)?;
     module.add_function(wrap_pyfunction!(substituted, module)?)?;
+    module.add_function(wrap_pyfunction!(process_own, module)?)?;
+    module.add_function(wrap_pyfunction!(digests_given, module)?)?;
     module.add_function(wrap_pyfunction!(is_made_of_stored, module)?)
 }
