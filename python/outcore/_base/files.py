@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import zip_longest
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -113,6 +114,34 @@ def in_blocks(path: PathLike, begin: int = 0) -> Iterator[bytes]:
             yield block
 
 
+def publish(new: PathLike, target: PathLike) -> None:
+    """Gives a finished file its name: the content is durable before the name is, and the name when this returns."""
+    with open(new, "rb") as file:
+        os.fsync(file.fileno())
+    replace(new, target)
+    sync_name(target)
+
+
+def sync_name(path: PathLike) -> None:
+    """Makes the name of a file durable."""
+    folder = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Writes a small file, whole or not at all; a plain one, also in a volume."""
+    new = path.with_name(f"{path.name}.new")
+    with new.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
+    sync_name(path)
+
+
 def same_bytes(path: PathLike, other: PathLike) -> bool:
     """Whether two files have the same content."""
     return all(mine == its for mine, its in zip_longest(in_blocks(path), in_blocks(other)))
@@ -135,14 +164,19 @@ def npy_header(path: PathLike) -> Header:
             mapped: Any = np.lib.format.open_memmap(path, mode="r")  # nothing is read through the mapping
         fortran = mapped.ndim > 1 and not mapped.flags.c_contiguous
         return Header(mapped.shape, mapped.dtype, fortran, mapped.offset)
-    file = io.BytesIO(_core.read_bytes(os.fspath(path), 0, _HEADER_MAX))
+    header = npy_header_of(io.BytesIO(_core.read_bytes(os.fspath(path), 0, _HEADER_MAX)))
+    if os.stat(path).st_size < header.offset + math.prod(header.shape) * header.dtype.itemsize:
+        raise ValueError(f"shorter than {header.shape} of {header.dtype}")
+    return header
+
+
+def npy_header_of(file: IO[bytes]) -> Header:
+    """The header of a `.npy` array, whose elements begin where the file stands then. Raises ValueError."""
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, fortran, dtype = read(file)
     if version == (3, 0) and dtype.names is not None:  # read as Latin-1, which UTF-8 is not
         dtype.names = tuple(name.encode("latin-1").decode() for name in dtype.names)
-    if os.stat(path).st_size < file.tell() + math.prod(shape) * dtype.itemsize:
-        raise ValueError(f"shorter than {shape} of {dtype}")
     return Header(shape, dtype, fortran and len(shape) > 1, file.tell())
 
 
@@ -152,9 +186,13 @@ __all__ = [
     "in_blocks",
     "load",
     "npy_header",
+    "npy_header_of",
+    "publish",
     "reading",
     "refuse_stub",
     "remove",
     "replace",
     "same_bytes",
+    "sync_name",
+    "write_durably",
 ]

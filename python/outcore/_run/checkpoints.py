@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
@@ -176,12 +175,7 @@ class Checkpoints:
             "history": history,
         }
         path = self._path / f"state-{iteration:09d}.json"
-        new = path.with_suffix(".new")
-        with new.open("w") as file:
-            json.dump(note, file)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
+        _files.write_durably(path, json.dumps(note).encode())
         for before in old:
             before.unlink(missing_ok=True)
             for file_before in self._path.glob(f"{before.stem}-*.npy"):

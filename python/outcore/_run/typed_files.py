@@ -111,11 +111,7 @@ class _Output:
 
     def sync_name(self) -> None:
         with refusing(self.path, "sync the folder of"):
-            descriptor = os.open(os.path.dirname(self._target), os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            files.sync_name(self._target)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from joblib import hash as content_hash
 
 from outcore import _api as oc
 from outcore import _core
+from outcore._base import files
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._run.checkpoints import content
@@ -98,11 +99,7 @@ class Journal:
 
     def keep(self, state: Sequence[NDArray]) -> None:
         """Keeps a state from which the fit goes on without any result before it; those go."""
-        new = self._path / "state.new"
-        with new.open("wb") as file:
-            file.write(_packed(state))
-            self._sync(file)
-        new.replace(self._path / "state")
+        files.write_durably(self._path / "state", _packed(state))
         self._forget()
 
     def kept(self) -> list[NDArray] | None:

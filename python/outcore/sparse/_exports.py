@@ -31,9 +31,7 @@ def _published(path: PathLike, overwrite: bool) -> Iterator[Path]:
     beside = target.with_name(f".{target.name}.{os.getpid()}.new")
     try:
         yield beside
-        with beside.open("rb") as file:
-            os.fsync(file.fileno())
-        files.replace(beside, target)
+        files.publish(beside, target)
     finally:
         beside.unlink(missing_ok=True)
 

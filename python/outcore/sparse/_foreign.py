@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from outcore import _core
 from outcore._base.element_types import DTypeLike
-from outcore._base.files import reading, refuse_stub
+from outcore._base.files import npy_header_of, reading, refuse_stub
 from outcore._base.system_errors import refusing
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
@@ -30,7 +30,7 @@ from outcore._standard.creation import asarray
 from outcore.errors import ArgumentError, FormatError, OutcoreError, SourceChangedError, UnsupportedFormatError
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._rowwise import Column
-from outcore.sparse._spool import Chunk, npy_header, stamp_of
+from outcore.sparse._spool import Chunk, stamp_of
 
 Layout = Literal["csr", "csc"]
 # The arrays of a group, as AnnData and as Binsparse names them.
@@ -319,10 +319,9 @@ class Member:
         self._archive, self._about = str(archive.filename), archive.getinfo(name)
         self._name = f"{archive.filename}: {name}"
         with reading_members(self._name):
-            self.shape, self.dtype = npy_header(self._file)
+            self.shape, self.dtype, _, self._begin = npy_header_of(self._file)
         if self.dtype.hasobject:
             raise UnsupportedFormatError(f"{self._name}: holds Python objects")
-        self._begin = self._file.tell()
         self._place = 0
         self._last = np.zeros(0, self.dtype)
 

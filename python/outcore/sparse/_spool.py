@@ -51,14 +51,6 @@ def stamp_of(path: str | os.PathLike[str]) -> str:
     return f"{os.path.abspath(path)}:{status.st_size}:{status.st_mtime_ns}"
 
 
-def npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], DType]:
-    """Shape and type of a `.npy` array, whose elements begin where the file stands then. Raises ValueError."""
-    version = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(file)
-    return shape, dtype
-
-
 class Work:
     """The folder of an ingest. With a `key` it is found by that again, unless it ends or cannot succeed;
     else it is gone with the ingest, or with its process.
@@ -160,14 +152,9 @@ class Work:
 
     def note(self, step: str, content: object) -> None:
         """Says durably that a step is done, whose files are durable."""
-        new = self._notes / f"{step}.new"
-        with refusing(new, "write"):
-            text = json.dumps(content).encode()
-            with new.open("wb") as file:
-                file.write(b"%08x " % zlib.crc32(text) + text)
-                file.flush()
-                os.fsync(file.fileno())
-            new.replace(self._notes / f"{step}.json")
+        path, text = self._notes / f"{step}.json", json.dumps(content).encode()
+        with refusing(path, "write"):
+            _files.write_durably(path, b"%08x " % zlib.crc32(text) + text)
         self._steps.add(step)
 
     def is_done_here(self, step: str) -> bool:
@@ -317,4 +304,4 @@ def _check(columns: list[NDArray], kinds: list[DType] | None, ids: DType) -> Non
         raise DTypeError(f"sparse: values of {columns[2].dtype} after values of {kinds[2]}")
 
 
-__all__ = ["Chunk", "Done", "Source", "Work", "checked", "npy_header", "spooled", "stamp_of"]
+__all__ = ["Chunk", "Done", "Source", "Work", "checked", "spooled", "stamp_of"]

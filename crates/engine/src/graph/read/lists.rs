@@ -14,51 +14,56 @@ use crate::EngineError;
 pub struct Lists<'a>(pub(crate) ListSource<'a>);
 
 pub(crate) enum ListSource<'a> {
-    Batch {
-        selection: &'a ListSelection<'a>,
-        batch: &'a ListBatch,
-        frame: &'a [u8],
-    },
+    Batch(BatchLists<'a>),
     Part(List<'a>),
+}
+
+/// A batch, and the bytes that were read of it: its lists, and its weights behind them.
+#[derive(Clone, Copy)]
+pub(crate) struct BatchLists<'a> {
+    selection: &'a ListSelection<'a>,
+    batch: &'a ListBatch,
+    frame: &'a [u8],
 }
 
 impl<'a> Lists<'a> {
     pub(crate) fn of(selection: &'a ListSelection<'a>, batch: &'a ListBatch, frame: &'a [u8]) -> Lists<'a> {
-        Lists(ListSource::Batch {
+        Lists(ListSource::Batch(BatchLists {
             selection,
             batch,
             frame,
-        })
+        }))
     }
 
-    /// Those of the batch, or the one of the list; those of all batches follow on each other.
+    /// Vertices of the batch, or the one of the list; vertices of all batches follow on each other.
     pub fn vertices(&self) -> Range<Vertex> {
         match &self.0 {
-            ListSource::Batch { batch, .. } => batch.vertices.clone(),
+            ListSource::Batch(lists) => lists.batch.vertices.clone(),
             ListSource::Part(list) => list.vertex..list.vertex + 1,
         }
     }
 
-    /// Calls `each` with every list, by ascending vertices. Those without neighbours are left out.
+    /// Calls `each` with every list that has neighbours, by ascending vertices.
     ///
     /// # Errors
     /// Bytes that are no list.
     pub fn each(&self, scratch: &mut ListScratch, mut each: impl FnMut(&List<'_>)) -> Result<(), EngineError> {
-        let (selection, batch, frame) = match &self.0 {
-            ListSource::Batch {
-                selection,
-                batch,
-                frame,
-            } => (selection, batch, frame),
+        let whole = match &self.0 {
+            ListSource::Batch(whole) => *whole,
             ListSource::Part(list) => {
                 each(list);
                 return Ok(());
             }
         };
-        let (lists, weights) = frame.split_at(batch.lists.pages as usize * PAGE);
+        let BatchLists {
+            selection,
+            batch,
+            frame,
+        } = whole;
+        let (_, weights) = frame.split_at(batch.lists.pages as usize * PAGE);
         let (vertices, dtype) = (selection.file.shape().vertices, selection.file.shape().weights);
         let mut weight_run = 0;
-        each_encoded(selection, selection.weights, batch, lists, |vertex, bytes, span| {
+        whole.each_encoded(selection.weights, |vertex, bytes, span| {
             scratch.neighbours.clear();
             decode(vertex, bytes, vertices, &mut scratch.neighbours)?;
             scratch.weights.clear();
@@ -79,7 +84,7 @@ impl<'a> Lists<'a> {
     }
 
     /// Puts the lists into `scratch`, by ascending vertices, one behind the other, and calls `each` with the vertex of each when it is
-    /// there. Those without neighbours are left out. Memory is taken for so many neighbours, or all, at once.
+    /// there, but for empty lists. Memory is taken for so many neighbours, or all, at once.
     ///
     /// # Errors
     /// Bytes that are no list.
@@ -91,12 +96,8 @@ impl<'a> Lists<'a> {
     ) -> Result<(), EngineError> {
         scratch.neighbours.clear();
         scratch.weights.clear();
-        let (selection, batch, frame) = match &self.0 {
-            ListSource::Batch {
-                selection,
-                batch,
-                frame,
-            } => (selection, batch, frame),
+        let whole = match &self.0 {
+            ListSource::Batch(whole) => *whole,
             ListSource::Part(list) => {
                 scratch.neighbours.extend_from_slice(list.neighbours);
                 scratch.weights.extend_from_slice(list.weights);
@@ -104,11 +105,16 @@ impl<'a> Lists<'a> {
                 return Ok(());
             }
         };
+        let BatchLists {
+            selection,
+            batch,
+            frame,
+        } = whole;
         let most = batch.most_neighbours(selection.weights).min(neighbours as u64) as usize;
-        let (lists, weights) = frame.split_at(batch.lists.pages as usize * PAGE);
+        let (_, weights) = frame.split_at(batch.lists.pages as usize * PAGE);
         let (vertices, dtype) = (selection.file.shape().vertices, selection.file.shape().weights);
         let mut weight_run = 0;
-        each_encoded(selection, selection.weights, batch, lists, |vertex, bytes, span| {
+        whole.each_encoded(selection.weights, |vertex, bytes, span| {
             let before = scratch.neighbours.len();
             scratch.neighbours.reserve(if before == 0 { most } else { 0 });
             decode(vertex, bytes, vertices, &mut scratch.neighbours)?;
@@ -134,24 +140,20 @@ impl<'a> Lists<'a> {
         neighbours: usize,
         mut some: impl FnMut(&[(Vertex, usize)], &[Vertex]),
     ) -> Result<(), EngineError> {
-        let (selection, batch, frame) = match &self.0 {
-            ListSource::Batch {
-                selection,
-                batch,
-                frame,
-            } => (selection, batch, frame),
+        let whole = match &self.0 {
+            ListSource::Batch(whole) => *whole,
             ListSource::Part(list) => {
                 some(&[(list.vertex, list.neighbours.len())], list.neighbours);
                 return Ok(());
             }
         };
-        let vertices = selection.file.shape().vertices;
+        let vertices = whole.selection.file.shape().vertices;
         let ListScratch {
             neighbours: all, ends, ..
         } = scratch;
         all.clear();
         ends.clear();
-        each_encoded(selection, None, batch, frame, |vertex, bytes, _| {
+        whole.each_encoded(None, |vertex, bytes, _| {
             decode(vertex, bytes, vertices, all)?;
             ends.push((vertex, all.len()));
             if all.len() >= neighbours {
@@ -174,12 +176,8 @@ impl<'a> Lists<'a> {
         is: impl Fn(Vertex) -> bool,
         mut each: impl FnMut(Vertex, Looked<'_>),
     ) -> Result<(), EngineError> {
-        let (selection, batch, frame) = match &self.0 {
-            ListSource::Batch {
-                selection,
-                batch,
-                frame,
-            } => (selection, batch, frame),
+        let whole = match &self.0 {
+            ListSource::Batch(whole) => *whole,
             ListSource::Part(list) => {
                 match list.neighbours.iter().any(|neighbour| is(*neighbour)) {
                     true => each(list.vertex, Looked::Has),
@@ -188,8 +186,8 @@ impl<'a> Lists<'a> {
                 return Ok(());
             }
         };
-        let vertices = selection.file.shape().vertices;
-        each_encoded(selection, None, batch, frame, |vertex, bytes, _| {
+        let vertices = whole.selection.file.shape().vertices;
+        whole.each_encoded(None, |vertex, bytes, _| {
             match has_any(vertex, bytes, vertices, &is)? {
                 true => each(vertex, Looked::Has),
                 false => each(vertex, Looked::HasNot(bytes)),
@@ -209,30 +207,32 @@ pub enum Looked<'a> {
 
 const OTHER_DEGREE: Malformed = Malformed("a list with more or fewer neighbours than its degree");
 
-/// Calls `each` with the bytes of every list of a batch, by ascending vertices, and where the weights lie.
-fn each_encoded(
-    selection: &ListSelection<'_>,
-    weights: Option<WeightIndex<'_>>,
-    batch: &ListBatch,
-    lists: &[u8],
-    mut each: impl FnMut(Vertex, &[u8], Extent) -> Result<(), Malformed>,
-) -> Result<(), EngineError> {
-    let section = selection.file.section(selection.direction);
-    let (mut run, mut outcome) = (0, Ok(()));
-    spans(
-        section,
-        weights,
-        selection.chosen,
-        batch.vertices.clone(),
-        |vertex, extents| {
-            if outcome.is_ok() {
-                outcome = each(
-                    vertex,
-                    &lists[batch.lists.place(extents.list, &mut run)],
-                    extents.weights,
-                );
-            }
-        },
-    );
-    outcome.map_err(|Malformed(what)| EngineError::Store(selection.file.malformed(what)))
+impl BatchLists<'_> {
+    /// Calls `each` with the bytes of every list, by ascending vertices, and the extent of its weights.
+    fn each_encoded(
+        &self,
+        weights: Option<WeightIndex<'_>>,
+        mut each: impl FnMut(Vertex, &[u8], Extent) -> Result<(), Malformed>,
+    ) -> Result<(), EngineError> {
+        let BatchLists {
+            selection,
+            batch,
+            frame,
+        } = self;
+        let section = selection.file.section(selection.direction);
+        let (mut run, mut outcome) = (0, Ok(()));
+        spans(
+            section,
+            weights,
+            selection.chosen,
+            batch.vertices.clone(),
+            |vertex, extents| {
+                if outcome.is_ok() {
+                    let list = &frame[batch.lists.place(extents.list, &mut run)];
+                    outcome = each(vertex, list, extents.weights);
+                }
+            },
+        );
+        outcome.map_err(|Malformed(what)| EngineError::Store(selection.file.malformed(what)))
+    }
 }
