@@ -51,7 +51,7 @@ def content(array: Array) -> str:
 def rehearsal(shape: Sequence[int], dtype: DType) -> Array:
     """An array to rehearse a step with, which tells steps apart: of random numbers, the same in every process.
 
-    A step may compute values on its way. Those of zeros would be alike for many steps.
+    A step may compute values on its way: values of zeros would be alike for many steps.
     """
     numbers = _core.random("uniform", shape, 0, 0.0, 1.0 if dtype.kind in "fc" else 2.0, "float64")
     if dtype.kind not in "fc":
