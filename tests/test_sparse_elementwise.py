@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import operator
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -337,3 +339,44 @@ def test_a_result_that_fails_leaves_nothing(fault: str, tmp_path: Path, scratch:
 def check_sum_below(path: Path, matrix: Any) -> None:
     with session():
         assert (oc.sparse.open(path).to_scipy() != scipy.sparse.tril(matrix + matrix.T)).nnz == 0
+
+
+# An operation under the limit that its own refusals name, and what the process took.
+CONFINED = """
+import sys
+import outcore as oc
+
+path, name, limit = sys.argv[1], sys.argv[2], int(sys.argv[3])
+calls = {
+    "multiply": lambda A: A * 2.0,
+    "add": lambda A: A.add(A),
+    "tril": lambda A: A.tril(),
+    "slice": lambda A: A[:20_000],
+    "transpose": lambda A: A.T.copy(),
+}
+refused = 0
+while True:
+    with oc.Session(memory_limit=limit, threads=2, progress=False):
+        try:
+            calls[name](oc.sparse.open(path))
+            break
+        except oc.errors.MemoryLimitError as error:
+            refused, limit = refused + 1, error.smallest + (1 << 20)
+with open("/proc/self/status") as status:
+    peak = next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM"))
+print(refused, limit, peak)
+"""
+
+
+@pytest.mark.parametrize("name", ["multiply", "add", "tril", "slice", "transpose"])
+def test_operations_keep_to_the_limit_that_their_refusal_names(name: str, shared: Path) -> None:
+    path = shared / "one-tile-row.ocs"
+    if not path.exists():
+        random, entries = np.random.default_rng(0), 3_000_000
+        places = random.integers(0, 30_000, entries), random.integers(0, 3_000_000, entries)
+        oc.sparse.from_coo(*places, random.random(entries), (30_000, 3_000_000), path)
+    command = [sys.executable, "-c", CONFINED, str(path), name, str(128 << 20)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    refused, limit, peak = map(int, done.stdout.split())
+    assert refused > 0
+    assert peak <= limit

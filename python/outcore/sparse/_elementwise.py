@@ -1,7 +1,8 @@
 """Methods of `SparseMatrix` that make another matrix, entry by entry, while this one passes by.
 
 Each writes a new file: at `path`, or in scratch, from where it goes with the last matrix that reads it. I/O of each:
-one read of its operands and one write of its result, unless said. Memory: a tile row, about 60 bytes for an entry.
+one read of its operands and one write of its result, unless said. Memory: a tile row of each operand, about 100 bytes
+for an entry, reserved in the session.
 """
 
 from __future__ import annotations

@@ -79,8 +79,12 @@ class File:
 def parts(a: StoredMatrix) -> Iterator[Part]:
     """The entries as the file has them, whichever way the matrix is read."""
     side = a._core.side
-    for rows, columns, values in (a.T if a._transposed else a).blocks():
-        yield Part(rows, columns, values, (int(rows.max()) // side + 1) * side)
+
+    def of(block: tuple[Indices, Indices, Values]) -> Part:
+        return Part(*block, (int(block[0].max()) // side + 1) * side)
+
+    # No block stays while the next one is read.
+    return map(of, (a.T if a._transposed else a).blocks())
 
 
 class Builder:
@@ -104,15 +108,18 @@ class Builder:
 
     def add(self, part: Part) -> None:
         """Takes entries, and writes those of the tile rows that are complete."""
-        rows = np.concatenate([self._rows, part.rows])
-        columns = np.concatenate([self._columns, part.columns])
-        values = np.concatenate([self._values, part.values.astype(self._values.dtype, copy=False)])
+        part = part._replace(values=part.values.astype(self._values.dtype, copy=False))
+        if len(self._rows):
+            part = _joined(Part(self._rows, self._columns, self._values, 0), part)
         until = part.until // self._side * self._side if part.until < self._shape[0] else self._shape[0]
-        ready = rows < np.uint64(max(until, 0))
-        self._rows, self._columns, self._values = rows[~ready], columns[~ready], values[~ready]
-        keys = keys_of(rows[ready], columns[ready], self._shape, self._side)
+        ready = part.rows < np.uint64(max(until, 0))
+        late = _chosen(part, ~ready)
+        self._rows, self._columns, self._values = late.rows, late.columns, late.values
+        if len(late.rows):
+            part = _chosen(part, ready)
+        keys = keys_of(part.rows, part.columns, self._shape, self._side)
         order = order_of(keys)
-        self._writer.add(tuple(key[order] for key in keys), values[ready][order])
+        self._writer.add(tuple(key[order] for key in keys), part.values[order])
 
     def finish(self) -> Any:
         """The matrix, from its own file."""
@@ -154,6 +161,7 @@ def built(
     with Builder(shape, dtype, side, path, overwrite) as builder:
         for part in stream:
             builder.add(part)
+            del part  # before the next one is made
         return builder.finish()
 
 
@@ -175,8 +183,8 @@ def resorted(
     keys = 1 + is_wide(shape, side)
 
     def entries(done: Done) -> Iterator[tuple[NDArray, ...]]:
-        for number in range(done.chunks, a._core.tiles):
-            rows, columns, values = change(*a._block(number))
+        for block in a._blocks_from(done.chunks):
+            rows, columns, values = change(*block)
             yield *keys_of(rows, columns, shape, side), *([] if dtype is None else [values])
 
     with Work(key, file.path) as work:
@@ -217,48 +225,61 @@ def merged(
     shape = a.shape[::-1] if a._transposed else a.shape
     side = a._core.side
 
-    def stream() -> Iterator[Part]:
-        for left, right, until in _aligned(a, b, shape[0]):
-            rows, columns = (np.concatenate([left[axis], right[axis]]) for axis in (0, 1))
-            keys = keys_of(rows, columns, shape, side)
-            order = order_of(keys)
-            # Entries at one place are neighbours, that of the left in front.
-            again = np.logical_and.reduce([key[order[1:]] == key[order[:-1]] for key in keys])
-            at = np.flatnonzero(np.concatenate([[True], ~again])[: len(order)])
-            both = np.append(again, False)[at]
-            first, split = order[at], len(left.rows)
-            x, y = np.zeros(len(at), left.values.dtype), np.zeros(len(at), right.values.dtype)
-            is_left = first < split
-            x[is_left], y[~is_left] = left.values[first[is_left]], right.values[first[~is_left] - split]
-            y[both] = right.values[order[at[both] + 1] - split]
-            with np.errstate(all="ignore"):
-                values = combine(x, y)
-            kept = values != 0
-            rows, columns = rows[first[kept]], columns[first[kept]]
-            yield Part(rows, columns, values[kept], until)
+    def joined(pair: tuple[Part, Part]) -> Part:
+        left, right = pair
+        rows, columns = (np.concatenate([left[axis], right[axis]]) for axis in (0, 1))
+        keys = keys_of(rows, columns, shape, side)
+        order = order_of(keys)
+        # Entries at one place are neighbours, that of the left in front.
+        again = np.logical_and.reduce([key[order[1:]] == key[order[:-1]] for key in keys])
+        del keys
+        at = np.flatnonzero(np.concatenate([[True], ~again])[: len(order)])
+        both = np.append(again, False)[at]
+        first, split = order[at], len(left.rows)
+        x, y = np.zeros(len(at), left.values.dtype), np.zeros(len(at), right.values.dtype)
+        is_left = first < split
+        x[is_left], y[~is_left] = left.values[first[is_left]], right.values[first[~is_left] - split]
+        y[both] = right.values[order[at[both] + 1] - split]
+        with np.errstate(all="ignore"):
+            values = combine(x, y)
+        kept = values != 0
+        first = first[kept]
+        return Part(rows[first], columns[first], values[kept], left.until)
 
-    made: Matrix = built(stream(), shape, dtype, side, path, overwrite)
+    # Neither operands nor workspace stay while the next entries are read.
+    made: Matrix = built(map(joined, _aligned(a, b, shape[0])), shape, dtype, side, path, overwrite)
     return made.T if a._transposed else made
 
 
-def _aligned(a: StoredMatrix, b: StoredMatrix, rows: int) -> Iterator[tuple[Part, Part, int]]:
+def _aligned(a: StoredMatrix, b: StoredMatrix, rows: int) -> Iterator[tuple[Part, Part]]:
     """Entries of two matrices in the same rows of the file."""
     nothing = np.zeros(0, dtype=np.uint64)
     streams = [parts(a), parts(b)]
     held = [Part(nothing, nothing, np.zeros(0, m.dtype), 0) for m in (a, b)]
     while (until := min(part.until for part in held)) < rows:
         late = 0 if held[0].until <= held[1].until else 1
-        new = next(streams[late], None)
-        held[late] = held[late]._replace(until=rows) if new is None else _joined(held[late], new)
+        held[late] = _joined(
+            held[late], next(streams[late], None) or Part(nothing, nothing, held[late].values[:0], rows)
+        )
         after = min(part.until for part in held)
         if after > until:
-            ready = [part.rows < np.uint64(after) for part in held]
-            left, right = (_chosen(part, which) for part, which in zip(held, ready, strict=True))
-            held = [_chosen(part, ~which) for part, which in zip(held, ready, strict=True)]
-            yield left, right, after
+            yield _taken(held, 0, after), _taken(held, 1, after)
+
+
+def _taken(held: list[Part], place: int, until: int) -> Part:
+    """Takes the entries of rows before `until` out of what is held."""
+    part = held[place]
+    ready = part.rows < np.uint64(until)
+    if ready.all():
+        held[place] = part._replace(rows=part.rows[:0], columns=part.columns[:0], values=part.values[:0])
+        return part._replace(until=until)
+    held[place] = _chosen(part, ~ready)
+    return _chosen(part, ready)._replace(until=until)
 
 
 def _joined(first: Part, second: Part) -> Part:
+    if not len(first.rows) or not len(second.rows):
+        return (second if len(second.rows) else first)._replace(until=second.until)
     rows, columns, values = (np.concatenate([first[which], second[which]]) for which in range(3))
     return Part(rows, columns, values, second.until)
 

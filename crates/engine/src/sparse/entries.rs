@@ -26,6 +26,11 @@ impl SparseMatrix {
         Ok((frame, offset))
     }
 
+    /// Entries of a tile, as the file says.
+    pub fn entries_of(&self, tile: usize) -> u64 {
+        self.file.tile_rows(tile).map(|(record, _)| record.entries).sum()
+    }
+
     /// Reads the entries of one tile.
     ///
     /// # Errors
@@ -35,7 +40,13 @@ impl SparseMatrix {
         let matrix = self.file.matrix();
         let (side, item) = (u64::from(matrix.side), matrix.dtype.map_or(0, |dtype| dtype.size()));
         let malformed = |Malformed(what): Malformed| EngineError::Store(self.file.malformed(what));
-        let mut found = Entries::default();
+        // What the file says is bounded by the bytes it has.
+        let entries = self.entries_of(tile).min(frame.len() as u64) as usize;
+        let mut found = Entries {
+            rows: Vec::with_capacity(entries),
+            columns: Vec::with_capacity(entries),
+            values: Vec::with_capacity((entries * item).min(frame.len())),
+        };
         for (record, place) in self.file.tile_rows(tile) {
             let row = TileRow::new(&frame[offset..][place], item).map_err(malformed)?;
             let (first, height) = (record.number * side, side.min(matrix.rows - record.number * side));

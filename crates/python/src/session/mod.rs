@@ -3,6 +3,7 @@
 
 mod disks;
 mod machine;
+mod memory;
 mod opening;
 mod options;
 mod program;
@@ -15,6 +16,7 @@ use pyo3::prelude::*;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     machine::register(module)?;
+    memory::register(module)?;
     opening::register(module)?;
     program::register(module)?;
     session::register(module)?;

@@ -110,6 +110,11 @@ impl PySparse {
         product.map(PyExpr::new).map_err(to_python)
     }
 
+    /// Entries of a tile.
+    fn entries_of(&self, tile: usize) -> u64 {
+        self.0.entries_of(tile)
+    }
+
     /// Rows, columns and the bytes of the values of a tile's entries.
     #[allow(clippy::type_complexity)] // three arrays
     fn read<'py>(
