@@ -136,6 +136,7 @@ def test_a_sort_larger_than_memory(dtype: str | None, data: Path, out: Path, scr
             entries = tuple(oc.open(data / f"{name}.npy") for name in "rcv")
             made = oc.sparse.from_entries(entries, out / "a.ocs", shape=shape)
         assert current.counters()["peak_bytes"] <= pool
+    with session():
         parts = list(made.blocks())
     found = sp.coo_array(
         (np.concatenate([p[2] for p in parts]), [np.concatenate([p[k] for p in parts]).astype(int) for k in (0, 1)]),

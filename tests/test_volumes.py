@@ -171,6 +171,30 @@ def test_what_has_its_name_already_is_gone_on_with(
     assert_whole(volume)
 
 
+def test_anothers_file_under_the_name_is_not_the_result(tmp_path: Path) -> None:
+    """As if killed behind the note that the file is written, and replaced by somebody."""
+    rows, columns = np.random.default_rng(0).integers(0, 3000, (2, 20_000))
+    np.save(tmp_path / "rows.npy", rows)
+    np.save(tmp_path / "columns.npy", columns)
+    entries = oc.open(tmp_path / "rows.npy"), oc.open(tmp_path / "columns.npy")
+    target = tmp_path / "c.ocs"
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with session(tmp_path / "s"):
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(Work, "done", killed)
+            with pytest.raises(KeyboardInterrupt):
+                oc.sparse.from_entries(entries, target, resume=True)
+        other = oc.sparse.from_coo([1], [1], None, (10, 10), tmp_path / "other.ocs").path
+        other.replace(target)
+        with pytest.raises(TargetExistsError):
+            oc.sparse.from_entries(entries, target, resume=True)
+        target.unlink()
+        assert oc.sparse.from_entries(entries, target, resume=True).shape == (3000, 3000)
+
+
 def test_dates_loops_and_ingests_on_a_volume(tmp_path: Path, volume: Volume) -> None:
     days = np.arange("2000-01-01", "2040-01-01", dtype="datetime64[D]")
     words = np.array([f"word {number}" for number in range(20_000)])

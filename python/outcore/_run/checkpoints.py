@@ -13,7 +13,6 @@ import numpy as np
 
 from outcore import _core
 from outcore._base import files as _files
-from outcore._base.types import DType
 from outcore._lazy.array import Array
 from outcore._run.run import store
 from outcore._session.session import current
@@ -48,20 +47,9 @@ def content(array: Array) -> str:
     return _of_values(array) if sources or functions else array._expr.digest
 
 
-def rehearsal(shape: Sequence[int], dtype: DType) -> Array:
-    """An array to rehearse a step with, which tells steps apart: of random numbers, the same in every process.
-
-    A step may compute values on its way: values of zeros would be alike for many steps.
-    """
-    numbers = _core.random("uniform", shape, 0, 0.0, 1.0 if dtype.kind in "fc" else 2.0, "float64")
-    if dtype.kind not in "fc":
-        numbers = _core.astype(numbers, "int8")  # zeros and ones
-    return Array(_core.astype(numbers, dtype.name))
-
-
 def identity(name: str, arrays: Sequence[Array]) -> list[str]:
-    """The identities of what a step makes of a rehearsal: by files and formulas, and by the values of arrays that only
-    this process has, as those in memory and those that another library reads.
+    """The identities of what a step gives: by files and formulas, and by the values of arrays that only this process
+    has, as those in memory and those that another library reads.
 
     Raises ArgumentError where functions of Python take part that no other process can tell from others: what is stored
     could never be gone on with. I/O: reads arrays of other libraries once.
@@ -77,19 +65,32 @@ def identity(name: str, arrays: Sequence[Array]) -> list[str]:
 
 
 def _of_values(array: Array) -> str:
-    """The identity of values. I/O: one read; a write beside where they do not fit into a small part of memory."""
+    """The identity of values, with their type and shape. I/O: one read; a write beside where they do not fit into a
+    small part of memory."""
     session = current()
+    digest = blake2b(f"{array.dtype.str} {array.shape} ".encode())
     if array.nbytes <= session.counters()["budget_bytes"] // _SHARE:
-        return blake2b(np.ascontiguousarray(array.compute()).data).hexdigest()
+        digest.update(np.ascontiguousarray(array.compute()).data)
+        return digest.hexdigest()
     path = Path(session._core.unused_path())
     store({path: array})
     try:
-        digest = blake2b()
         for block in _files.in_blocks(path, _files.npy_header(path).offset):
             digest.update(block)
         return digest.hexdigest()
     finally:
         _files.remove(path)
+
+
+def _plain(value: object) -> object:
+    """A complex number as JSON has it. Raises ArgumentError for what is no number."""
+    if isinstance(value, complex):
+        return {"complex": [value.real, value.imag]}
+    raise ArgumentError(f"iterate: checkpoint stores histories of numbers, and {value!r} is none")
+
+
+def _number(value: dict[str, Any]) -> Any:
+    return complex(*value["complex"]) if value.keys() == {"complex"} else value
 
 
 def _opened(path: Path) -> Array:
@@ -120,11 +121,11 @@ class Checkpoints:
 
     @classmethod
     def hold(
-        cls, every: SupportsIndex, state: tuple[Array, ...], dry: tuple[tuple[Array, ...], Mapping[str, object]]
+        cls, every: SupportsIndex, state: tuple[Array, ...], first: tuple[tuple[Array, ...], Mapping[str, object]]
     ) -> Checkpoints:
-        """The checkpoints of a loop, known by a rehearsal of its step and by the state it begins with."""
+        """The checkpoints of a loop, known by the state it begins with and by what its step gives first."""
         steps = interval("iterate", every)
-        new, scalars = dry
+        new, scalars = first
         lazy = {name: value for name, value in scalars.items() if isinstance(value, Array)}
         digests = identity("iterate", [*new, *lazy.values()])
         by_name = dict(zip(lazy, digests[len(new) :], strict=True))
@@ -140,12 +141,16 @@ class Checkpoints:
         """The states that are whole, the last one first."""
         for path in self._notes():
             try:
-                note = json.loads(path.read_text())
+                note = json.loads(path.read_text(), object_hook=_number)
                 files = [(self._path / name, checksum) for name, checksum in note["files"]]
                 if any(_checksum(file) != checksum for file, checksum in files):
                     continue
                 arrays = tuple(_opened(file) for file, _ in files)
-                saved = int(note["iteration"]), arrays, {name: list(values) for name, values in note["history"].items()}
+                saved = (
+                    int(note["iteration"]),
+                    arrays,
+                    {name: list(values) for name, values in note["history"].items()},
+                )
             except (OSError, ValueError, KeyError, TypeError, OutcoreError):
                 continue
             yield saved
@@ -154,11 +159,12 @@ class Checkpoints:
         """The last state that is whole."""
         return next(self._whole(), None)
 
-    def restore(self, state: tuple[Array, ...]) -> Saved:
-        """The last state that is whole and has the shapes and types of the given one, else that."""
+    def restore(self, state: tuple[Array, ...], most: int) -> Saved:
+        """The last state that is whole, has the shapes and types of the given one and at most so many steps behind it,
+        else that."""
         kinds = [(array.shape, array.dtype) for array in state]
         for saved in self._whole():
-            if [(array.shape, array.dtype) for array in saved[1]] == kinds:
+            if saved[0] <= most and [(array.shape, array.dtype) for array in saved[1]] == kinds:
                 return saved
         return 0, state, {}
 
@@ -175,7 +181,7 @@ class Checkpoints:
             "history": history,
         }
         path = self._path / f"state-{iteration:09d}.json"
-        _files.write_durably(path, json.dumps(note).encode())
+        _files.write_durably(path, json.dumps(note, default=_plain).encode())
         for before in old:
             before.unlink(missing_ok=True)
             for file_before in self._path.glob(f"{before.stem}-*.npy"):

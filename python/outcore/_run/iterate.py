@@ -14,7 +14,7 @@ from outcore import _core
 from outcore._base.types import NDArray, Scalar
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, node
-from outcore._run.checkpoints import Checkpoints, rehearsal
+from outcore._run.checkpoints import Checkpoints
 from outcore._run.running import plan_and_run
 from outcore._session.progress import Bar, live
 from outcore._session.record import Outcome
@@ -81,8 +81,10 @@ def iterate(
         Store the state every so many steps, so that the same call goes on from there after a kill, a power loss or
         Ctrl-C, also under another memory limit, number of threads or policy. The same call: equal steps over equal
         files from an equal state; a changed one begins anew. Arrays that only this process has, as those in memory and
-        those that another library reads, are equal where their values are. I/O: one write of the state each time, and
-        at the beginning one read of such arrays; `outcore clean` lists what can be gone on with.
+        those that another library reads, are equal where their values are. The step is known by what it gives first,
+        for which it is called once more where the loop goes on: what it decides by numbers of later steps, `until` and
+        `max_iter` do not tell loops apart. I/O: one write of the state each time, and at the beginning one read of
+        arrays of this process; `outcore clean` lists what can be gone on with.
     progress
         Whether to show a live line; None where someone watches.
 
@@ -133,18 +135,20 @@ def iterate(
     history: dict[str, list[Any]] = {}
     outcomes: list[Outcome] = []
     plan_seconds, converged, iteration = 0.0, False, 0
-    saved = None
+    saved, first = None, None
     if checkpoint is not None:
-        dry = tuple(rehearsal(array.shape, array.dtype) for array in arrays)
-        returned = step(*dry) if spread else step(dry[0] if single else dry)
-        saved = Checkpoints.hold(checkpoint, arrays, _parts(returned, dry, single))
-        iteration, arrays, history = saved.restore(arrays)
+        first = _parts(step(*arrays) if spread else step(arrays[0] if single else arrays), arrays, single)
+        saved = Checkpoints.hold(checkpoint, arrays, first)
+        iteration, arrays, history = saved.restore(arrays, most)
+        if iteration:
+            first = None
     place = _StatePlaces(arrays, is_restored=iteration > 0)
     with live(current().options["progress"] if progress is None else progress) as bar:
         while iteration < most and not converged:
             iteration += 1
             start = arrays[0] if single else arrays
-            new, scalars = _parts(step(*arrays) if spread else step(start), arrays, single)
+            new, scalars = first or _parts(step(*arrays) if spread else step(start), arrays, single)
+            first = None
             stop = None if until is None else until(start, new[0] if single else new, iteration)
             if bar is not None:
                 bar.label = _line(iteration, most, history)

@@ -24,6 +24,8 @@ from outcore.sparse._refused import Refused
 
 # The types in which products are formed.
 _WORKING: dict[str, type[np.int64]] = {"b": np.int64, "i": np.int64, "u": np.int64}
+# Memory for an entry that is read: its places, and what it takes in the file.
+_READ_BYTES = 24
 # Memory for an entry that is worked on: its places, their copies and orders, and copies of its value.
 _PLACE_BYTES, _VALUE_COPIES = 72, 4
 
@@ -119,8 +121,8 @@ class StoredMatrix(Refused, ABC):
     def blocks(self) -> Iterator[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], NDArray]]:
         """The entries, some at a time: NumPy arrays of rows, columns and values (true for a pattern).
 
-        They come in the order in which they are stored. Memory: about 100 bytes for each entry of a block, reserved for
-        the entries and the work on them. Raises MemoryLimitError where there is not so much, SourceChangedError for a
+        They come in the order in which they are stored. Memory: about 32 bytes for each entry of a block, which are
+        reserved. Raises MemoryLimitError where there is not so much, SourceChangedError for a
         file that is not what was opened, FormatError for bytes that do not agree with their checksum. I/O: one read.
 
         >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
@@ -129,12 +131,17 @@ class StoredMatrix(Refused, ABC):
         >>> [(rows.tolist(), columns.tolist(), values.tolist()) for rows, columns, values in A.blocks()]
         [([0, 1], [1, 0], [3.0, 1.0])]
         """
-        return self._blocks_from(0)
+        return self._blocks_within(0, _READ_BYTES + self.dtype.itemsize)
 
     def _blocks_from(self, first: int) -> Iterator[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], NDArray]]:
-        """Blocks from one of a number on, in memory that is reserved until they end."""
+        """Blocks from one of a number on, in memory for them and the work on them."""
+        return self._blocks_within(first, _PLACE_BYTES + _VALUE_COPIES * self.dtype.itemsize)
+
+    def _blocks_within(
+        self, first: int, bytes_each: int
+    ) -> Iterator[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], NDArray]]:
+        """Blocks from one of a number on, in memory of so many bytes an entry, reserved until they end."""
         memory = _core.EntriesMemory(current()._core)
-        bytes_each = _PLACE_BYTES + _VALUE_COPIES * self.dtype.itemsize
         for number in range(first, self._core.tiles):
             memory.cover(self._core.entries_of(number) * bytes_each)
             yield self._block(number)

@@ -84,7 +84,7 @@ def parts(a: StoredMatrix) -> Iterator[Part]:
         return Part(*block, (int(block[0].max()) // side + 1) * side)
 
     # No block stays while the next one is read.
-    return map(of, (a.T if a._transposed else a).blocks())
+    return map(of, (a.T if a._transposed else a)._blocks_from(0))
 
 
 class Builder:

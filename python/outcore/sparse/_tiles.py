@@ -25,7 +25,7 @@ from outcore._standard.searching import where
 from outcore._standard.sorting import sort, sort_by
 from outcore.errors import ArgumentError, OutcoreError, TargetExistsError
 from outcore.sparse._places import is_wide, keys_of
-from outcore.sparse._spool import Work
+from outcore.sparse._spool import Work, file_identity
 from outcore.sparse._writer import Writer
 
 # The first key of what is not stored: behind all others.
@@ -102,14 +102,17 @@ class KeyedEntries(NamedTuple):
 
 def write_sorted(tiling: Tiling, target: Path, work: Work, name: str) -> None:
     """Writes the matrix of entries. `name` tells the files of this one in `work`."""
-    if work.noted(f"{name}-written") is not None and is_matrix(target):
+    written = work.noted(f"{name}-written")
+    if written is not None and written == file_identity(target):
         return
+    if written is not None and target.exists() and not tiling.overwrite:
+        raise in_the_way(target)
     keys = 1 + is_wide(tiling.shape, tiling.side, int(tiling.drop_loops or tiling.mirror))
     dtype = None if tiling.values is None else tiling.values.dtype
     keyed = Keyed(tiling.shape, dtype, tiling.side, tiling.duplicates, tiling.overwrite, keys)
-    count = write_keyed(keyed, lambda: _keyed_entries(tiling, keys), tiling.rows.shape[0], target, work, name)
+    write_keyed(keyed, lambda: _keyed_entries(tiling, keys), tiling.rows.shape[0], target, work, name)
     if work.resumes:
-        work.note(f"{name}-written", count)
+        work.note(f"{name}-written", file_identity(target))
     work.clear(name, f"{name}-began", f"{name}-written")
 
 

@@ -10,7 +10,7 @@ use super::PySession;
 use crate::base::errors::to_python;
 
 /// Memory is taken so much at a time.
-const STEP: u64 = 16 << 20;
+const STEP: u64 = 1 << 20;
 /// Less is covered by the allowances beside the ledger.
 const SMALL: u64 = 8 << 20;
 

@@ -143,6 +143,11 @@ impl Ledger {
         }
     }
 
+    /// Whether somebody has the turn with this ledger.
+    pub fn is_in_turn(&self) -> bool {
+        self.state().held.is_some()
+    }
+
     fn page_caches(&self) -> Vec<Arc<dyn Reclaim>> {
         self.state().pages.iter().filter_map(Weak::upgrade).collect()
     }

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from outcore import _api as oc
 from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array
-from outcore._run.checkpoints import Checkpoints, content, identity, rehearsal
+from outcore._run.checkpoints import Checkpoints, content, identity
 from outcore.errors import ArgumentError, LinAlgError
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse.linalg._copies import Copies, Gain, margin_of
@@ -248,11 +248,12 @@ def _stored(problem: Problem, v0: Array | None, seed: int, checkpoint: int) -> C
 
 
 def _identity(problem: Problem, v0: Array | None, seed: int) -> Iterator[str]:
-    """The identity of a problem: its numbers, its products with a rehearsal, and the vector that it begins with."""
+    """The identity of a problem: its numbers, its products with some vectors, and the vector that it begins with."""
     numbers = (problem.k, problem.capacity, problem.width, float(problem.tol), seed)
     sigma = None if problem.sigma is None else complex(problem.sigma)
     yield f"{oc.__version__} {problem.name} {problem.which} {sigma} {problem.dtype} {numbers}"
-    vectors = rehearsal((problem.a.shape[0], problem.width), problem.dtype)
+    # Random ones: products with others are alike for many matrices.
+    vectors = oc.random.uniform((problem.a.shape[0], problem.width), seed=0).astype(problem.dtype)
     products = [problem.a @ vectors, *([] if problem.solver is None else [problem.solver @ vectors])]
     yield from identity(problem.name, products)
     if v0 is not None:

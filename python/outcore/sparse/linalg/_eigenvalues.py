@@ -189,8 +189,8 @@ def eigsh(
     n or generalized problems, LinAlgError for a `sigma` that is an eigenvalue and for products that are not finite.
 
     `checkpoint` stores the state every so many restarts, as `iterate` says: the same call goes on from there after a
-    kill, to the same bits. Matrices in memory, and what SciPy or a function multiplies with, are equal to themselves
-    only, so those that should survive their process come from files. Some hundred rows are solved without restarts.
+    kill, to the same bits. Matrices in memory, and operators that SciPy or a function multiplies with, are known by a
+    product. Some hundred rows are solved without restarts.
 
     Memory: `ncv` vectors and half as many more at restarts, in scratch where they take more than a third of it.
     I/O: one read of A for each block, and one for residuals; for copies about as many as one eigenvalue takes. A

@@ -326,6 +326,10 @@ impl Session {
             let limit = self.claim_room(ledger.used() as u64 + bytes);
             ledger.set_limit(limit as usize);
         }
+        // Who has the turn has planned with what there is.
+        if !is_turn && ledger.is_in_turn() {
+            return 0;
+        }
         let limit = self.budget().min(ledger.limit() as u64);
         let excess = (ledger.used() as u64 + bytes).saturating_sub(limit);
         ledger.give_up(excess as usize, of);
@@ -343,6 +347,9 @@ impl Session {
     pub fn resize_pages(&self, cache: &PageCache, holder: &dyn Reclaim, bytes: u64, is_turn: bool) {
         let missing = bytes.saturating_sub(cache.bytes() as u64);
         let more = self.make_way(missing, Some(holder), is_turn);
+        if missing > 0 && more == 0 {
+            return;
+        }
         // It is as large as it was where others take that meanwhile.
         let _ = cache.resize((bytes as usize).min(cache.bytes() + more as usize));
     }
