@@ -1,6 +1,7 @@
 //! Algorithms, one file each, named for the algorithm.
 //!
-//! Uses `read` and `program`; an algorithm may use another. Start with `components.rs`, the shortest.
+//! Uses `read` and `program`; an algorithm may use another. Start with `components.rs`, a sweep over all lists.
+//! `build.rs`, `coarse.rs` and `strength.rs` serve several algorithms.
 
 pub mod betweenness;
 pub mod bfs;
