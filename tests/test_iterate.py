@@ -160,7 +160,7 @@ def test_what_is_no_loop_is_said_in_one_line() -> None:
             oc.iterate(lambda x: (x, {"loss": x}), x, max_iter=2)
         with pytest.raises(ArgumentError, match=r"until takes \(old, new, iteration\), and not \(old, new\)"):
             oc.iterate(lambda x: x, oc.ones(()), until=lambda old, new: True, max_iter=1)
-        with pytest.raises(ArgumentError, match="max_iter is 0"):
+        with pytest.raises(ArgumentError, match="max_iter=0"):
             oc.iterate(newton, x, max_iter=0)
 
 

@@ -162,7 +162,10 @@ def cached(
     array([7.e+04, 5.e+00])
     """
     session = current()
-    room = session.counters()["budget_bytes"] // 8 if memory is None else parse_size(memory)
+    try:
+        room = session.counters()["budget_bytes"] // 8 if memory is None else parse_size(memory)
+    except ValueError as error:
+        raise ArgumentError(f"cached: memory={memory!r}: {error}") from None
     if mode not in ("r", "r+"):
         raise ArgumentError(f"cached: mode={mode!r}; r and r+ are right")
     whole("cached", 2**63 - 1, page_bytes=page_bytes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from numbers import Real
 
 import numpy as np
@@ -14,6 +15,13 @@ def whole(name: str, highest: int, **arguments: object) -> None:
     for argument, value in arguments.items():
         if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not 0 <= value <= highest:
             raise ArgumentError(f"{name}: {argument}={value!r}; a whole number from 0 to {highest} is right")
+
+
+def count(name: str, least: int, **arguments: object) -> None:
+    """Raises ArgumentError for what is no whole number, or below `least`."""
+    for argument, value in arguments.items():
+        if not hasattr(value, "__index__") or isinstance(value, bool) or operator.index(value) < least:
+            raise ArgumentError(f"{name}: {argument}={value!r}; a whole number from {least} on is right")
 
 
 def real(name: str, right: str, **arguments: object) -> None:
@@ -29,4 +37,4 @@ def check_device(device: object) -> None:
         raise ArgumentError(f"device {device!r} is not known; outcore computes on 'cpu'")
 
 
-__all__ = ["check_device", "real", "whole"]
+__all__ = ["check_device", "count", "real", "whole"]

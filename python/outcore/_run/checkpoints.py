@@ -13,6 +13,7 @@ import numpy as np
 
 from outcore import _core
 from outcore._base import files as _files
+from outcore._base.arguments import count
 from outcore._lazy.array import Array
 from outcore._run.run import store
 from outcore._session.session import current
@@ -32,10 +33,8 @@ def _checksum(path: Path) -> int:
 
 def interval(name: str, every: SupportsIndex) -> int:
     """Every how many steps states are stored. Raises ArgumentError below 1."""
-    steps = every.__index__()
-    if steps < 1:
-        raise ArgumentError(f"{name}: checkpoint is {steps}; states are stored every so many steps, at least 1")
-    return steps
+    count(name, 1, checkpoint=every)
+    return every.__index__()
 
 
 def content(array: Array) -> str:

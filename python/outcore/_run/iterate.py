@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
+from outcore._base.arguments import count
 from outcore._base.types import NDArray, Scalar
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, node
@@ -122,9 +123,10 @@ def iterate(
     >>> float(root.state), root.converged
     (1.414213562373095, True)
     """
+    count("iterate", 1, max_iter=max_iter)
     most = max_iter.__index__()
-    if most < 1:
-        raise ArgumentError(f"iterate: max_iter is {most}; at least one step has to run")
+    if until is not None and not callable(until):
+        raise ArgumentError(f"iterate: until={until!r}; a function of (old, new, iteration) is right")
     if until is not None and not _takes_three(until):
         raise ArgumentError(f"iterate: until takes (old, new, iteration), and not {inspect.signature(until)}")
     single = not isinstance(state, (tuple, list))

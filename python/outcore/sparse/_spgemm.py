@@ -13,6 +13,7 @@ from outcore._base.types import DType, JSONObject, PathLike
 from outcore._session.session import current
 from outcore._show.explanation import Explanation
 from outcore.errors import ArgumentError, ShapeError
+from outcore.sparse._refused import refuse_foreign
 from outcore.sparse._spool import Work
 from outcore.sparse._stored import Matrix, StoredMatrix
 from outcore.sparse._stream import File, sorted_as_read
@@ -145,7 +146,12 @@ def _stage(
 
 
 def _check(a: StoredMatrix, b: StoredMatrix, mask: StoredMatrix | None, complement: bool) -> None:
-    """Raises for shapes that do not go together."""
+    """Raises for what is no stored matrix, and for shapes that do not go together."""
+    for operand in (a, b, mask):
+        if operand is not None and not isinstance(operand, StoredMatrix):
+            refuse_foreign("spgemm", operand)
+            kind = type(operand).__name__
+            raise ArgumentError(f"spgemm: {kind} is no sparse matrix on disk; open it, or store it with from_scipy")
     if a.shape[1] != b.shape[0]:
         raise ShapeError(f"spgemm: {a.shape} @ {b.shape}: inner dimensions {a.shape[1]} and {b.shape[0]} differ")
     if mask is not None and mask.shape != (a.shape[0], b.shape[1]):

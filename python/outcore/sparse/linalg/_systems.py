@@ -149,7 +149,7 @@ def solve(
         (x, r), size = _residual(problem, holder, x)
     taken = 0
     while size > problem.limit and taken < problem.most:
-        watched = _Watched(step, problem.rescaled(callback), skip=int(checkpoint is not None))
+        watched = _Watched(step, problem.rescaled(callback))
         loop = oc.iterate(
             watched,
             (x, *begin(r)),
@@ -180,13 +180,13 @@ def _residual(problem: System, holder: Holder, x: Array) -> tuple[list[Array], f
 class _Watched:
     """A step that tells what the one before came to: so `callback` costs no computation."""
 
-    def __init__(self, step: SolverStep, callback: Callback | None, skip: int) -> None:
-        self._step, self._callback, self._left = step, callback, 1 + skip
+    def __init__(self, step: SolverStep, callback: Callback | None) -> None:
+        self._step, self._callback, self._is_first = step, callback, True
 
     def __call__(self, *state: Array) -> Any:
-        if self._callback is not None and not self._left:
+        if self._callback is not None and not self._is_first:
             self._callback(state[0])
-        self._left = max(self._left - 1, 0)
+        self._is_first = False
         new = self._step(*state)
         return (*new, {"residual": new[-1]})
 
