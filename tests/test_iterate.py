@@ -337,6 +337,32 @@ def test_loops_of_other_values_are_other_loops(tmp_path: Path) -> None:
     assert numbers == [42 + 42**2] * 2  # 2, 6, 42, 1806
 
 
+def test_a_state_that_functions_of_python_made_is_known_by_its_values(tmp_path: Path) -> None:
+    calls = 0
+
+    def run(shift: float, most: int) -> Any:
+        start = oc.map_blocks(lambda block: block + shift, oc.zeros(3), dtype="float64")
+
+        def step(v: oc.Array) -> oc.Array:
+            nonlocal calls
+            calls += 1
+            if calls == most:
+                raise KeyboardInterrupt
+            return v + 1
+
+        return oc.iterate(step, start, max_iter=6, checkpoint=1).state.compute().tolist()
+
+    with session(tmp_path):
+        with pytest.raises(KeyboardInterrupt):
+            run(1.0, 4)
+        calls = 0
+        assert run(2.0, 99) == [8.0] * 3
+        assert calls == 6
+        calls = 0
+        assert run(1.0, 99) == [7.0] * 3
+        assert calls == 4
+
+
 def test_a_step_is_called_once_for_each_step_and_sees_the_state(tmp_path: Path) -> None:
     calls = []
 
