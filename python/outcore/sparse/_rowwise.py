@@ -68,7 +68,7 @@ def _with_all_rows(a: StoredMatrix) -> Iterator[_Rows]:
     done, nothing = 0, np.zeros(0, dtype=np.uint64)
     none = Part(nothing, nothing, np.zeros(0, a.dtype), 0)
     side = a._core.side
-    for part in itertools.chain(parts(a), [none]):
+    for part in itertools.chain(parts(a, is_worked_on=False), [none]):
         begin = a.shape[0] if part is none else int(part.rows.min()) // side * side
         for start in range(done, begin, _ROWS_MAX):
             yield np.arange(start, min(start + _ROWS_MAX, begin), dtype=np.uint64), none

@@ -36,7 +36,7 @@ _BLOCK = 4 << 20
 _DONE = "done"
 
 
-def file_identity(path: Path) -> list[int] | None:
+def _identity(path: Path) -> list[int] | None:
     """The identity of a file under its name; None where there is none."""
     try:
         status = os.stat(path)
@@ -112,14 +112,14 @@ class Work:
     def done(self, *targets: Path) -> None:
         """Says that all is made, and under its names."""
         if self.resumes:
-            self.note(_DONE, [file_identity(path) for path in targets])
+            self.note(_DONE, [_identity(path) for path in targets])
 
     def is_done(self, *targets: Path) -> bool:
         """Whether a process made all, and was killed before it said so to who had called."""
         said = self.noted(_DONE)
         if said is None:
             return False
-        if said == [file_identity(path) for path in targets]:
+        if said == [_identity(path) for path in targets]:
             return True
         self._forget()  # files are gone by now, of which notes may tell
         return False
@@ -304,4 +304,4 @@ def _check(columns: list[NDArray], kinds: list[DType] | None, ids: DType) -> Non
         raise DTypeError(f"sparse: values of {columns[2].dtype} after values of {kinds[2]}")
 
 
-__all__ = ["Chunk", "Done", "Source", "Work", "checked", "file_identity", "spooled", "stamp_of"]
+__all__ = ["Chunk", "Done", "Source", "Work", "checked", "spooled", "stamp_of"]

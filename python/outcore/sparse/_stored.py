@@ -143,7 +143,8 @@ class StoredMatrix(Refused, ABC):
         """Blocks from one of a number on, in memory of so many bytes an entry, reserved until they end."""
         memory = _core.EntriesMemory(current()._core)
         for number in range(first, self._core.tiles):
-            memory.cover(self._core.entries_of(number) * bytes_each)
+            # An entry takes a byte at least, whatever a damaged file says.
+            memory.cover(min(self._core.entries_of(number), self.nbytes) * bytes_each)
             yield self._block(number)
 
     def _block(self, number: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], NDArray]:

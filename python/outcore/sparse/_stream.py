@@ -76,15 +76,16 @@ class File:
         return above.SparseMatrix(core or _core.open_sparse(current()._core, self.path), held=held)
 
 
-def parts(a: StoredMatrix) -> Iterator[Part]:
-    """The entries as the file has them, whichever way the matrix is read."""
+def parts(a: StoredMatrix, *, is_worked_on: bool = True) -> Iterator[Part]:
+    """The entries as the file has them, whichever way the matrix is read; with memory for work on them."""
     side = a._core.side
 
     def of(block: tuple[Indices, Indices, Values]) -> Part:
         return Part(*block, (int(block[0].max()) // side + 1) * side)
 
     # No block stays while the next one is read.
-    return map(of, (a.T if a._transposed else a)._blocks_from(0))
+    plain = a.T if a._transposed else a
+    return map(of, plain._blocks_from(0) if is_worked_on else plain.blocks())
 
 
 class Builder:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
-from outcore._base.files import load, same_bytes
+from outcore._base.files import load, reading, same_bytes
 from outcore._base.types import DType, JSONObject
 from outcore._lazy.array import Array
 from outcore._lazy.node import expr_dtype
@@ -25,11 +27,13 @@ from outcore._standard.searching import where
 from outcore._standard.sorting import sort, sort_by
 from outcore.errors import ArgumentError, OutcoreError, TargetExistsError
 from outcore.sparse._places import is_wide, keys_of
-from outcore.sparse._spool import Work, file_identity
+from outcore.sparse._spool import Work
 from outcore.sparse._writer import Writer
 
 # The first key of what is not stored: behind all others.
 _LEFT_OUT = np.uint64(2**64 - 1)
+# Bytes of the head of a stored matrix.
+_HEAD_BYTES = 4096
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,15 @@ def in_the_way(target: Path) -> TargetExistsError:
     return TargetExistsError(f"{target}: is there already; overwrite=True replaces it", {"path": str(target)})
 
 
+def _mark(path: Path) -> list[int] | None:
+    """The size of a stored matrix and the checksum of its head, which has that of its directory; None for no file."""
+    try:
+        with reading(path) as file:
+            return [os.stat(path).st_size, zlib.crc32(file.read(_HEAD_BYTES))]
+    except OSError:
+        return None
+
+
 def is_matrix(path: Path) -> bool:
     """Whether a matrix of scratch can be opened: its header and directory agree with their checksums, as tiles are
     held against theirs when they are read."""
@@ -103,7 +116,7 @@ class KeyedEntries(NamedTuple):
 def write_sorted(tiling: Tiling, target: Path, work: Work, name: str) -> None:
     """Writes the matrix of entries. `name` tells the files of this one in `work`."""
     written = work.noted(f"{name}-written")
-    if written is not None and written == file_identity(target):
+    if written is not None and written == _mark(target):
         return
     if written is not None and target.exists() and not tiling.overwrite:
         raise in_the_way(target)
@@ -112,7 +125,7 @@ def write_sorted(tiling: Tiling, target: Path, work: Work, name: str) -> None:
     keyed = Keyed(tiling.shape, dtype, tiling.side, tiling.duplicates, tiling.overwrite, keys)
     write_keyed(keyed, lambda: _keyed_entries(tiling, keys), tiling.rows.shape[0], target, work, name)
     if work.resumes:
-        work.note(f"{name}-written", file_identity(target))
+        work.note(f"{name}-written", _mark(target))
     work.clear(name, f"{name}-began", f"{name}-written")
 
 
