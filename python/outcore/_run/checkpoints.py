@@ -135,8 +135,8 @@ class Checkpoints:
         values = [content(array) for array in state]
         # By its values, a state is known whatever made it.
         instead = {array._expr.digest: _stand_in(array, text) for array, text in zip(state, values, strict=True)}
-        given = _core.substituted([array._expr for array in (*new, *lazy.values())], instead)
-        digests = identity("iterate", list(map(Array, given)))
+        exprs = _core.substituted([array._expr for array in (*new, *lazy.values())], instead)
+        digests = identity("iterate", list(map(Array, exprs)))
         by_name = dict(zip(lazy, digests[len(new) :], strict=True))
         parts = digests[: len(new)]
         parts += [f"{name}:{by_name.get(name, '')}" for name in scalars]
