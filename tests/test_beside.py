@@ -61,7 +61,7 @@ def test_a_run_does_not_count_what_others_read(pool: int, memory: str, x: Path, 
             for attempt in range(200):
                 told = forecast({out / "y.npy": oc.open(x) + attempt, out / "s.npy": oc.open(x).sum(axis=0)})
                 done = run({out / "y.npy": oc.open(x) + attempt, out / "s.npy": oc.open(x).sum(axis=0)})
-                # What others give back meanwhile is no peak of the run's.
+                # Memory that others give back meanwhile lowers the peak.
                 assert done.pop("peak_bytes") <= told.pop("peak_bytes")
                 assert done == told, f"attempt {attempt}, the other thread read {turns[0]} times"
                 programs += done["bytes_read"]

@@ -1,5 +1,5 @@
-//! What another process makes of the same call: files and formulas are the same there; arrays in memory, blocks that come from
-//! callbacks, files that go with their last reader and functions that are equal to themselves only are this process's.
+//! Nodes that another process has too, and nodes that it has not: files and formulas are the same there; arrays in memory,
+//! blocks of callbacks, files that go with their last reader and functions that are equal to themselves only are not.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ pub struct ProcessOwn {
 }
 
 impl ProcessOwn {
-    /// Those that `roots` are made of, each once.
+    /// The nodes of this process alone that `roots` are made of, each once.
     pub fn of(roots: &[Expr]) -> ProcessOwn {
         let mut own = ProcessOwn::default();
         for node in topological(roots) {
@@ -27,10 +27,6 @@ impl ProcessOwn {
             }
         }
         own
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.sources.is_empty() && self.functions.is_empty()
     }
 }
 

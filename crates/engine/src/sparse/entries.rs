@@ -40,7 +40,7 @@ impl SparseMatrix {
         let matrix = self.file.matrix();
         let (side, item) = (u64::from(matrix.side), matrix.dtype.map_or(0, |dtype| dtype.size()));
         let malformed = |Malformed(what): Malformed| EngineError::Store(self.file.malformed(what));
-        // What the file says is bounded by the bytes it has.
+        // The count in a file that may be damaged is bounded by the bytes there are.
         let entries = self.entries_of(tile).min(frame.len() as u64) as usize;
         let mut found = Entries {
             rows: Vec::with_capacity(entries),

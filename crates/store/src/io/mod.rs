@@ -204,7 +204,7 @@ impl Io {
     }
 
     /// The same disks with counters of their own, which begin at zero: whatever else this `Io` is used for meanwhile, they
-    /// count the transfers of the scope alone. Those are counted here too.
+    /// count the transfers of the scope alone. The counters here count these too.
     #[must_use]
     pub fn scoped(&self) -> Io {
         Io {

@@ -129,7 +129,7 @@ impl Running<'_> {
                 memory: room.memory.max(session.stage_room(Supposed::Nothing).memory),
                 ..room
             };
-            // What is read to believe files of an earlier run is no part of the work.
+            // Reads that check files of an earlier run are no part of the work.
             let io = session.io.scoped();
             let planning = self.planning();
             let next = with_less(room, |room| {

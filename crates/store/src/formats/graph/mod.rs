@@ -10,7 +10,7 @@
 //!   checksums CRC-32C of each page of weights, then of each page of lists
 //! ```
 //!
-//! Numbers are little-endian. The coding of a list is that of `outcore-coding`. What is read of lists and weights is whole
+//! Numbers are little-endian. The coding of a list is that of `outcore-coding`. Lists and weights are read in whole
 //! pages, each of which is held against its checksum.
 
 mod file;
