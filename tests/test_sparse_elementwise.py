@@ -132,7 +132,11 @@ def test_one_matrix(folder: Path, drawn: Any, seed: int, k: int, lazy: bool) -> 
                 same(a.multiply(dense), dense * dense)
             same(a.power(2), dense**2)
             same(a.astype(np.complex64), dense.astype(np.complex64))
-            same(abs(a), np.abs(dense))
+            if matrix.dtype.kind == "c":
+                # NumPy's own sizes of complex numbers are one off here and there: abs(3+3j) is.
+                np.testing.assert_array_max_ulp(abs(a).toarray(), np.abs(dense), 1)
+            else:
+                same(abs(a), np.abs(dense))
             same(a.conj(), dense.conj())
             same(a.tril(k), np.tril(dense, k))
             same(a.triu(k), np.triu(dense, k))
@@ -251,22 +255,23 @@ def test_files_are_where_they_were_asked_for(tmp_path: Path, scratch: Path) -> N
         assert (oc.sparse.open(tmp_path / "l.ocs").to_scipy() != scipy.sparse.triu(matrix)).nnz == 0
         assert sorted(path.name for path in tmp_path.glob("*.ocs")) == ["a.ocs", "l.ocs"]
         turned = (a * 2).T
+        assert np.array_equal((turned.T @ np.ones(200)).compute(), (matrix * 2) @ np.ones(200))
+        assert files_below(scratch) == [], "a number is applied while entries pass by"
+        both = a + turned.T
+        assert files_below(scratch) == [], "nothing is made before it is read"
+        assert both.nnz == matrix.nnz
         gc.collect()
         assert len(files_below(scratch)) == 1
-        assert np.array_equal((turned.T @ np.ones(200)).compute(), (matrix * 2) @ np.ones(200))
-        b = a * 3
-        del b
+        lazy = (both * 3) @ np.ones(200)
+        del both
         gc.collect()
-        assert len(files_below(scratch)) == 1, "it goes with its matrix"
-        lazy = (a * 3) @ np.ones(200)
-        gc.collect()
-        np.testing.assert_allclose(lazy.compute(), (matrix * 3) @ np.ones(200))
-        del turned
+        assert len(files_below(scratch)) == 1
+        np.testing.assert_allclose(lazy.compute(), (matrix * 9) @ np.ones(200))
         longer = lazy.sum() + 1
         del lazy
         gc.collect()
         assert len(files_below(scratch)) == 1
-        np.testing.assert_allclose(longer.compute(), (matrix * 3).sum() + 1)
+        np.testing.assert_allclose(longer.compute(), (matrix * 9).sum() + 1)
         del longer
         gc.collect()
         current.clear()  # of small results it remembers what they were made of
@@ -348,9 +353,9 @@ import outcore as oc
 
 path, name, limit = sys.argv[1], sys.argv[2], int(sys.argv[3])
 calls = {
-    "multiply": lambda A: A * 2.0,
-    "add": lambda A: A.add(A),
-    "tril": lambda A: A.tril(),
+    "multiply": lambda A: (A * 2.0).copy(),
+    "add": lambda A: A.add(A).copy(),
+    "tril": lambda A: A.tril().copy(),
     "slice": lambda A: A[:20_000],
     "transpose": lambda A: A.T.copy(),
 }

@@ -28,6 +28,7 @@ const ROOMS: [(&str, &[&str]); 3] = [
         &[
             "task",
             "expr",
+            "strips",
             "ops",
             "sort",
             "linalg",

@@ -1,6 +1,6 @@
 //! The engine of outcore: typed expressions, planned into passes, ordered, placed in memory ahead of time, and played.
 //!
-//! Rooms stand in a row and use only what is to their left: `task ← expr ← ops ← sort ← linalg ← sparse ← graph ← plan ← schedule ← place ← run`.
+//! Rooms stand in a row and use only what is to their left: `task ← expr ← strips ← ops ← sort ← linalg ← sparse ← graph ← plan ← schedule ← place ← run`.
 #![forbid(unsafe_code)]
 
 pub mod cancel;
@@ -15,6 +15,7 @@ pub mod run;
 pub mod schedule;
 pub mod sort;
 pub mod sparse;
+pub mod strips;
 pub mod task;
 
 pub use error::{EngineError, FunctionError};

@@ -60,7 +60,8 @@ pub use formats::graph::{
 };
 pub use formats::npy::{open_npy, open_raw, parse_npy_header, NpyFile, NpyHeader};
 pub use formats::sparse::{
-    open_rows, open_sparse, parse_sparse, CompressedRows, SparseFile, SparseShape, SparseWriter, TileRowRecord,
+    open_rows, open_sparse, parse_sparse, pending_bytes, place_pending, stored_bytes, CompressedRows, PendingTile,
+    SparseFile, SparseOutput, SparseShape, SparseWriter, TileRowRecord, FIRST_OFFSET,
 };
 pub use formats::text::{LineFormat, Lines, NumberType, TextColumns, Unzstd};
 pub use formats::zarr::{parse_zarr_json, ZarrArray};
@@ -70,7 +71,7 @@ pub use memory::ledger::{Ledger, Reclaim, Reservation};
 pub use memory::mapping::{large_vec, AlignedBuffer, LargePages};
 pub use memory::shared::{ClaimedSlice, SharedBuffer};
 pub use memory::turn::Turn;
-pub use outputs::held::Held;
+pub use outputs::held::{hold_sparse, Held};
 pub use outputs::resume::{list_unfinished, remove_unfinished, resume_name, Look, Resumable, Unfinished};
 pub use outputs::sums::{agrees_with_sums, checksum_behind, remove_with_sums};
 pub use registry::create::{create, plan_sink, SinkPlan};

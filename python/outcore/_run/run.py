@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar, overload
 from outcore import _core
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
-from outcore._lazy.hooks import functions
+from outcore._lazy.hooks import above, functions
 from outcore._lazy.node import Operand, integers, node
 from outcore._lazy.typed import Item, Typed, carried, decoded
 from outcore._run.foresight import UnforeseenError, for_all
@@ -117,8 +117,12 @@ def _in_memory(arrays: Sequence[Item]) -> Asked:
 
 
 def _planned(array: Item) -> _core.Expr | None:
-    """The node of an array; None where programs are planned without running and only a run can tell what it is."""
+    """The node of an array, or of a sparse matrix that is stored; None where programs are planned without running and
+    only a run can tell what it is."""
     try:
+        if isinstance(array, above.SparseMatrix):
+            made: _core.Expr = array._to_store()
+            return made
         return node(carried(array))
     except UnforeseenError:
         return None
@@ -137,7 +141,8 @@ def store(
     resume: bool = False,
     progress: bool | None = None,
 ) -> Outcome:
-    """Writes lazy arrays to paths that end in `.npy` or `.zarr` (version 3), all from one common program.
+    """Writes lazy arrays to paths that end in `.npy` or `.zarr` (version 3), sparse matrices to `.ocs`, all from one
+    common program.
 
     Outputs are written beside their names and renamed when all are complete, synced and still as they were written:
     nothing half-done carries a name, and all outputs appear or none. Links are followed; what is replaced leaves its
@@ -179,6 +184,8 @@ def _read_back(targets: Targets) -> None:
     """Has arrays whose own files were just replaced be read from where they were stored."""
     names = [os.fsdecode(path) for path in targets]
     for name, array in zip(names, targets.values(), strict=True):
+        if isinstance(array, above.SparseMatrix):
+            continue
         expr = node(carried(array))
         if replaced.is_gone(expr, names):
             with suppress(OutcoreError):  # another process may have replaced it by now, which later reads will tell

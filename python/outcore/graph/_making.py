@@ -104,12 +104,12 @@ def _mirrored(A: SparseMatrix, blocks: Blocks, work: Work, **options: object) ->
 
 def _whole(A: SparseMatrix, first: int) -> Iterator[Chunk]:
     """All entries."""
-    return map(A._block, range(first, A._core.tiles))
+    return map(A._block, range(first, A._content.passing().tiles))
 
 
 def _halves(A: SparseMatrix, first: int) -> Iterator[Chunk]:
     """All entries in the upper triangle, those that stood there behind the others."""
-    tiles = A._core.tiles
+    tiles = A._content.passing().tiles
     for number in range(first, 2 * tiles):
         rows, columns, values = A._block(number % tiles)
         chosen = (rows <= columns) == (number >= tiles)
@@ -339,8 +339,8 @@ def from_sparse(
         )
     if A.shape[0] != A.shape[1]:
         raise ShapeError(f"from_sparse: the matrix of a graph must be square, not of shape {A.shape}")
-    if resume and (A._held is not None or not A._core.is_tiled):
-        where = "in scratch" if A._held is not None else "stored by rows or columns"
+    if resume and (not A._is_lasting or not A._core.is_tiled):
+        where = "in scratch" if not A._is_lasting else "stored by rows or columns"
         raise ArgumentError(f"from_sparse: resume=True, and the matrix is {where}: store it by copy(path=) first")
     named_only("from_sparse", path, resume=resume)
     file = File(path, ".ocg")

@@ -57,7 +57,7 @@ class Arranging(StoredMatrix):
                 r, c = (place[kept].astype(np.uint64) for place in places)
                 yield Part(r, c, part.values[kept], max(until, 0))
 
-        made: Self = built(stream(), (len(keys[0]), len(keys[1])), kind_of(self), self._core.side, path, overwrite)
+        made: Self = built(stream(), (len(keys[0]), len(keys[1])), kind_of(self), self._content.side, path, overwrite)
         return made.T if self._transposed else made
 
     def permute(
@@ -125,7 +125,7 @@ def kron(a: Matrix, b: Matrix, *, path: PathLike | None = None, overwrite: bool 
                 yield Part(*at, made if dtype is None else made.astype(dtype), after * b.shape[0])
 
     shape = (a.shape[0] * b.shape[0], a.shape[1] * b.shape[1])
-    made: Matrix = built(stream(), shape, dtype, a._core.side, path, overwrite)
+    made: Matrix = built(stream(), shape, dtype, a._content.side, path, overwrite)
     return made
 
 

@@ -13,6 +13,7 @@ from outcore._base.element_types import dtype_of
 from outcore._base.types import NDArray, PathLike
 from outcore._session.session import current
 from outcore.errors import ArgumentError, ShapeError
+from outcore.sparse._content import PassingEntries
 from outcore.sparse._foreign import is_foreign, open_foreign
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._places import keys_of, order_of
@@ -56,7 +57,7 @@ def open(path: PathLike, *, group: str | None = None, side: int = SIDE) -> Spars
         return open_foreign(absolute, group, side)
     if group is not None or side != SIDE:
         raise ArgumentError(f"{path}: group and side are of other formats than .ocs")
-    return SparseMatrix(_core.open_sparse(current()._core, str(absolute)))
+    return SparseMatrix(PassingEntries(_core.open_sparse(current()._core, str(absolute))))
 
 
 def check_indices(name: str, indices: NDArray, length: int) -> None:

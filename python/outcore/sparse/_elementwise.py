@@ -1,8 +1,8 @@
 """Methods of `SparseMatrix` that make another matrix, entry by entry, while this one passes by.
 
-Each writes a new file: at `path`, or in scratch, from where it goes with the last matrix that reads it. I/O of each:
-one read of its operands and one write of its result, unless said. Memory: a tile row of each operand, about 100 bytes
-for an entry, reserved in the session.
+Each is lazy: a number, a vector or a triangle is applied while the entries pass by, in products, streams and files, and
+nothing is written. Two matrices come to a file in scratch when their result is first read. With `path` the result is
+stored there at once: one read of the operands and one write. Memory: some tiles, reserved in the session.
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ from collections.abc import Callable
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from outcore import _core
 from outcore._base.element_types import DTypeLike, dtype_of
 from outcore._base.types import DType, NDArray, PathLike
 from outcore._lazy.array import Array
-from outcore._lazy.node import Operand, is_weak
+from outcore._lazy.node import Operand, is_weak, node
+from outcore.elementwise import conj, maximum, minimum
 from outcore.errors import ArgumentError, DTypeError, ShapeError
+from outcore.sparse._content import stored_at
 from outcore.sparse._refused import refuse_foreign
 from outcore.sparse._stored import Matrix, StoredMatrix
-from outcore.sparse._stream import Indices, Values, kind_of, merged, rewritten, sorted_as_read
+from outcore.sparse._stream import File, changed, combined, kind_of, sorted_as_read
 
 Comparison: TypeAlias = Literal["==", "!=", "<", "<=", ">", ">="]
 Other: TypeAlias = "StoredMatrix | Operand"  # the second of two operands
@@ -55,15 +57,10 @@ class Elementwise(StoredMatrix):
         """
         if isinstance(other, Elementwise):
             b = _same(self, other, "multiply")
-            dtype = np.result_type(self.dtype, b.dtype)
-            return merged(self, b, lambda x, y: (x * y).astype(dtype), dtype, path, overwrite)
+            return combined(self, b, operator.mul, np.result_type(self.dtype, b.dtype), path, overwrite)
         refuse_foreign("multiply", other)
         scale, dtype = _scale(self, other)
-
-        def change(rows: Indices, columns: Indices, values: Values) -> tuple[Indices, Indices, Values]:
-            return rows, columns, (values * scale(rows, columns)).astype(dtype)
-
-        return rewritten(self, change, dtype, path, overwrite)
+        return self._valued(lambda value: value * scale, dtype, path, overwrite)
 
     def __mul__(self, other: Other) -> Self:
         return self.multiply(other)
@@ -76,16 +73,13 @@ class Elementwise(StoredMatrix):
         refuse_foreign("division", other)
         scale, both = _scale(self, other)
         dtype = np.true_divide(np.ones(1, both), np.ones(1, both)).dtype
-
-        def change(rows: Indices, columns: Indices, values: Values) -> tuple[Indices, Indices, Values]:
-            return rows, columns, np.true_divide(values, scale(rows, columns), dtype=dtype)
-
-        return rewritten(self, change, dtype, None, False)
+        divisor = Array(node(scale)).astype(dtype)
+        return self._valued(lambda value: value.astype(dtype) / divisor, dtype)
 
     def __neg__(self) -> Self:
         if self.dtype.kind == "b":
             raise DTypeError("sparse negative: bool has no negatives; A.astype('int8') has")
-        return self._valued(np.negative, self.dtype, None, False)
+        return self._valued(operator.neg, self.dtype)
 
     def add(self, other: Other, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
         """The sum with a sparse matrix of its shape; `A + B` and `A - B` are the same in scratch.
@@ -100,7 +94,7 @@ class Elementwise(StoredMatrix):
         array([[0., 4.],
                [4., 0.]])
         """
-        return self._combined(other, "+", lambda x, y: x + y, path, overwrite)
+        return self._combined(other, "+", operator.add, path, overwrite)
 
     def __add__(self, other: Other) -> Self:
         return self.add(other)
@@ -108,25 +102,25 @@ class Elementwise(StoredMatrix):
     def __sub__(self, other: Other) -> Self:
         if isinstance(other, Elementwise) and self.dtype.kind == other.dtype.kind == "b":
             raise DTypeError("sparse -: bools have no difference; A != B has the places at which they differ")
-        return self._combined(other, "-", lambda x, y: x - y, None, False)
+        return self._combined(other, "-", operator.sub, None, False)
 
     def maximum(self, other: Other, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
         """The larger of the elements of two matrices; NaN where one is. I/O: as `add`."""
-        return self._combined(other, "maximum", np.maximum, path, overwrite)
+        return self._combined(other, "maximum", maximum, path, overwrite)
 
     def minimum(self, other: Other, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
         """The smaller of the elements of two matrices; NaN where one is. I/O: as `add`."""
-        return self._combined(other, "minimum", np.minimum, path, overwrite)
+        return self._combined(other, "minimum", minimum, path, overwrite)
 
     def _combined(
-        self, other: Other, name: str, f: Callable[[NDArray, NDArray], NDArray], path: PathLike | None, overwrite: bool
+        self, other: Other, name: str, f: Callable[[Array, Array], Array], path: PathLike | None, overwrite: bool
     ) -> Self:
         if not isinstance(other, Elementwise):
             refuse_foreign(name, other)
             raise ArgumentError(f"sparse {name} of {type(other).__name__}: the result would be dense")
         a, b = self, _same(self, other, name)
         dtype = np.result_type(a.dtype, b.dtype)
-        return merged(a, b, lambda x, y: f(x.astype(dtype), y.astype(dtype)), dtype, path, overwrite)
+        return combined(a, b, lambda x, y: f(x.astype(dtype), y.astype(dtype)), dtype, path, overwrite)
 
     def compare(self, how: Comparison, other: Other, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
         """The places at which a comparison with a number or a sparse matrix holds, as a pattern.
@@ -157,8 +151,8 @@ class Elementwise(StoredMatrix):
             raise ArgumentError(f"sparse: 0 {how} {'0' if is_matrix else other} holds wherever nothing is stored")
         if is_matrix:
             b = _same(a, other, how)
-            return merged(a, b, lambda x, y: holds(x, y), None, path, overwrite)
-        return self._where(lambda rows, columns, values: holds(values, other), path, overwrite, None)
+            return combined(a, b, holds, None, path, overwrite)
+        return self._where(lambda rows, columns, value: holds(value, other), None, path, overwrite)
 
     def __eq__(self, other: Other) -> Self:  # type: ignore[override]  # as arrays
         return self.compare("==", other) if _is_compared(other) else NotImplemented
@@ -195,7 +189,7 @@ class Elementwise(StoredMatrix):
         if not n > 0:
             raise ArgumentError(f"sparse power: 0 to the power of {n} is not 0, so the result would be dense")
         to = np.result_type(self.dtype, n) if dtype is None else dtype_of(dtype)
-        return self._valued(lambda values: np.power(values.astype(to), n), to, path, overwrite)
+        return self._valued(lambda value: value.astype(to) ** n, to, path, overwrite)
 
     def astype(self, dtype: DTypeLike, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
         """The entries as another type, converted as NumPy does. I/O: one read, one write.
@@ -206,15 +200,15 @@ class Elementwise(StoredMatrix):
         dtype('int8')
         """
         to = dtype_of(dtype)
-        return self._valued(lambda values: values.astype(to), to, path, overwrite)
+        return self._valued(lambda value: value.astype(to), to, path, overwrite)
 
     def __abs__(self) -> Self:
         dtype = np.abs(np.zeros(0, self.dtype)).dtype
-        return self._valued(np.abs, dtype, None, False)
+        return self._valued(lambda value: value if self.dtype.kind == "b" else abs(value), dtype)
 
     def conj(self) -> Self:
         """The complex conjugates, in scratch. I/O: one read, one write."""
-        return self._valued(np.conj, self.dtype, None, False)
+        return self._valued(conj, self.dtype)
 
     def eliminate_zeros(self, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
         """The matrix without entries that are 0; a new one, where SciPy changes its own. I/O: one read, one write.
@@ -224,7 +218,7 @@ class Elementwise(StoredMatrix):
         >>> oc.sparse.from_coo([0, 1], [0, 1], [0.0, 1.0], (2, 2), path).eliminate_zeros().nnz
         1
         """
-        return self._where(lambda rows, columns, values: values != 0, path, overwrite, kind_of(self))
+        return self._where(lambda rows, columns, value: value != 0, kind_of(self), path, overwrite)
 
     def tril(self, k: int = 0, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
         """The entries on and below the `k`-th diagonal. I/O: one read, one write.
@@ -236,11 +230,11 @@ class Elementwise(StoredMatrix):
         array([[0., 0.],
                [1., 0.]])
         """
-        return self._where(lambda r, c, v: _offset(r, c) <= k, path, overwrite, kind_of(self))
+        return self._where(lambda rows, columns, _: columns - rows <= k, kind_of(self), path, overwrite)
 
     def triu(self, k: int = 0, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
         """The entries on and above the `k`-th diagonal. I/O: one read, one write."""
-        return self._where(lambda r, c, v: _offset(r, c) >= k, path, overwrite, kind_of(self))
+        return self._where(lambda rows, columns, _: columns - rows >= k, kind_of(self), path, overwrite)
 
     def copy(self, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
         """The matrix in a file of its own. Of a transpose, one that is stored the way it is read.
@@ -255,23 +249,23 @@ class Elementwise(StoredMatrix):
         """
         if self._transposed:
             return sorted_as_read(self, path, overwrite)
-        return self._where(lambda rows, columns, values: np.ones(len(rows), dtype=bool), path, overwrite, kind_of(self))
+        file = File(path)
+        made: Self = file.opened(stored_at(self._content.node(), file.path, overwrite))
+        return made
 
-    def _valued(self, f: Callable[[NDArray], NDArray], dtype: DType, path: PathLike | None, overwrite: bool) -> Self:
-        return rewritten(self, lambda rows, columns, values: (rows, columns, f(values)), dtype, path, overwrite)
+    def _valued(
+        self, f: Callable[[Array], Array], dtype: DType, path: PathLike | None = None, overwrite: bool = False
+    ) -> Self:
+        return changed(self, lambda rows, columns, value: (f(value), None), dtype, path, overwrite)
 
     def _where(
         self,
-        holds: Callable[[Indices, Indices, Values], npt.NDArray[np.bool_]],
+        holds: Callable[[Array, Array, Array], Array],
+        dtype: DType | None,
         path: PathLike | None,
         overwrite: bool,
-        dtype: DType | None,
     ) -> Self:
-        def change(rows: Indices, columns: Indices, values: Values) -> tuple[Indices, Indices, Values]:
-            which = holds(rows, columns, values)
-            return rows[which], columns[which], values[which]
-
-        return rewritten(self, change, dtype, path, overwrite)
+        return changed(self, lambda rows, columns, value: (None, holds(rows, columns, value)), dtype, path, overwrite)
 
 
 def _is_number(value: object) -> bool:
@@ -291,36 +285,29 @@ def _same(a: Matrix, b: Any, name: str) -> Matrix:
     return matrix
 
 
-def _offset(rows: Indices, columns: Indices) -> npt.NDArray[np.int64]:
-    """The diagonals on which entries lie."""
-    return columns.astype(np.int64) - rows.astype(np.int64)
-
-
 def _vector(other: Other) -> NDArray:
     return np.asarray(other.compute() if isinstance(other, Array) else other)
 
 
-def _scale(a: StoredMatrix, other: Any) -> tuple[Callable[[Indices, Indices], NDArray], DType]:
-    """The factors of entries at some places, and the type of the product."""
+def _scale(a: StoredMatrix, other: Any) -> tuple[Any, DType]:
+    """The factor of entries, a number or a node, and the type of the product."""
     if is_weak(other):
-        # NumPy's rules for Python scalars.
-        dtype = np.result_type(a.dtype, other)
-        return lambda rows, columns: np.asarray(other, dtype=dtype), dtype
+        return other, np.result_type(a.dtype, other)  # NumPy's rules for Python scalars
     if isinstance(other, Array) and other.ndim == 2 and 1 not in other.shape:
         raise ShapeError(f"sparse multiply: {a.shape} by the lazy {other.shape}; a row, a column or a number is right")
     dense = _vector(other)
-    dtype = np.result_type(a.dtype, dtype_of(dense.dtype))
+    kind = dtype_of(dense.dtype)
+    dtype = np.result_type(a.dtype, kind)
     if dense.ndim > 2 or any(
         extent not in (1, length) for extent, length in zip(dense.shape[::-1], a.shape[::-1], strict=False)
     ):
         raise ShapeError(f"sparse multiply: shapes {a.shape} and {dense.shape} do not go together")
-    wide = dense.reshape((1,) * (2 - dense.ndim) + dense.shape)
-    tall, broad = wide.shape[0] > 1, wide.shape[1] > 1
-
-    def scale(rows: Indices, columns: Indices) -> Any:
-        return wide[rows if tall else 0, columns if broad else 0]
-
-    return scale, dtype
+    wide = dense.astype(kind, copy=False).reshape((1,) * (2 - dense.ndim) + dense.shape)
+    if wide.size == 1:
+        return wide.reshape(())[()], dtype
+    elements = np.ascontiguousarray(wide.T if a._transposed else wide)
+    shape = (elements.shape[0], elements.shape[1])
+    return Array(_core.entry_operand(shape, elements.reshape(-1).view(np.uint8), kind.name)), dtype
 
 
 __all__ = ["Elementwise"]

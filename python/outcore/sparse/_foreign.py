@@ -28,6 +28,7 @@ from outcore._lazy.node import node
 from outcore._session.session import current
 from outcore._standard.creation import asarray
 from outcore.errors import ArgumentError, FormatError, OutcoreError, SourceChangedError, UnsupportedFormatError
+from outcore.sparse._content import PassingEntries
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._rowwise import Column
 from outcore.sparse._spool import Chunk, stamp_of
@@ -69,7 +70,7 @@ class Compressed(NamedTuple):
         if indptr is None or indices is None:
             raise FormatError(f"{name}: there is no indptr, or there are no indices")
         core = _core.open_rows(current()._core, name, indptr, indices, data, by_rows, side)
-        return SparseMatrix(core, transposed=self.layout == "csc")
+        return SparseMatrix(PassingEntries(core), transposed=self.layout == "csc")
 
 
 class Coordinates(NamedTuple):

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore._base.types import JSONObject
+from outcore.sparse._content import PassingEntries
 from outcore.sparse._matrix import SparseMatrix
 
 # Bytes of DCSC within a tile: number and pointer of a column that has entries, and the row of an entry.
@@ -26,7 +27,7 @@ def layout(matrix: SparseMatrix) -> JSONObject:
     """
     core = matrix._core
     rows, columns = core.shape
-    side, stored = core.side, SparseMatrix(core)
+    side, stored = core.side, SparseMatrix(PassingEntries(core))
     item = 0 if stored.is_pattern else stored.dtype.itemsize
     counts, reached, pairs, most = np.zeros(65, np.int64), 0, 0, 0
     for r, c, _ in stored.blocks():

@@ -14,7 +14,6 @@ from outcore._run.iterate import Loop, iterate
 from outcore.errors import ArgumentError, ShapeError
 from outcore.sparse._along import check_room
 from outcore.sparse._matrix import SparseMatrix
-from outcore.sparse._stream import Indices, Values, rewritten
 
 
 def order_of(name: str, A: SparseMatrix) -> int:
@@ -61,13 +60,11 @@ def _is_usual(sums: Array) -> bool:
 
 
 def _powered(A: SparseMatrix, exponents: npt.ArrayLike) -> SparseMatrix:
-    """A in scratch, its rows multiplied by powers of two, which change no ratios. I/O: a read and a write of A."""
-    by = np.asarray(exponents, np.int32)
-
-    def change(rows: Indices, columns: Indices, values: Values) -> tuple[Indices, Indices, Values]:
-        return rows, columns, np.ldexp(values, by[rows] if by.ndim else by)
-
-    return rewritten(A, change, A.dtype, None, False)
+    """A with its rows multiplied by powers of two, which change no ratios; lazy."""
+    by = np.asarray(exponents, np.int32).reshape(-1, 1)
+    # In two steps, since a power may be beyond those that a number has.
+    half = by // 2
+    return A.multiply(np.ldexp(1.0, half)).multiply(np.ldexp(1.0, by - half)).astype(A.dtype)
 
 
 def by_row_sums(name: str, A: SparseMatrix, order: int) -> tuple[SparseMatrix, Array]:

@@ -67,7 +67,7 @@ def _with_all_rows(a: StoredMatrix) -> Iterator[_Rows]:
     """Entries with all the rows that they lie in, and rows in which none lie."""
     done, nothing = 0, np.zeros(0, dtype=np.uint64)
     none = Part(nothing, nothing, np.zeros(0, a.dtype), 0)
-    side = a._core.side
+    side = a._content.side
     for part in itertools.chain(parts(a, is_worked_on=False), [none]):
         begin = a.shape[0] if part is none else int(part.rows.min()) // side * side
         for start in range(done, begin, _ROWS_MAX):

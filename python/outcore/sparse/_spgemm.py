@@ -162,7 +162,7 @@ def _check(a: StoredMatrix, b: StoredMatrix, mask: StoredMatrix | None, compleme
 
 def _key(operands: Sequence[StoredMatrix], description: str, path: PathLike | None) -> str:
     """The identity of a call: calls with one key make the same matrix."""
-    if path is None or any(matrix._transposed or matrix._held is not None for matrix in operands):
+    if path is None or any(matrix._transposed or not matrix._is_lasting for matrix in operands):
         raise ArgumentError("spgemm: resume=True needs a path, and matrices that are stored as they are multiplied")
     files = "\n".join(matrix._core.identity for matrix in operands)
     return f"spgemm {description}\n{Path(path).absolute()}\n{files}"

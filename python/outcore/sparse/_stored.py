@@ -15,13 +15,15 @@ import numpy.typing as npt
 from outcore import _core
 from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array
-from outcore._lazy.node import Operand, node
+from outcore._lazy.node import Operand
 from outcore._session.session import Session, current
+from outcore._standard.creation import full
 from outcore._standard.manipulation import expand_dims, squeeze
-from outcore._standard.searching import where
-from outcore.errors import DTypeError, SourceChangedError
+from outcore.errors import ArgumentError, DTypeError, SourceChangedError
+from outcore.sparse._content import Content
 from outcore.sparse._refused import Refused
 
+_Node = _core.Expr  # within the class `_core` is the matrix
 # The types in which products are formed.
 _WORKING: dict[str, type[np.int64]] = {"b": np.int64, "i": np.int64, "u": np.int64}
 # Memory for an entry that is read: its places, and what it takes in the file.
@@ -33,16 +35,25 @@ _PLACE_BYTES, _VALUE_COPIES = 72, 4
 class StoredMatrix(Refused, ABC):
     """The part of `SparseMatrix` that files of functions over matrices use."""
 
-    def __init__(self, core: _core.Sparse, transposed: bool = False, held: Array | None = None) -> None:
-        self._core = core
+    def __init__(self, content: Content, transposed: bool = False) -> None:
+        self._content = content
         self._transposed = transposed
-        self._held = held  # true, while the file is in scratch
         self._rowwise: tuple[weakref.ref[Session], Any] | None = None
+
+    @property
+    def _core(self) -> _core.Sparse:
+        """The matrix in a file, whichever way it is read."""
+        return self._content.plain()
+
+    @property
+    def _is_lasting(self) -> bool:
+        """Whether it is in a file that another process finds."""
+        return self._content.is_plain and not self._core.is_held
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
-        rows, columns = self._core.shape
+        rows, columns = self._content.shape
         return (columns, rows) if self._transposed else (rows, columns)
 
     @property
@@ -52,18 +63,23 @@ class StoredMatrix(Refused, ABC):
 
     @property
     def nnz(self) -> int:
-        """The number of entries."""
-        return self._core.entries
+        """The number of entries. I/O: one read where a formula says which are kept, the first time."""
+        count = self._content.count()
+        if count is not None:
+            return count
+        places = type(self)(self._content.places())
+        ones = full(self._content.shape[1], 1, dtype=np.int64)
+        return self._content.counted(int(places.product(ones, "plus_pair").sum().compute()))
 
     @property
     def dtype(self) -> DType:
         """The type of the values; bool for a pattern, whose entries are all true."""
-        return np.dtype(bool if self.is_pattern else self._core.dtype)
+        return self._content.dtype or np.dtype(bool)
 
     @property
     def is_pattern(self) -> bool:
         """Whether only the places of entries are stored, and no values."""
-        return self._core.dtype == "pattern"
+        return self._content.dtype is None
 
     @property
     def nbytes(self) -> int:
@@ -78,16 +94,24 @@ class StoredMatrix(Refused, ABC):
     @property
     def T(self) -> Self:
         """The transpose: the same file, read the other way. Nothing is moved."""
-        return type(self)(self._core, not self._transposed, self._held)
+        return type(self)(self._content, not self._transposed)
 
     def transpose(self) -> Self:
         """As `T`."""
         return self.T
 
+    def _to_store(self) -> _Node:
+        """The matrix as a result that `outcore.store` takes."""
+        if self._transposed:
+            raise ArgumentError("store: a transpose is sorted when it is stored: A.T.copy(path=...) does that")
+        return self._content.node()
+
     def __repr__(self) -> str:
         rows, columns = self.shape
         kind = "pattern" if self.is_pattern else str(self.dtype)
         way = " transposed" if self._transposed else ""
+        if not self._content.is_plain:
+            return f"<SparseMatrix {rows} x {columns}, {kind}{way}, lazy>"
         return f"<SparseMatrix {rows} x {columns}, {self.nnz} entries, {kind}{way}, {self.path}>"
 
     @abstractmethod
@@ -97,9 +121,8 @@ class StoredMatrix(Refused, ABC):
     def _product(self, x: Array, semiring: str) -> Array:
         working, dtype = self._types(x.dtype, semiring)
         wide = x.astype(working) if x.ndim == 2 else expand_dims(x.astype(working), axis=1)
-        product = Array(self._core.product(wide._expr, self._transposed, semiring)).astype(dtype)
-        if self._held is not None:  # nodes made of the product hold the file
-            product = where(self._held, product, Array(node(dtype.type(0))))
+        core = self._content.passing()
+        product = Array(core.product(wide._expr, self._transposed, semiring)).astype(dtype)
         return product if x.ndim == 2 else squeeze(product, axis=1)
 
     def _types(self, of: DType, semiring: str) -> tuple[DType, DType]:
@@ -142,28 +165,36 @@ class StoredMatrix(Refused, ABC):
     ) -> Iterator[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], NDArray]]:
         """Blocks from one of a number on, in memory of so many bytes an entry, reserved until they end."""
         memory = _core.EntriesMemory(current()._core)
-        for number in range(first, self._core.tiles):
+        core = self._content.passing()
+        for number in range(first, core.tiles):
             # An entry takes a byte at least, whatever a damaged file says.
-            memory.cover(min(self._core.entries_of(number), self.nbytes) * bytes_each)
-            yield self._block(number)
+            entries_bytes = min(core.entries_of(number), core.file_bytes) * bytes_each
+            memory.cover(entries_bytes + (0 if core.is_plain else core.reading_bytes(number)))
+            block = self._block(number)
+            if len(block[0]) == 0:
+                continue  # a formula kept none
+            yield block
+            del block  # before the next one is read
 
     def _block(self, number: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], NDArray]:
         """One of `blocks`, of which there are as many as the file has tiles."""
-        self._check_length()
-        rows, columns, data = self._core.read(current()._core, number)
+        core = self._content.passing()
+        _check_length(core)
+        rows, columns, data = core.read(current()._core, number)
         values = np.ones(len(rows), dtype=bool) if self.is_pattern else data.view(self.dtype)
         return (columns, rows, values) if self._transposed else (rows, columns, values)
 
-    def _check_length(self) -> None:
-        if not self._core.is_tiled:
-            return  # reading says so of arrays
-        with contextlib.suppress(FileNotFoundError):  # and of a file that is gone
-            now = self.path.stat().st_size
-            if now != self.nbytes:
-                message = (
-                    f"{self.path}: changed since it was opened ({self.nbytes} bytes then, {now} now); open it again"
-                )
-                raise SourceChangedError(message, {"path": str(self.path)})
+
+def _check_length(core: _core.Sparse) -> None:
+    if not core.is_tiled:
+        return  # reading says so of arrays
+    with contextlib.suppress(FileNotFoundError):  # and of a file that is gone
+        now = Path(core.path).stat().st_size
+        if now != core.file_bytes:
+            message = (
+                f"{core.path}: changed since it was opened ({core.file_bytes} bytes then, {now} now); open it again"
+            )
+            raise SourceChangedError(message, {"path": str(core.path)})
 
 
 # A matrix of the class that is given.

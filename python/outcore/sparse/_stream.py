@@ -17,6 +17,7 @@ from outcore._base.types import DType, NDArray, PathLike
 from outcore._lazy.array import Array
 from outcore._lazy.hooks import above
 from outcore._session.session import current
+from outcore.sparse._content import Change, Content, PassingEntries, Pending, entry, named, stored_at
 from outcore.sparse._places import is_wide, keys_of, order_of
 from outcore.sparse._spool import Done, Work, spooled
 from outcore.sparse._stored import Matrix, StoredMatrix
@@ -26,7 +27,7 @@ from outcore.sparse._writer import Writer
 Indices = npt.NDArray[np.uint64]
 Values = NDArray
 # Of entries to rows, columns and values that take their place, in any order.
-Change = Callable[[Indices, Indices, Values], tuple[Indices, Indices, Values]]
+Move = Callable[[Indices, Indices, Values], tuple[Indices, Indices, Values]]
 
 
 class Part(NamedTuple):
@@ -43,15 +44,6 @@ class _Held:
 
     def __init__(self, path: Path) -> None:
         weakref.finalize(self, _remove, path)
-
-    def __call__(self, _: tuple[object, ...]) -> npt.NDArray[np.bool_]:
-        return np.ones((1, 1), dtype=bool)
-
-
-def tied_to_file(path: Path) -> Array:
-    """True, read from an object that holds a file in scratch: the file goes with the last matrix that has this array,
-    and the last node that is made of it."""
-    return Array(_core.from_blocks(_Held(path), (1, 1), "bool", None, path.name))
 
 
 def _remove(path: Path) -> None:
@@ -72,13 +64,14 @@ class File:
 
     def opened(self, core: _core.Sparse | None = None) -> Any:
         """The matrix, once it is there; `core` is it where it is open."""
-        held = tied_to_file(self.path) if self._is_temporary else None
-        return above.SparseMatrix(core or _core.open_sparse(current()._core, self.path), held=held)
+        session = current()._core
+        core = core or _core.open_sparse(session, self.path)
+        return above.SparseMatrix(PassingEntries(core.hold(session) if self._is_temporary else core))
 
 
 def parts(a: StoredMatrix, *, is_worked_on: bool = True) -> Iterator[Part]:
     """The entries as the file has them, whichever way the matrix is read; with memory for work on them."""
-    side = a._core.side
+    side = a._content.side
 
     def of(block: tuple[Indices, Indices, Values]) -> Part:
         return Part(*block, (int(block[0].max()) // side + 1) * side)
@@ -135,19 +128,19 @@ def kind_of(a: StoredMatrix) -> DType | None:
     return None if a.is_pattern else a.dtype
 
 
-def rewritten(a: Matrix, change: Change, dtype: DType | None, path: PathLike | None, overwrite: bool) -> Matrix:
+def changed(
+    a: Matrix, change: Change, dtype: DType | None, path: PathLike | None = None, overwrite: bool = False
+) -> Matrix:
     """A matrix of the same shape whose entries are some of those of `a`, with other values. `change` sees rows and
-    columns as the user does; what it gives stands where it stood."""
+    columns as the user does. Lazy without a path."""
+    return _at(a, a._content.changed(change, dtype, is_turned=a._transposed), path, overwrite)
 
-    def turned(part: Part) -> Part:
-        rows, columns = (part.columns, part.rows) if a._transposed else (part.rows, part.columns)
-        with np.errstate(all="ignore"):
-            rows, columns, values = change(rows, columns, part.values)
-        return Part(*((columns, rows) if a._transposed else (rows, columns)), values, part.until)
 
-    shape = a.shape[::-1] if a._transposed else a.shape
-    made: Matrix = built(map(turned, parts(a)), shape, dtype, a._core.side, path, overwrite)
-    return made.T if a._transposed else made
+def _at(a: Matrix, content: Content, path: PathLike | None, overwrite: bool) -> Matrix:
+    """A matrix that is read as `a` is: of entries as they pass by, or stored at a path."""
+    if path is not None:
+        content = PassingEntries(stored_at(content.node(), Path(path).absolute(), overwrite))
+    return type(a)(content, a._transposed)
 
 
 def built(
@@ -168,11 +161,12 @@ def built(
 
 def resorted(
     a: Matrix,
-    change: Change,
+    change: Move,
     shape: tuple[int, int],
     path: PathLike | None,
     overwrite: bool,
     key: str | None = None,
+    side: int | None = None,
 ) -> Matrix:
     """A matrix whose entries are those of `a` at other places: `change` sees and gives the user's rows and columns.
     With a `key`, what was killed is found again by it, and gone on with.
@@ -180,7 +174,7 @@ def resorted(
     I/O: a read of `a`, a write of 8 bytes (16 where places are wide) and the value of each entry, a sort of that
     (`oc.sort_by`), a read, a write.
     """
-    file, side, dtype = File(path), a._core.side, kind_of(a)
+    file, side, dtype = File(path), side or a._content.side, kind_of(a)
     keys = 1 + is_wide(shape, side)
 
     def entries(done: Done) -> Iterator[tuple[NDArray, ...]]:
@@ -201,81 +195,40 @@ def resorted(
     return made
 
 
-def sorted_as_read(a: Matrix, path: PathLike | None, overwrite: bool, key: str | None = None) -> Matrix:
+def sorted_as_read(
+    a: Matrix, path: PathLike | None, overwrite: bool, key: str | None = None, side: int | None = None
+) -> Matrix:
     """The same matrix in a file whose entries lie in the order in which they are read: of a transpose, by its rows.
     A `key` as of `resorted`, and the same I/O."""
-    return resorted(a, lambda rows, columns, values: (rows, columns, values), a.shape, path, overwrite, key)
+    return resorted(a, lambda rows, columns, values: (rows, columns, values), a.shape, path, overwrite, key, side)
 
 
-def merged(
+def combined(
     a: Matrix,
     b: Matrix,
-    combine: Callable[[Values, Values], Values],
+    combine: Callable[[Array, Array], Array],
     dtype: DType | None,
-    path: PathLike | None,
-    overwrite: bool,
+    path: PathLike | None = None,
+    overwrite: bool = False,
 ) -> Matrix:
-    """The results of `combine` over two matrices of one shape, place by place, without zeros.
+    """The results of `combine` over two matrices of one shape, place by place, without zeros. Lazy without a path.
 
-    It is given the values of both, 0 where there is none. A `b` that is read the other way than `a` is sorted first.
+    It is given the values of both, 0 where there is none. A `b` that is read the other way than `a`, or has tiles of
+    another side, is sorted first.
     """
-    if a._transposed != b._transposed:
-        b = sorted_as_read(b, None, False)
-        if a._transposed:
-            b = sorted_as_read(b.T, None, False).T
-    shape = a.shape[::-1] if a._transposed else a.shape
-    side = a._core.side
-
-    def joined(pair: tuple[Part, Part]) -> Part:
-        left, right = pair
-        rows, columns = (np.concatenate([left[axis], right[axis]]) for axis in (0, 1))
-        keys = keys_of(rows, columns, shape, side)
-        order = order_of(keys)
-        # Entries at one place are neighbours, that of the left in front.
-        again = np.logical_and.reduce([key[order[1:]] == key[order[:-1]] for key in keys])
-        del keys
-        at = np.flatnonzero(np.concatenate([[True], ~again])[: len(order)])
-        both = np.append(again, False)[at]
-        first, split = order[at], len(left.rows)
-        x, y = np.zeros(len(at), left.values.dtype), np.zeros(len(at), right.values.dtype)
-        is_left = first < split
-        x[is_left], y[~is_left] = left.values[first[is_left]], right.values[first[~is_left] - split]
-        y[both] = right.values[order[at[both] + 1] - split]
-        with np.errstate(all="ignore"):
-            values = combine(x, y)
-        kept = values != 0
-        first = first[kept]
-        return Part(rows[first], columns[first], values[kept], left.until)
-
-    # Neither operands nor workspace stay while the next entries are read.
-    made: Matrix = built(map(joined, _aligned(a, b, shape[0])), shape, dtype, side, path, overwrite)
-    return made.T if a._transposed else made
-
-
-def _aligned(a: StoredMatrix, b: StoredMatrix, rows: int) -> Iterator[tuple[Part, Part]]:
-    """Entries of two matrices in the same rows of the file."""
-    nothing = np.zeros(0, dtype=np.uint64)
-    streams = [parts(a), parts(b)]
-    held = [Part(nothing, nothing, np.zeros(0, m.dtype), 0) for m in (a, b)]
-    while (until := min(part.until for part in held)) < rows:
-        late = 0 if held[0].until <= held[1].until else 1
-        held[late] = _joined(
-            held[late], next(streams[late], None) or Part(nothing, nothing, held[late].values[:0], rows)
+    side = a._content.side
+    if a._transposed != b._transposed or b._content.side != side:
+        b = (
+            sorted_as_read(b.T, None, False, side=side).T
+            if a._transposed
+            else sorted_as_read(b, None, False, side=side)
         )
-        after = min(part.until for part in held)
-        if after > until:
-            yield _taken(held, 0, after), _taken(held, 1, after)
-
-
-def _taken(held: list[Part], place: int, until: int) -> Part:
-    """Takes the entries of rows before `until` out of what is held."""
-    part = held[place]
-    ready = part.rows < np.uint64(until)
-    if ready.all():
-        held[place] = part._replace(rows=part.rows[:0], columns=part.columns[:0], values=part.values[:0])
-        return part._replace(until=until)
-    held[place] = _chosen(part, ~ready)
-    return _chosen(part, ready)._replace(until=until)
+    value = combine(entry("value", a.dtype), entry("other", b.dtype))
+    # Zeros, and places at which a comparison is false, are no entries.
+    kept = value != 0
+    values = None if dtype is None else value.astype(dtype)._expr
+    node = a._content.passing().combined(b._content.passing(), values, kept._expr, named(dtype))
+    return _at(a, Pending(node, a._content.shape, side, dtype), path, overwrite)
 
 
 def _joined(first: Part, second: Part) -> Part:
@@ -289,4 +242,4 @@ def _chosen(part: Part, which: npt.NDArray[np.bool_]) -> Part:
     return Part(part.rows[which], part.columns[which], part.values[which], part.until)
 
 
-__all__ = ["Builder", "Part", "built", "kind_of", "merged", "parts", "resorted", "rewritten", "sorted_as_read"]
+__all__ = ["Builder", "File", "Part", "built", "changed", "combined", "kind_of", "parts", "resorted", "sorted_as_read"]

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::layout::{HEAD_BYTES, LISTED_BYTES, SEGMENT_BYTES};
+use super::tile::Tile;
 
 /// Entries of a tile, at most.
 pub const ENTRIES_MAX: usize = u32::MAX as usize;
@@ -10,6 +11,133 @@ pub const ENTRIES_MAX: usize = u32::MAX as usize;
 pub(super) const WIDTH_MAX: usize = 16;
 /// Fewer rows of a width are not worth a segment of their own.
 const ROWS_MIN: usize = 3;
+
+/// Where encoded bytes go.
+trait ByteSink {
+    /// Room for so many bytes behind those there are.
+    fn room(&mut self, bytes: usize) -> &mut [u8];
+
+    fn put(&mut self, bytes: &[u8]) {
+        self.room(bytes.len()).copy_from_slice(bytes);
+    }
+}
+
+impl ByteSink for Vec<u8> {
+    fn room(&mut self, bytes: usize) -> &mut [u8] {
+        let begin = self.len();
+        self.resize(begin + bytes, 0);
+        &mut self[begin..]
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+/// Memory of the caller, which is filled from its front.
+struct Filled<'a> {
+    memory: &'a mut [u8],
+    length: usize,
+}
+
+impl ByteSink for Filled<'_> {
+    fn room(&mut self, bytes: usize) -> &mut [u8] {
+        let begin = self.length;
+        self.length += bytes;
+        &mut self.memory[begin..self.length]
+    }
+}
+
+/// Bytes that the segments of a tile of so many entries take at most: a row takes a number and a count, and each segment but
+/// one has rows enough that are alike.
+pub fn segments_bytes_most(tiles: u64, entries: u64) -> u64 {
+    let columns = entries.saturating_mul(2);
+    let rows = entries.saturating_mul(4);
+    let per_row = entries.saturating_mul(SEGMENT_BYTES as u64).div_ceil(ROWS_MIN as u64);
+    let per_width = tiles.saturating_mul((WIDTH_MAX * SEGMENT_BYTES) as u64);
+    let heads = tiles
+        .saturating_mul(SEGMENT_BYTES as u64)
+        .saturating_add(per_row.min(per_width));
+    columns.saturating_add(rows).saturating_add(heads)
+}
+
+/// Encodes single tiles into memory of the caller.
+#[derive(Debug, Default)]
+pub struct TileEncoder {
+    rows: RowsByWidth,
+}
+
+impl TileEncoder {
+    /// Encodes a tile: `entries` are row · 2¹⁶ + column, ascending, no two alike; `values` are theirs, of `item` bytes each. Gives
+    /// the bytes of its segments in `segments`, and how many they are; the values lie in `ordered` afterwards, in their order.
+    ///
+    /// # Panics
+    /// Where `segments` is shorter than [`segments_bytes_most`], or `ordered` than the values.
+    pub fn encode(
+        &mut self,
+        entries: &[u32],
+        values: &[u8],
+        item: usize,
+        segments: &mut [u8],
+        ordered: &mut [u8],
+    ) -> TileLength {
+        let mut segments = Filled {
+            memory: segments,
+            length: 0,
+        };
+        let mut ordered = Filled {
+            memory: ordered,
+            length: 0,
+        };
+        let count = self.rows.put(entries, values, item, &mut segments, &mut ordered);
+        TileLength {
+            bytes: segments.length,
+            segments: count,
+        }
+    }
+}
+
+/// The length of an encoded tile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TileLength {
+    /// Of its segments together.
+    pub bytes: usize,
+    pub segments: u32,
+}
+
+/// Puts tiles together to a tile row at the front of `out`; gives its bytes, a multiple of eight. Values have `item` bytes, 0
+/// where there are none.
+///
+/// # Panics
+/// Where `out` is too short.
+pub fn put_tiles(tiles: &[Tile<'_>], item: usize, out: &mut [u8]) -> usize {
+    let listed = HEAD_BYTES + tiles.len() * LISTED_BYTES;
+    let segments: usize = tiles.iter().map(|tile| tile.bytes.len()).sum();
+    let entries: usize = tiles.iter().map(|tile| tile.entries).sum();
+    let values_at = (listed + segments).next_multiple_of(8);
+    let mut out = Filled { memory: out, length: 0 };
+    out.put(&(tiles.len() as u32).to_le_bytes());
+    out.put(&0u32.to_le_bytes());
+    out.put(&(entries as u64).to_le_bytes());
+    out.put(&(if entries * item == 0 { 0 } else { values_at as u64 }).to_le_bytes());
+    for tile in tiles {
+        for word in [
+            tile.block,
+            tile.entries as u32,
+            tile.bytes.len() as u32,
+            tile.segments as u32,
+        ] {
+            out.put(&word.to_le_bytes());
+        }
+    }
+    tiles.iter().for_each(|tile| out.put(tile.bytes));
+    out.room(values_at - listed - segments).fill(0);
+    if item > 0 {
+        tiles.iter().for_each(|tile| out.put(tile.values));
+        out.room((entries * item).next_multiple_of(8) - entries * item).fill(0);
+    }
+    out.length
+}
 
 /// Makes one tile row after the other.
 #[derive(Debug, Default)]
@@ -37,7 +165,8 @@ struct RowsByWidth {
 impl RowsByWidth {
     /// Goes through the entries without a branch that depends on them: how long a row is cannot be foretold.
     fn find(&mut self, entries: &[u32]) {
-        self.firsts.resize(entries.len() + 1, 0);
+        // There are no more rows than numbers of rows.
+        self.firsts.resize(entries.len().min(1 << 16) + 1, 0);
         let mut rows = usize::from(!entries.is_empty());
         for (before, pair) in entries.windows(2).enumerate() {
             self.firsts[rows] = before as u32 + 1;
@@ -72,40 +201,46 @@ impl RowsByWidth {
         }
         self.ends = next;
     }
+
+    /// Encodes a tile; the number of its segments.
+    fn put(
+        &mut self,
+        entries: &[u32],
+        values: &[u8],
+        item: usize,
+        segments: &mut impl ByteSink,
+        ordered: &mut impl ByteSink,
+    ) -> u32 {
+        self.find(entries);
+        let (mut count, mut first) = (0u32, 0);
+        for (place, &end) in self.ends.iter().enumerate() {
+            let width = if place < WIDTH_MAX { place + 1 } else { 0 };
+            cut(&self.numbers[first..end], |part, is_gapped| {
+                let of_all = first + part.start..first + part.end;
+                let spans = &self.spans[of_all.clone()];
+                put_segment(segments, width, &self.numbers[of_all], is_gapped, spans, entries);
+                put_values(ordered, spans, values, item);
+                count += 1;
+            });
+            first = end;
+        }
+        count
+    }
 }
 
 impl TileRowEncoder {
     /// Adds a tile behind those there are. `entries` are row · 2¹⁶ + column, ascending, no two alike; `values` are theirs, of
     /// `item` bytes each.
     pub fn tile(&mut self, block: u32, entries: &[u32], values: &[u8], item: usize) {
-        let mut rows = std::mem::take(&mut self.rows);
-        rows.find(entries);
         let begin = self.segments.len();
-        let (mut segments, mut first) = (0u32, 0);
-        for (place, &end) in rows.ends.iter().enumerate() {
-            let width = if place < WIDTH_MAX { place + 1 } else { 0 };
-            cut(&rows.numbers[first..end], |part, is_gapped| {
-                let of_all = first + part.start..first + part.end;
-                let spans = &rows.spans[of_all.clone()];
-                put_segment(
-                    &mut self.segments,
-                    width,
-                    &rows.numbers[of_all],
-                    is_gapped,
-                    spans,
-                    entries,
-                );
-                put_values(&mut self.values, spans, values, item);
-                segments += 1;
-            });
-            first = end;
-        }
+        let segments = self
+            .rows
+            .put(entries, values, item, &mut self.segments, &mut self.values);
         let bytes = (self.segments.len() - begin) as u32;
         for word in [block, entries.len() as u32, bytes, segments] {
             self.directory.extend(word.to_le_bytes());
         }
         self.entries += entries.len() as u64;
-        self.rows = rows;
     }
 
     /// Adds the tiles of another behind those there are. The other begins a new tile row, and keeps its memory for it.
@@ -172,7 +307,7 @@ impl TileRowEncoder {
 
 /// Writes a segment of rows of `width` entries, 0 where each has a count.
 fn put_segment(
-    out: &mut Vec<u8>,
+    out: &mut impl ByteSink,
     width: usize,
     numbers: &[u16],
     is_gapped: bool,
@@ -181,13 +316,16 @@ fn put_segment(
 ) {
     let rows = numbers.len();
     let head = [width as u8, if is_gapped { 1 } else { 2 }];
-    out.extend(head);
-    out.extend(((rows - 1) as u16).to_le_bytes());
-    out.extend(numbers[0].to_le_bytes());
+    out.put(&head);
+    out.put(&((rows - 1) as u16).to_le_bytes());
+    out.put(&numbers[0].to_le_bytes());
     match is_gapped {
         true => {
-            out.extend(numbers.windows(2).map(|pair| (pair[1] - pair[0]) as u8));
-            out.resize(out.len() + (rows - 1) % 2, 0);
+            let gaps = out.room((rows - 1).next_multiple_of(2));
+            gaps[(rows - 1)..].fill(0);
+            for (gap, pair) in gaps.iter_mut().zip(numbers.windows(2)) {
+                *gap = (pair[1] - pair[0]) as u8;
+            }
         }
         false => put_words(out, &numbers[1..], |number| [*number]),
     }
@@ -216,10 +354,9 @@ fn columns<const N: usize>(entries: &[u32], first: u32) -> [u16; N] {
 
 /// Appends the words that each of `from` comes to. All bytes are made room for at once.
 #[inline(always)]
-fn put_words<T, const N: usize>(out: &mut Vec<u8>, from: &[T], words: impl Fn(&T) -> [u16; N]) {
-    let begin = out.len();
-    out.resize(begin + 2 * N * from.len(), 0);
-    for (to, from) in out[begin..].chunks_exact_mut(2 * N).zip(from) {
+fn put_words<T, const N: usize>(out: &mut impl ByteSink, from: &[T], words: impl Fn(&T) -> [u16; N]) {
+    let out = out.room(2 * N * from.len());
+    for (to, from) in out.chunks_exact_mut(2 * N).zip(from) {
         for (to, word) in to.chunks_exact_mut(2).zip(words(from)) {
             to.copy_from_slice(&word.to_le_bytes());
         }
@@ -227,26 +364,28 @@ fn put_words<T, const N: usize>(out: &mut Vec<u8>, from: &[T], words: impl Fn(&T
 }
 
 /// Appends the values of some rows, `item` bytes each.
-fn put_values(out: &mut Vec<u8>, spans: &[(u32, u32)], values: &[u8], item: usize) {
+fn put_values(out: &mut impl ByteSink, spans: &[(u32, u32)], values: &[u8], item: usize) {
     match item {
         0 => {}
         4 => put_items::<4>(out, spans, values),
         8 => put_items::<8>(out, spans, values),
         _ => {
             for (first, end) in spans {
-                out.extend_from_slice(&values[*first as usize * item..*end as usize * item]);
+                out.put(&values[*first as usize * item..*end as usize * item]);
             }
         }
     }
 }
 
-fn put_items<const N: usize>(out: &mut Vec<u8>, spans: &[(u32, u32)], values: &[u8]) {
-    out.reserve(spans.iter().map(|(first, end)| (end - first) as usize * N).sum());
+fn put_items<const N: usize>(out: &mut impl ByteSink, spans: &[(u32, u32)], values: &[u8]) {
+    let items = spans.iter().map(|(first, end)| (end - first) as usize).sum::<usize>();
+    let (mut out, _) = out.room(items * N).as_chunks_mut::<N>();
     let (values, _) = values.as_chunks::<N>();
     for (first, end) in spans {
-        for value in &values[*first as usize..*end as usize] {
-            out.extend_from_slice(value);
-        }
+        let row = &values[*first as usize..*end as usize];
+        let (to, later) = out.split_at_mut(row.len());
+        to.copy_from_slice(row);
+        out = later;
     }
 }
 

@@ -34,7 +34,7 @@ mod rows;
 mod tile;
 
 pub use compressed::{encode_rows, rows_bytes};
-pub use encode::{TileRowEncoder, ENTRIES_MAX};
+pub use encode::{put_tiles, segments_bytes_most, TileEncoder, TileLength, TileRowEncoder, ENTRIES_MAX};
 pub use layout::{HEAD_BYTES, LISTED_BYTES, SIDE_MAX};
 pub use rows::{Rows, Values};
 pub use tile::{check_tile_row, listed_tiles, RowNumbers, RowWalk, Segment, Tile, TileRow};

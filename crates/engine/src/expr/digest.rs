@@ -11,6 +11,13 @@ use outcore_kernels::Generator;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(pub [u8; 16]);
 
+impl Digest {
+    /// Of bytes as they are.
+    pub fn of(bytes: &[u8]) -> Digest {
+        Digest(murmur3(bytes))
+    }
+}
+
 impl std::fmt::Debug for Digest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))

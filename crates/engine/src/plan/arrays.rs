@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use outcore_store::{Layout, Region, Source};
+use outcore_store::{Layout, Region, Source, SparseOutput};
 
 use super::gather::ArrayId;
 use crate::expr::{grid, Expr, Op};
@@ -45,6 +45,11 @@ impl ArrayInfo {
         }
     }
 
+    /// The sparse matrix that the array is as an output, where it is one.
+    pub fn file(&self) -> Option<SparseOutput> {
+        sparse_output(&self.node)
+    }
+
     /// Bytes of the tile that is a region of the array.
     pub fn tile_bytes(&self, index: u64, region: &Region) -> u64 {
         match self.listed() {
@@ -69,6 +74,14 @@ impl ArrayInfo {
             ArrayKind::Computed => format!("{}#{}", self.node.label(), self.node.id),
             ArrayKind::Source(source) | ArrayKind::Memory(source) => source.name(),
         }
+    }
+}
+
+/// The sparse matrix that a node is as an output, where it is one.
+pub fn sparse_output(node: &Expr) -> Option<SparseOutput> {
+    match &node.op {
+        Op::Algorithm(key, result) => key.0.file(*result),
+        _ => None,
     }
 }
 

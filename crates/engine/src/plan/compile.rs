@@ -5,13 +5,13 @@ use std::collections::HashMap;
 
 use outcore_kernels::{Finish, Generator, Reducer};
 
-use super::fuse::{fuse, Fused, Link};
 use super::gather::{ArrayId, Base, Gather};
 use super::partition::Partition;
 use super::root::{is_assembly, is_view, Domain, Root, RootKind, BLOCKS_PER_TILE};
 use super::span::{demand, Span};
 use super::ArrayTable;
 use crate::expr::{Expr, FunctionKey, Op};
+use crate::strips::{fuse, Fused, Link};
 use crate::{cancel, EngineError};
 
 /// One sweep over a domain, with everything fused into it.

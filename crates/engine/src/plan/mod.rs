@@ -7,7 +7,6 @@ pub mod boxes;
 pub mod closure;
 pub mod compile;
 pub mod few;
-pub mod fuse;
 pub mod gather;
 pub mod group;
 pub mod lower;
@@ -21,7 +20,7 @@ pub mod slots;
 pub mod span;
 pub mod work;
 
-pub use arrays::{ArrayInfo, ArrayKind, ArrayTable};
+pub use arrays::{sparse_output, ArrayInfo, ArrayKind, ArrayTable};
 pub use compile::{Accumulation, Pass, PassRoot, Step, StepKind};
 pub use gather::{ArrayId, Base, Gather};
 pub use model::{Needed, Plan, Producer};
@@ -105,7 +104,8 @@ fn check_listed(plan: &Plan) -> Result<(), EngineError> {
     if !plan.arrays.iter().any(|array| array.listed().is_some()) {
         return Ok(());
     }
-    let mut touched = plan.outputs.clone();
+    let is_file = |id: &ArrayId| plan.arrays[*id as usize].file().is_some();
+    let mut touched: Vec<ArrayId> = plan.outputs.iter().copied().filter(|id| !is_file(id)).collect();
     for step in plan.passes().flat_map(|pass| &pass.steps) {
         if let StepKind::Gather(gather) = &step.kind {
             gather.arrays(&mut touched);

@@ -1,9 +1,10 @@
 //! The entries of a stored sparse matrix, tile by tile, for what is no product.
 
-use outcore_coding::tiles::TileRow;
+use outcore_coding::tiles::{Tile, TileRow};
 use outcore_coding::Malformed;
 use outcore_store::{AlignedBuffer, Io, Region, Source, PAGE};
 
+use super::formula::RowPlace;
 use super::SparseMatrix;
 use crate::EngineError;
 
@@ -45,17 +46,24 @@ impl SparseMatrix {
         let mut found = Entries {
             rows: Vec::with_capacity(entries),
             columns: Vec::with_capacity(entries),
-            values: Vec::with_capacity((entries * item).min(frame.len())),
+            values: Vec::new(),
         };
+        let mut workspace = AlignedBuffer::new(self.formula_bytes(tile).next_multiple_of(PAGE).max(PAGE))
+            .map_err(|cause| EngineError::Plan(format!("no memory for a tile: {cause}")))?;
         for (record, place) in self.file.tile_rows(tile) {
             let row = TileRow::new(&frame[offset..][place], item).map_err(malformed)?;
-            let (first, height) = (record.number * side, side.min(matrix.rows - record.number * side));
-            for tile in row.tiles() {
-                let tile = tile.map_err(malformed)?;
+            let place = RowPlace::of(&self.file, record.number);
+            let tiles: Result<Vec<Tile<'_>>, Malformed> = row.tiles().collect();
+            let mut tiles = tiles.map_err(malformed)?;
+            if let Some(formula) = &self.formula {
+                let mut desk = formula.desk(&mut workspace, record.entries);
+                tiles = formula.apply(tiles.into_iter(), place, &mut desk, &malformed)?;
+            }
+            for tile in tiles {
                 let start = u64::from(tile.block) * side;
                 let width = side.min(matrix.columns - start);
-                tile.for_each(height as usize, width as usize, |row, column| {
-                    found.rows.push(first + u64::from(row));
+                tile.for_each(place.height as usize, width as usize, |row, column| {
+                    found.rows.push(place.first + u64::from(row));
                     found.columns.push(start + u64::from(column));
                 })
                 .map_err(malformed)?;
@@ -63,5 +71,18 @@ impl SparseMatrix {
             }
         }
         Ok(found)
+    }
+
+    /// Bytes that reading a tile takes beside its entries.
+    pub fn reading_bytes(&self, tile: usize) -> u64 {
+        self.file.tile_bytes(tile) + self.formula_bytes(tile) as u64
+    }
+
+    /// Bytes that the formula takes for a tile.
+    fn formula_bytes(&self, tile: usize) -> usize {
+        let Some(formula) = &self.formula else { return 0 };
+        let rows = self.file.tile_rows(tile);
+        let bytes = rows.map(|(record, _)| formula.desk_bytes(&self.file, [record].into_iter()));
+        bytes.max().unwrap_or(0) as usize
     }
 }

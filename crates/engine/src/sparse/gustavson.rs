@@ -81,7 +81,7 @@ pub fn multiply_sparse(
         }
         next = after;
     }
-    super::opened(writer.finish_opened(resources.io)?)
+    super::of_file(writer.finish_opened(resources.io)?)
 }
 
 /// Writes the tile rows of several matrices of one shape, none of which has some behind those of the next, to one file.

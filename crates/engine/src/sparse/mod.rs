@@ -10,16 +10,22 @@
 mod adding;
 mod assemble;
 mod bands;
+mod changed;
+mod combined;
 mod encoding;
 mod entries;
+mod fields;
 mod foreseen;
+mod formula;
 mod gustavson;
 mod ingest;
 mod meeting;
 mod multiply;
 mod operands;
+mod order;
 mod pieces;
 mod places;
+mod placing;
 mod product;
 mod terms;
 mod times;
@@ -28,15 +34,19 @@ mod transposed;
 use std::path::Path;
 use std::sync::Arc;
 
+use outcore_dtype::DType;
 use outcore_store::{open_rows as open_compressed, open_sparse, CompressedRows, Io, Source, SparseFile, SparseShape};
 
-use crate::expr::{Expr, Op};
+use crate::expr::{Digest, Expr, Op};
 use crate::{ops, EngineError};
 
 pub use assemble::Assembler;
+pub use combined::combined;
 pub use encoding::Duplicates;
 pub use entries::Entries;
+pub use fields::Field;
 pub use foreseen::{forecast, Forecast};
+pub use formula::Formula;
 pub use gustavson::{join, multiply_sparse};
 pub use ingest::{assemble, groups_in, Crew, Groups, Ingest, MemoryGrant};
 pub use operands::{ProductResources, SparseProduct};
@@ -50,6 +60,27 @@ pub struct SparseMatrix {
     pub file: Arc<SparseFile>,
     /// Its tiles.
     pub tiles: Expr,
+    /// What is made of its entries as they pass by; nothing where they are as they are stored.
+    pub formula: Option<Arc<Formula>>,
+}
+
+impl SparseMatrix {
+    /// The type of the values; nothing of a pattern.
+    pub fn dtype(&self) -> Option<DType> {
+        match &self.formula {
+            Some(formula) => formula.dtype(),
+            None => self.file.matrix().dtype,
+        }
+    }
+
+    /// Equal where the entries are.
+    pub fn identity(&self) -> String {
+        let file = self.file.identity();
+        match &self.formula {
+            Some(formula) => format!("{file} by {}", Digest::of(formula.key())),
+            None => file.to_string(),
+        }
+    }
 }
 
 /// Opens a sparse matrix. Its directory is read, no entry.
@@ -57,12 +88,20 @@ pub struct SparseMatrix {
 /// # Errors
 /// As [`open_sparse`].
 pub fn open(path: &Path, io: &Io) -> Result<SparseMatrix, EngineError> {
-    opened(open_sparse(path, io)?)
+    of_file(open_sparse(path, io)?)
 }
 
-fn opened(file: Arc<SparseFile>) -> Result<SparseMatrix, EngineError> {
+/// A matrix whose file is open.
+///
+/// # Errors
+/// A file with tiles too large to address.
+pub fn of_file(file: Arc<SparseFile>) -> Result<SparseMatrix, EngineError> {
     let tiles = ops::source(file.clone())?;
-    Ok(SparseMatrix { file, tiles })
+    Ok(SparseMatrix {
+        file,
+        tiles,
+        formula: None,
+    })
 }
 
 /// Opens a matrix whose rows, or columns as rows, lie compressed in stored arrays: row pointers, columns, and values if any.
@@ -94,7 +133,7 @@ pub fn open_rows(
         entries: indices.shape.first().copied().unwrap_or(0),
         dtype: data.map(|data| data.dtype),
     };
-    opened(open_compressed(arrays, shape, io)?)
+    of_file(open_compressed(arrays, shape, io)?)
 }
 
 fn stored(name: &str, array: &Expr) -> Result<Arc<dyn Source>, EngineError> {

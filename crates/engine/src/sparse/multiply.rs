@@ -72,6 +72,7 @@ impl Algorithm for Multiply {
         let mut key = vec![self.times.semiring as u8];
         key.extend(self.bands.width.to_ne_bytes());
         key.extend(self.times.pieces.len().to_ne_bytes());
+        key.extend(self.times.formula.iter().flat_map(|formula| formula.key()));
         key
     }
     fn results(&self) -> &[Grid] {
@@ -132,7 +133,7 @@ impl Work for Band {
         each(PRODUCTS, self.band * self.tasks() + task, Access::Create);
     }
     fn workspace_bytes(&self, task: u64) -> u64 {
-        self.of.values_bytes(&self.of.pieces[task as usize])
+        self.of.workspace_bytes(&self.of.pieces[task as usize])
     }
     fn operations(&self) -> f64 {
         2.0 * self.of.file.matrix().entries as f64 * self.bands.width_of(self.band) as f64

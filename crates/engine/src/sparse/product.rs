@@ -6,6 +6,7 @@ use outcore_sparse::Semiring;
 use outcore_store::Io;
 
 use super::bands::{pieces_of, Bands};
+use super::formula::Formula;
 use super::multiply::Multiply;
 use super::times::Times;
 use super::transposed::MultiplyTransposed;
@@ -44,7 +45,16 @@ pub fn product(matrix: &SparseMatrix, transposed: bool, x: &Expr, semiring: Semi
     let columns = x.shape[1];
     let result_shape = [rows, columns];
     let tile = grid::uncut(&result_shape, x.dtype, grid::default_tile(&result_shape, x.dtype), &[1]);
+    let stored = matrix.dtype();
+    let formula = match (&matrix.formula, stored) {
+        (None, None) => None,
+        (None, Some(stored)) if stored == x.dtype => None,
+        (None, stored) => Some(Arc::new(Formula::identity(stored)?.converted(x.dtype)?)),
+        (Some(formula), Some(stored)) if stored != x.dtype => Some(Arc::new(formula.converted(x.dtype)?)),
+        (Some(formula), _) => Some(formula.clone()),
+    };
     let times = Times {
+        formula,
         pieces: pieces_of(&matrix.file, 0).into(),
         file: matrix.file.clone(),
         transposed,
@@ -92,7 +102,7 @@ impl Times {
         let largest = self
             .pieces
             .iter()
-            .map(|piece| self.values_bytes(piece) + self.piece_bytes(piece))
+            .map(|piece| self.workspace_bytes(piece) + self.piece_bytes(piece))
             .max();
         let rows = self.pieces.iter().map(|piece| piece.rows.length).max();
         let passing = 2 * (largest.unwrap_or(0) + DENSE_BYTES);
@@ -111,7 +121,12 @@ impl Staged for Times {
         "sparse product".into()
     }
     fn key(&self) -> Vec<u8> {
-        vec![self.semiring as u8, u8::from(self.transposed)]
+        let formula = self.formula.iter().flat_map(|formula| formula.key());
+        [self.semiring as u8, u8::from(self.transposed)]
+            .iter()
+            .chain(formula)
+            .copied()
+            .collect()
     }
     fn results(&self) -> &[Grid] {
         &self.result

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use outcore_coding::tiles::{Tile, TileRow};
 use outcore_coding::Malformed;
 use outcore_dtype::{DType, Scalar};
-use outcore_kernels::{cast_kernel, UnaryKernel};
 use outcore_sparse::{product_kernel, transposed_kernel, Semiring, TileProduct};
 use outcore_store::{Interval, SparseFile};
 
 use super::bands::TilePiece;
+use super::formula::{Formula, RowPlace};
 use crate::task::Grid;
 use crate::EngineError;
 
@@ -24,17 +24,14 @@ pub(super) struct Times {
     pub semiring: Semiring,
     /// The sum of nothing.
     pub zero: Vec<u8>,
+    /// What is made of the entries; nothing where they are multiplied as they are.
+    pub formula: Option<Arc<Formula>>,
     pub result: [Grid; 1],
 }
 
 impl Times {
     pub fn dtype(&self) -> DType {
         self.result[0].dtype
-    }
-
-    /// Whether the matrix has values of another type than the product's.
-    pub fn converts(&self) -> bool {
-        self.file.matrix().dtype.is_some_and(|dtype| dtype != self.dtype())
     }
 
     /// The sum of nothing, as a number.
@@ -89,14 +86,11 @@ impl Times {
             .sum()
     }
 
-    /// Bytes that the values of a piece take in the type of the product, where that is another.
-    pub(super) fn values_bytes(&self, piece: &TilePiece) -> u64 {
-        if !self.converts() {
-            return 0;
-        }
+    /// Bytes of memory that the formula takes for a piece.
+    pub(super) fn workspace_bytes(&self, piece: &TilePiece) -> u64 {
+        let Some(formula) = &self.formula else { return 0 };
         let rows = piece.tiles.clone().flat_map(|tile| self.file.tile_rows(tile as usize));
-        rows.map(|(record, _)| (record.entries * self.dtype().size() as u64).next_multiple_of(8))
-            .sum()
+        formula.desk_bytes(&self.file, rows.map(|(record, _)| record))
     }
 
     pub(super) fn kernel(&self) -> Result<TileProduct, EngineError> {
@@ -104,13 +98,16 @@ impl Times {
             false => product_kernel,
             true => transposed_kernel,
         };
-        let valued = self.file.matrix().dtype.is_some();
+        let valued = match &self.formula {
+            Some(formula) => formula.dtype().is_some(),
+            None => self.file.matrix().dtype.is_some(),
+        };
         find(self.semiring, self.dtype(), valued)
             .ok_or_else(|| EngineError::Internal(format!("no product in {} of {}", self.semiring.name(), self.dtype())))
     }
 
-    /// The tile rows of a piece, whose tiles these are, and in them the tiles of some columns of tiles, with their values in
-    /// the type of the product.
+    /// The tile rows of a piece, whose tiles these are, and in them the tiles of some columns of tiles, as the formula makes
+    /// them.
     pub(super) fn opened<'a>(
         &self,
         piece: &TilePiece,
@@ -118,19 +115,20 @@ impl Times {
         blocks: &Range<u64>,
         workspace: &'a mut [u8],
     ) -> Result<Vec<OpenRow<'a>>, EngineError> {
-        let matrix = self.file.matrix();
-        let item = matrix.dtype.map_or(0, |dtype| dtype.size());
-        let convert = match matrix.dtype {
-            Some(dtype) if self.converts() => Some(cast_kernel(dtype, self.dtype())),
-            _ => None,
-        };
-        let mut workspace = workspace;
-        let mut rows = vec![];
-        let tile_rows = piece.tiles.clone().zip(tiles).flat_map(|(tile, bytes)| {
-            let rows = self.file.tile_rows(tile as usize);
-            rows.map(move |(record, place)| (record, &bytes[place]))
+        let item = self.file.matrix().dtype.map_or(0, |dtype| dtype.size());
+        let records = || piece.tiles.clone().flat_map(|tile| self.file.tile_rows(tile as usize));
+        let mut desk = self.formula.as_ref().map(|formula| {
+            let most = records().map(|(record, _)| record.entries).max();
+            (formula, formula.desk(workspace, most.unwrap_or(0)))
         });
-        for (record, bytes) in tile_rows {
+        let bytes_of = |(tile, bytes): (u64, &&'a [u8])| {
+            let bytes: &'a [u8] = bytes;
+            self.file
+                .tile_rows(tile as usize)
+                .map(move |(record, place)| (record, &bytes[place]))
+        };
+        let mut rows = vec![];
+        for (record, bytes) in piece.tiles.clone().zip(tiles).flat_map(bytes_of) {
             let malformed = |fault| self.malformed(record.number, fault);
             let row = TileRow::new(bytes, item).map_err(malformed)?;
             let is_wanted = |tile: &Result<Tile<'_>, Malformed>| match tile {
@@ -139,12 +137,9 @@ impl Times {
             };
             let tiles: Result<Vec<Tile<'a>>, Malformed> = row.tiles().filter(is_wanted).collect();
             let mut tiles = tiles.map_err(malformed)?;
-            if let Some(convert) = convert {
-                let entries: usize = tiles.iter().map(|tile| tile.entries).sum();
-                let own = (entries * self.dtype().size()).next_multiple_of(8);
-                let (values, rest) = workspace.split_at_mut(own);
-                workspace = rest;
-                convert_values(&mut tiles, values, self.dtype().size(), convert);
+            if let Some((formula, desk)) = &mut desk {
+                let place = RowPlace::of(&self.file, record.number);
+                tiles = formula.apply(tiles.into_iter(), place, desk, &malformed)?;
             }
             let mut tiles = tiles.into_iter();
             rows.push(OpenRow {
@@ -159,16 +154,5 @@ impl Times {
     /// A tile row that cannot be what was written.
     pub(super) fn malformed(&self, tile_row: u64, Malformed(what): Malformed) -> EngineError {
         EngineError::Store(self.file.malformed(format!("{what}, in tile row {tile_row}")))
-    }
-}
-
-/// Gives tiles values of another type, `item` bytes each.
-fn convert_values<'a>(tiles: &mut [Tile<'a>], values: &'a mut [u8], item: usize, convert: UnaryKernel) {
-    let mut rest = values;
-    for tile in tiles {
-        let (own, others) = rest.split_at_mut(tile.entries * item);
-        convert(tile.values, own);
-        *tile = tile.with_values(own);
-        rest = others;
     }
 }

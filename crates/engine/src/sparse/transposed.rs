@@ -72,6 +72,7 @@ impl Algorithm for MultiplyTransposed {
         let mut key = vec![self.times.semiring as u8];
         key.extend(self.bands.width.to_ne_bytes());
         key.extend(self.times.pieces.len().to_ne_bytes());
+        key.extend(self.times.formula.iter().flat_map(|formula| formula.key()));
         key
     }
     fn results(&self) -> &[Grid] {
@@ -136,7 +137,7 @@ impl Work for Add {
         each(SUMS, band * self.blocks.len() as u64 + block, access);
     }
     fn workspace_bytes(&self, task: u64) -> u64 {
-        self.of.values_bytes(&self.of.pieces[self.place(task).1 as usize])
+        self.of.workspace_bytes(&self.of.pieces[self.place(task).1 as usize])
     }
     fn operations(&self) -> f64 {
         2.0 * self.of.file.matrix().entries as f64 * self.bands.columns as f64

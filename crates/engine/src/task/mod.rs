@@ -5,11 +5,11 @@
 //!
 //! Uses `error.rs` alone. Start with `Algorithm` and `Work` below.
 
-use outcore_store::Interval;
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use outcore_dtype::DType;
+use outcore_store::{Interval, SparseOutput};
 
 use crate::EngineError;
 
@@ -109,8 +109,12 @@ pub trait Algorithm: Send + Sync + Debug {
     fn results(&self) -> &[Grid];
     /// Bytes of each tile of a result whose tiles differ in size. Its grid has one row for each tile, as long as the
     /// largest; a tile is the front of its row, and the rest of that is not there. Other algorithms may take such a set;
-    /// it cannot be stored, nor be an operand of anything else.
+    /// it is an operand of nothing else, and stored only where [`Self::file`] says how.
     fn listed(&self, _result: usize) -> Option<Arc<[u64]>> {
+        None
+    }
+    /// The sparse matrix that such a result is, tile by tile, where it is one.
+    fn file(&self, _result: usize) -> Option<SparseOutput> {
         None
     }
     /// Its tasks, given how its inputs are cut; one work runs after the other.

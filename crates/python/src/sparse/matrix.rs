@@ -1,11 +1,12 @@
 //! Stored sparse matrices: opened, multiplied with dense ones, read.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use numpy::PyArray1;
+use numpy::{PyArray1, PyReadonlyArray1};
 use outcore_dtype::DType;
 use outcore_engine::expr::Expr;
-use outcore_engine::sparse::{self, Duplicates, Semiring, SparseMatrix};
+use outcore_engine::sparse::{self, Duplicates, Field, Formula, Semiring, SparseMatrix};
 use outcore_store::{Source, SparseShape};
 use pyo3::prelude::*;
 
@@ -48,6 +49,10 @@ pub fn shape_of((rows, columns): (u64, u64), side: u32, dtype: &str) -> PyResult
     })
 }
 
+fn expr_of(node: &PyExpr) -> &Expr {
+    &node.0
+}
+
 #[pyclass(frozen, name = "Sparse", module = "outcore._core")]
 pub struct PySparse(pub SparseMatrix);
 
@@ -67,8 +72,7 @@ impl PySparse {
     /// Of the values; "pattern" where there are none.
     #[getter]
     fn dtype(&self) -> String {
-        let dtype = self.0.file.matrix().dtype;
-        dtype.map_or("pattern".into(), |dtype| dtype.to_string())
+        self.0.dtype().map_or("pattern".into(), |dtype| dtype.to_string())
     }
 
     /// Whether tiles lie in the file as they are multiplied; else they are made of rows as these are read.
@@ -92,10 +96,72 @@ impl PySparse {
         self.0.file.path().to_path_buf()
     }
 
-    /// Equal where the bytes are.
+    /// Equal where the entries are.
     #[getter]
     fn identity(&self) -> String {
-        self.0.file.identity().to_string()
+        self.0.identity()
+    }
+
+    /// Whether the entries are those of the file, as they are stored.
+    #[getter]
+    fn is_plain(&self) -> bool {
+        self.0.formula.is_none()
+    }
+
+    /// Whether all entries of the file are entries of the matrix.
+    #[getter]
+    fn keeps_all(&self) -> bool {
+        self.0.formula.as_ref().is_none_or(|formula| formula.keeps_all())
+    }
+
+    /// The matrix whose entries are functions of those of this file: its values, of a type ("pattern" for none), and which
+    /// are kept.
+    #[pyo3(signature = (value, kept, dtype))]
+    fn changed(&self, value: Option<&PyExpr>, kept: Option<&PyExpr>, dtype: &str) -> PyResult<PySparse> {
+        let types = [self.0.file.matrix().dtype, values_named(dtype)?];
+        let formula = Formula::new(value.map(expr_of), kept.map(expr_of), types);
+        Ok(PySparse(SparseMatrix {
+            formula: Some(Arc::new(formula.map_err(to_python)?)),
+            ..self.0.clone()
+        }))
+    }
+
+    /// The matrix as a result that is stored.
+    fn stored(&self) -> PyResult<PyExpr> {
+        self.0.stored().map(PyExpr::new).map_err(to_python)
+    }
+
+    /// This matrix and another, place by place, as a result that is stored: the values, of a type ("pattern" for none), and
+    /// which are kept.
+    #[pyo3(signature = (other, value, kept, dtype))]
+    fn combined(
+        &self,
+        other: PyRef<'_, PySparse>,
+        value: Option<&PyExpr>,
+        kept: Option<&PyExpr>,
+        dtype: &str,
+    ) -> PyResult<PyExpr> {
+        let types = [None, values_named(dtype)?];
+        let formula = Formula::new(value.map(expr_of), kept.map(expr_of), types);
+        let node = sparse::combined(&self.0, &other.0, formula.map_err(to_python)?);
+        node.map(PyExpr::new).map_err(to_python)
+    }
+
+    /// The same in a file of scratch, which from now on goes with its last reader.
+    fn hold(&self, session: PyRef<'_, PySession>) -> PyResult<PySparse> {
+        let file = session.0.hold_sparse(&self.0.file).map_err(to_python)?;
+        sparse::of_file(file).map(PySparse).map_err(to_python)
+    }
+
+    /// Whether it goes with its last reader.
+    #[getter]
+    fn is_held(&self) -> bool {
+        self.0.file.goes_with_readers()
+    }
+
+    /// Bytes that reading a tile takes beside its entries.
+    fn reading_bytes(&self, tile: usize) -> u64 {
+        self.0.reading_bytes(tile)
     }
 
     /// Tiles that are read one by one.
@@ -140,6 +206,35 @@ impl PySparse {
     }
 }
 
+/// The node that stands for a field of an entry in formulas: "value" or "other", of a type, "row" or "column".
+#[pyfunction]
+#[pyo3(signature = (name, dtype=None))]
+fn entry_field(name: &str, dtype: Option<&str>) -> PyResult<PyExpr> {
+    let dtype = || values_named(dtype.unwrap_or("bool")).map(|dtype| dtype.unwrap_or(DType::Bool));
+    let field = match name {
+        "value" => Field::Value(dtype()?),
+        "other" => Field::Other(dtype()?),
+        "row" => Field::Row,
+        "column" => Field::Column,
+        name => return Err(argument(format!("sparse: an entry has no {name}"))),
+    };
+    field.node().map(PyExpr::new).map_err(to_python)
+}
+
+/// The node that stands for the element of a dense operand at an entry's place: of a column, a row, or a matrix whose rows
+/// and columns are those of the file.
+#[pyfunction]
+fn entry_operand(shape: (u64, u64), elements: PyReadonlyArray1<'_, u8>, dtype: &str) -> PyResult<PyExpr> {
+    let dtype = values_named(dtype)?.unwrap_or(DType::Bool);
+    let elements: Arc<[u8]> = elements.as_slice()?.into();
+    let field = match shape {
+        (_, 1) => Field::AtRow(dtype, elements),
+        (1, _) => Field::AtColumn(dtype, elements),
+        (_, width) => Field::AtPlace(dtype, elements, width),
+    };
+    field.node().map(PyExpr::new).map_err(to_python)
+}
+
 /// Opens a stored sparse matrix.
 #[pyfunction]
 fn open_sparse(py: Python<'_>, session: PyRef<'_, PySession>, path: PathBuf) -> PyResult<PySparse> {
@@ -171,5 +266,7 @@ fn open_rows(
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PySparse>()?;
     module.add_function(wrap_pyfunction!(open_sparse, module)?)?;
+    module.add_function(wrap_pyfunction!(entry_field, module)?)?;
+    module.add_function(wrap_pyfunction!(entry_operand, module)?)?;
     module.add_function(wrap_pyfunction!(open_rows, module)?)
 }

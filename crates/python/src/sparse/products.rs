@@ -33,6 +33,10 @@ impl ProductOperands {
         semiring: &str,
         types: [&str; 2],
     ) -> PyResult<ProductOperands> {
+        let files = [Some(first), Some(second), mask.as_deref()];
+        if files.into_iter().flatten().any(|matrix| matrix.0.formula.is_some()) {
+            return Err(argument("spgemm: matrices whose entries change are stored first"));
+        }
         Ok(ProductOperands {
             first: first.0.clone(),
             second: second.0.clone(),

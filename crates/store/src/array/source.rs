@@ -1,5 +1,6 @@
 //! Arrays to read.
 
+use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -149,6 +150,10 @@ pub trait Source: Send + Sync + std::fmt::Debug {
     }
     /// The array itself, when it is in memory.
     fn memory(&self) -> Option<MemoryView<'_>> {
+        None
+    }
+    /// The source in its own type, for the room that it comes from.
+    fn typed(&self) -> Option<&dyn Any> {
         None
     }
 }

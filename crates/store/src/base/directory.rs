@@ -2,10 +2,12 @@
 
 use std::collections::hash_map::RandomState;
 use std::fs;
-use std::hash::{BuildHasher, Hasher};
+use std::hash::BuildHasher;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::process;
+use std::time::SystemTime;
 
 use rustix::fs::{openat, statat, statvfs, AtFlags, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -35,7 +37,8 @@ pub(crate) fn unique() -> String {
 
 /// A number that no other call in any process is likely to draw.
 pub(crate) fn random() -> u64 {
-    RandomState::new().build_hasher().finish()
+    // A fork inherits the keys of its thread.
+    RandomState::new().hash_one((process::id(), SystemTime::now()))
 }
 
 /// Opens a directory in another.

@@ -7,6 +7,7 @@ use outcore_dtype::DType;
 
 use crate::array::source::{as_inner, Layout, MemoryView, ReadCost, Source};
 use crate::durable::scratch::ScratchFolder;
+use crate::formats::sparse::SparseFile;
 use crate::{Frame, Io, Region, StoreError};
 
 /// A file in a folder of scratch, removed when the last reader is gone.
@@ -43,6 +44,15 @@ impl Held {
         let inner = crate::registry::open::open(path, io)?.source;
         Ok(Held { inner, file })
     }
+}
+
+/// A sparse matrix in a file of a folder of scratch, which from now on lives as long as the matrix does.
+pub fn hold_sparse(folder: Arc<ScratchFolder>, file: &SparseFile) -> Arc<SparseFile> {
+    let keeper = HeldFile {
+        path: file.path().to_path_buf(),
+        folder,
+    };
+    Arc::new(file.clone().kept_by(Arc::new(keeper)))
 }
 
 impl Source for Held {

@@ -17,6 +17,7 @@ use crate::durable::locked::LockedDir;
 use crate::durable::partial::check_replaceable;
 use crate::durable::target::{check_space, resolve, whole};
 use crate::formats::npy::NpyPlan;
+use crate::formats::sparse::{SparseOutput, SparsePlan};
 use crate::formats::zarr::ZarrPlan;
 use crate::{Io, Region, Sink, StoreError};
 
@@ -72,6 +73,33 @@ impl SinkPlan {
             Some("zarr") => Arc::new(ZarrPlan::new(shape, dtype, &tile)?),
             _ => return Err(StoreError::unsupported(&path, "outputs end in .npy or .zarr")),
         };
+        SinkPlan::checked(path, overwrite, format, bytes)
+    }
+
+    /// As `new`, of a sparse matrix, whose name is `.ocs` by custom.
+    ///
+    /// # Errors
+    /// Those of `new`; the suffix of another format.
+    pub fn sparse(path: &Path, output: &SparseOutput, overwrite: bool) -> Result<SinkPlan, StoreError> {
+        let path = whole(path)?;
+        if matches!(
+            path.extension().and_then(|suffix| suffix.to_str()),
+            Some("npy" | "zarr")
+        ) {
+            return Err(StoreError::unsupported(&path, "a sparse matrix is stored as .ocs"));
+        }
+        let format = SparsePlan::new(output);
+        // A bound is no reason to refuse a disk that may have room.
+        let bytes = if output.is_exact { format.bytes() } else { 0 };
+        SinkPlan::checked(path, overwrite, Arc::new(format), bytes)
+    }
+
+    fn checked(
+        path: PathBuf,
+        overwrite: bool,
+        format: Arc<dyn OutputPlan>,
+        bytes: u64,
+    ) -> Result<SinkPlan, StoreError> {
         let plan = SinkPlan {
             target: resolve(&path)?,
             path,

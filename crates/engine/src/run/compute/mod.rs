@@ -2,8 +2,6 @@
 //!
 //! Uses `plan`'s model. Start with `task.rs`.
 
-pub mod buffers;
-pub mod fused;
 pub mod gather;
 pub mod product;
 pub mod task;

@@ -46,7 +46,7 @@ pub(in crate::run) fn multiply(
 /// `left += right` for partial products.
 pub fn add_partials(dtype: outcore_dtype::DType, left: &mut [u8], right: &[u8]) {
     let kernel = outcore_kernels::binary_kernel(Binary::Add, dtype).expect("every type adds");
-    let strip = crate::plan::fuse::STRIP * dtype.size();
+    let strip = crate::strips::STRIP * dtype.size();
     let words = strip.div_ceil(16);
     let mut aligned = vec![0u128; words];
     let buffer: &mut [u8] = bytemuck::cast_slice_mut(&mut aligned);

@@ -4,11 +4,9 @@ use outcore_kernels::{copy_strided, Reducer, StridedBytes, StridedBytesMut};
 use outcore_store::{Frame, Interval};
 
 use crate::expr::{Block, FunctionKey};
-use crate::plan::fuse::Fused;
+
 use crate::plan::span::resolve_all;
 use crate::plan::{Accumulation, ArrayKind, Gather, Pass, PassRoot, Plan, RootKind, Step, StepKind};
-use crate::run::compute::buffers::Buffers;
-use crate::run::compute::fused::{self, FusedInput};
 use crate::run::compute::gather::Reader;
 use crate::run::compute::product::multiply;
 use crate::run::compute::value::{contiguous, is_contiguous, Inputs, Place, Strided, TileMemory};
@@ -16,6 +14,7 @@ use crate::run::compute::views::{broadcast_strides, view_of};
 use crate::run::compute::workspace::Workspace;
 use crate::schedule::tasks::cell_extent;
 use crate::schedule::TileTable;
+use crate::strips::{self, Buffers, Fused, FusedInput};
 use crate::EngineError;
 
 /// What a task writes: the tile of a `Map` root, the accumulator of a product, or a partial result.
@@ -311,7 +310,7 @@ impl Task<'_> {
                 }
             })
             .collect();
-        fused::run(program, shape, inputs, memory.registers, target)
+        strips::run(program, shape, inputs, memory.registers, target)
     }
 
     /// Calls a function of the user with contiguous copies of its inputs.

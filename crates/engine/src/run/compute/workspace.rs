@@ -2,9 +2,8 @@
 
 use outcore_store::{Frame, FramePool, StoreError};
 
-use crate::plan::fuse::REGISTER_BYTES;
 use crate::plan::Plan;
-use crate::run::compute::buffers::Buffers;
+use crate::strips::{Buffers, REGISTER_BYTES};
 
 /// The memory of one worker: slots for block values and registers for strips. Reserved when a program starts.
 pub struct Workspace {

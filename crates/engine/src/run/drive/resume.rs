@@ -14,7 +14,7 @@ use crate::expr::digest::Encoding;
 use crate::expr::staged::Room;
 use crate::expr::{Digest, Expr};
 use crate::ops;
-use crate::run::prepare::in_chunks;
+use crate::run::prepare::{in_chunks, sink_plan};
 use crate::run::session::{locked, Session, Target, POLL};
 use crate::EngineError;
 
@@ -86,7 +86,7 @@ fn hold_each(
             continue;
         };
         let output = in_chunks(output, target);
-        let plan_it = |overwrite| SinkPlan::new(path, &output.shape, output.dtype, &output.tile, overwrite);
+        let plan_it = |overwrite| sink_plan(&output, path, overwrite);
         let plan = match plan_it(*overwrite) {
             Err(StoreError::Exists { .. }) => {
                 let there = plan_it(true)?;
@@ -257,7 +257,7 @@ impl Resuming {
 
     /// The target for a result that is not there yet.
     pub fn target(&self, session: &Session, output: &Expr) -> Result<Target, EngineError> {
-        let plan = SinkPlan::new(&self.path(output), &output.shape, output.dtype, &output.tile, false)?;
+        let plan = sink_plan(output, &self.path(output), false)?;
         let key = key_of(output, &plan);
         let held = Resumable::hold(plan, key.0, &session.io, &mut || Ok(()))?;
         Ok(Target::Resumed(Arc::new(held)))

@@ -8,7 +8,7 @@ use outcore_store::Frame;
 
 use crate::place::slabs::{leaf, leaves};
 use crate::plan::{Accumulation, Pass, PassRoot, Producer, RootKind, WorkStep};
-use crate::run::compute::buffers::Buffers;
+
 use crate::run::compute::product::add_partials;
 use crate::run::compute::task::{Task, TaskBuffer};
 use crate::run::compute::tree::{Tree, TreeStep};
@@ -19,6 +19,7 @@ use crate::run::play::state::{stopped, RunState, TreeKey};
 use crate::schedule::tasks::root_tile;
 use crate::schedule::tiles::{coordinates, tile_region};
 use crate::schedule::{Role, TileId};
+use crate::strips::Buffers;
 use crate::task::Bound;
 use crate::EngineError;
 

@@ -11,7 +11,7 @@ mod remember;
 pub mod report;
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::expr::{topological, Expr};
 use crate::ops;
 use crate::place::slabs::find_slabs;
 use crate::place::{Instruction, Placed};
-use crate::plan::{self, few, ArrayInfo, ArrayKind, Plan};
+use crate::plan::{self, few, sparse_output, ArrayInfo, ArrayKind, Plan};
 use crate::run::compute::workspace::workspace_bytes;
 use crate::run::play::state::stopped;
 use crate::run::prepare::budget::{Placement, PlacementRequest};
@@ -229,6 +229,7 @@ impl Session {
         memory.reserve(program_bytes)?;
         plan.sources().try_for_each(|source| source.check_unchanged())?;
         let outputs = check_targets(&plan, targets)?;
+        leave_complete(&mut plan, &outputs);
         let tiles = number_tiles(&plan, &Costs(&outputs), &self.io)?;
         plan.needed = needed(&plan, &tiles, &outputs);
         let unseen_bytes = self.io_bytes(&plan, &tiles, &outputs) + program_bytes;
@@ -397,6 +398,15 @@ pub(in crate::run) fn in_chunks(output: &Expr, target: &Target) -> Expr {
     }
 }
 
+/// Nothing is written to outputs that are durable as a whole, also where other outputs need the pass that they are of: what
+/// stands for them has no values.
+fn leave_complete(plan: &mut Plan, outputs: &[Output]) {
+    let is_complete = |output: &Output| matches!(output, Output::Resumed(resumable) if resumable.is_complete());
+    for array in &mut plan.arrays {
+        array.outputs.retain(|&output| !is_complete(&outputs[output]));
+    }
+}
+
 /// The tasks that are left where outputs are gone on with; nothing where all are.
 fn needed(plan: &Plan, tiles: &TileTable, outputs: &[Output]) -> Option<plan::Needed> {
     let goes_on = |output: &Output| matches!(output, Output::Resumed(resumable) if !resumable.done().is_empty());
@@ -476,6 +486,14 @@ fn program_bytes(plan: &Plan) -> u64 {
     bytes.next_multiple_of(outcore_store::PAGE as u64)
 }
 
+/// The output that a node becomes at a path.
+pub(in crate::run) fn sink_plan(node: &Expr, path: &Path, overwrite: bool) -> Result<SinkPlan, StoreError> {
+    match sparse_output(node) {
+        Some(output) => SinkPlan::sparse(path, &output, overwrite),
+        None => SinkPlan::new(path, &node.shape, node.dtype, &node.tile, overwrite),
+    }
+}
+
 fn check_targets(plan: &Plan, targets: &[Target]) -> Result<Vec<Output>, EngineError> {
     let mut seen: Vec<(PathBuf, PathBuf)> = Vec::new();
     let mut check_alone = |sink: &SinkPlan| {
@@ -495,13 +513,19 @@ fn check_targets(plan: &Plan, targets: &[Target]) -> Result<Vec<Output>, EngineE
         .map(|(target, &array)| {
             let node = &plan.arrays[array as usize].node;
             Ok(match target {
+                Target::Memory if sparse_output(node).is_some() => {
+                    return Err(EngineError::Argument(format!(
+                        "{}: a sparse matrix is stored, it is no array",
+                        node.label()
+                    )));
+                }
                 Target::Memory => Output::Memory {
                     shape: node.shape.clone(),
                     dtype: node.dtype,
                     tile: node.tile.clone(),
                 },
                 Target::Path { path, overwrite, .. } => {
-                    let sink = SinkPlan::new(path, &node.shape, node.dtype, &node.tile, *overwrite)?;
+                    let sink = sink_plan(node, path, *overwrite)?;
                     check_alone(&sink)?;
                     Output::File(sink)
                 }

@@ -15,7 +15,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use outcore_store::{Faults, FramePool, Held, Io, IoPool, Ledger, Reclaim, Resumable, Scratch, ScratchFolder, Turn};
+use outcore_store::{
+    hold_sparse, Faults, FramePool, Held, Io, IoPool, Ledger, Reclaim, Resumable, Scratch, ScratchFolder, SparseFile,
+    Turn,
+};
 
 use crate::place::Policy;
 use crate::plan::PlanOptions;
@@ -255,6 +258,14 @@ impl Session {
     /// As for opening any file.
     pub fn hold(&self, path: &Path) -> Result<Held, EngineError> {
         Ok(Held::open(self.folder()?, path, &self.io)?)
+    }
+
+    /// A sparse matrix in a file at such a path, which goes away with its last reader.
+    ///
+    /// # Errors
+    /// No folder can be made for scratch.
+    pub fn hold_sparse(&self, file: &SparseFile) -> Result<Arc<SparseFile>, EngineError> {
+        Ok(hold_sparse(self.folder()?, file))
     }
 
     /// Empties the files of scratch after a program.

@@ -22,10 +22,15 @@
 
 mod compressed;
 mod header;
+mod pending;
+mod sink;
 mod source;
 mod writer;
 
 pub use compressed::CompressedRows;
 pub use header::{parse_sparse, SparseShape, TileRowRecord};
+pub use pending::{pending_bytes, place_pending, stored_bytes, PendingTile, FIRST_OFFSET};
+pub use sink::SparseOutput;
+pub(crate) use sink::SparsePlan;
 pub use source::{open_rows, open_sparse, SparseFile};
 pub use writer::SparseWriter;

@@ -1,5 +1,6 @@
 //! A sparse matrix on disk, as tiles of bytes: each some tile rows that lie beside each other.
 
+use std::any::Any;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ const TILE_BYTES: u64 = 4 << 20;
 const TILE_ROWS: u64 = 8;
 
 /// An opened sparse matrix.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct SparseFile {
     path: PathBuf,
     shape: SparseShape,
@@ -38,10 +39,12 @@ pub struct SparseFile {
     grid: [u64; 2],
     identity: String,
     body: Origin,
+    /// Whoever removes the file when its last reader is gone.
+    keeper: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// Where tile rows come from.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Origin {
     /// They lie in the file.
     File(Stamp),
@@ -103,6 +106,7 @@ pub fn open_rows(rows: CompressedRows, shape: SparseShape, io: &Io) -> Result<Ar
         records,
         shape,
         body: Origin::Rows(rows),
+        keeper: None,
     }))
 }
 
@@ -134,6 +138,15 @@ impl SparseFile {
             lengths,
             identity: stamp.name(path),
             body: Origin::File(stamp),
+            keeper: None,
+        }
+    }
+
+    /// The same file, which lives as long as its readers.
+    pub(crate) fn kept_by(self, keeper: Arc<dyn Any + Send + Sync>) -> SparseFile {
+        SparseFile {
+            keeper: Some(keeper),
+            ..self
         }
     }
 
@@ -345,6 +358,10 @@ impl Source for SparseFile {
 
     fn listed(&self) -> Option<Arc<[u64]>> {
         Some(self.lengths.clone())
+    }
+
+    fn goes_with_readers(&self) -> bool {
+        self.keeper.is_some()
     }
 
     fn advice(&self) -> Option<String> {

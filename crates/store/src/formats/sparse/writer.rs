@@ -150,22 +150,34 @@ impl SparseWriter {
 
     fn complete(&mut self, io: &Io) -> Result<(), StoreError> {
         self.flush(io)?;
-        let directory: Vec<u8> = self.records.iter().flat_map(record_bytes).collect();
-        let header = SparseHeader {
-            shape: self.shape.clone(),
-            tile_rows: self.records.len() as u64,
-            directory: self.written,
-            checksum: crc32c(&directory),
-        };
-        for part in directory.chunks(WRITE_BYTES) {
-            io.write(&self.file, part, self.written)?;
-            self.written += part.len() as u64;
-        }
-        io.write(&self.file, &header.bytes(), 0)?;
-        io.sync(&self.file)?;
+        complete(&self.file, &self.shape, &self.records, self.written, io)?;
         place_all(&[&self.partial], io)?;
         Ok(())
     }
+}
+
+/// Writes what tells where the tile rows are behind `end`, then the header, and makes all durable.
+pub(super) fn complete(
+    file: &File,
+    shape: &SparseShape,
+    records: &[TileRowRecord],
+    end: u64,
+    io: &Io,
+) -> Result<(), StoreError> {
+    let directory: Vec<u8> = records.iter().flat_map(record_bytes).collect();
+    let header = SparseHeader {
+        shape: shape.clone(),
+        tile_rows: records.len() as u64,
+        directory: end.next_multiple_of(ALIGN),
+        checksum: crc32c(&directory),
+    };
+    let mut written = header.directory;
+    for part in directory.chunks(WRITE_BYTES) {
+        io.write(file, part, written)?;
+        written += part.len() as u64;
+    }
+    io.write(file, &header.bytes(), 0)?;
+    io.sync(file)
 }
 
 /// The checksum of the head of a tile row in parts, of which the first holds the number of its tiles.

@@ -1,10 +1,11 @@
 //! Element-wise programs over a block, strip by strip.
 
-use outcore_kernels::{copy_strided, find_beyond, prefetch, prefetch_for_write, StridedBytes, StridedBytesMut};
-use outcore_store::Frame;
+use std::ops::DerefMut;
 
-use crate::plan::fuse::{Fused, FusedInstruction, Kernel, Operand, STRIP};
-use crate::run::compute::buffers::Buffers;
+use outcore_kernels::{copy_strided, find_beyond, prefetch, prefetch_for_write, StridedBytes, StridedBytesMut};
+
+use super::buffers::Buffers;
+use super::compile::{Fused, FusedInstruction, Kernel, Operand, STRIP};
 use crate::EngineError;
 
 /// One input: its bytes, and offset and strides in elements over the block's shape (zero along repeated axes).
@@ -13,6 +14,18 @@ pub struct FusedInput<'a> {
     pub item: usize,
     pub offset: usize,
     pub strides: Vec<isize>,
+}
+
+impl<'a> FusedInput<'a> {
+    /// A row of elements, or one element that is repeated: at these strides.
+    pub fn new(data: &'a [u8], item: usize, stride: isize) -> FusedInput<'a> {
+        FusedInput {
+            data,
+            item,
+            offset: 0,
+            strides: vec![stride],
+        }
+    }
 }
 
 /// How an input is read in each strip.
@@ -29,11 +42,11 @@ enum StripAccess {
 ///
 /// # Errors
 /// An element that one of the program's checks refuses.
-pub fn run(
+pub fn run<R: DerefMut<Target = [u8]>>(
     fused: &Fused,
     shape: &[usize],
     mut inputs: Vec<FusedInput<'_>>,
-    registers: &mut Buffers<Frame>,
+    registers: &mut Buffers<R>,
     output: &mut [u8],
 ) -> Result<(), EngineError> {
     if shape.contains(&0) {
@@ -167,12 +180,12 @@ struct StripOperands<'a> {
     count: usize,
 }
 
-fn run_strip(
+fn run_strip<R: DerefMut<Target = [u8]>>(
     fused: &Fused,
     inputs: &[FusedInput<'_>],
     bases: &[usize],
     strip: Strip,
-    registers: &mut Buffers<Frame>,
+    registers: &mut Buffers<R>,
     output: &mut [u8],
     next: &mut [u8],
 ) -> Result<(), EngineError> {
@@ -209,11 +222,11 @@ fn run_strip(
 
 /// Finds the strip of an input, which is copied to a register where it is not in one run.
 #[inline]
-fn locate(
+fn locate<R: DerefMut<Target = [u8]>>(
     input: &FusedInput<'_>,
     base: usize,
     strip: Strip,
-    registers: &mut Buffers<Frame>,
+    registers: &mut Buffers<R>,
     register: usize,
 ) -> Located {
     let count = strip.height * strip.width;
@@ -273,7 +286,12 @@ impl StripOperands<'_> {
     }
 
     #[inline]
-    fn operand<'b>(&'b self, operand: Operand, item: usize, registers: &'b Buffers<Frame>) -> &'b [u8] {
+    fn operand<'b, R: DerefMut<Target = [u8]>>(
+        &'b self,
+        operand: Operand,
+        item: usize,
+        registers: &'b Buffers<R>,
+    ) -> &'b [u8] {
         match operand {
             Operand::Constant(index) => self.fused.constant(index),
             Operand::Register(register) => &registers.get(register)[..self.count * item],
@@ -290,10 +308,10 @@ impl StripOperands<'_> {
 
     /// Computes the strip of an instruction; gives what a check refuses.
     #[inline]
-    fn run_instruction(
+    fn run_instruction<R: DerefMut<Target = [u8]>>(
         &self,
         instruction: &FusedInstruction,
-        registers: &Buffers<Frame>,
+        registers: &Buffers<R>,
         target: &mut [u8],
     ) -> Option<EngineError> {
         let operand = |operand, item| self.operand(operand, item, registers);

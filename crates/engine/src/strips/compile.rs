@@ -1,11 +1,13 @@
 //! Element-wise chains compiled to register programs over strips that stay in the CPU's first cache.
 
+use std::collections::HashMap;
+
 use outcore_dtype::DType;
 use outcore_kernels::{
     binary_kernel, cast_kernel, select_kernel, unary_kernel, BinaryKernel, Generator, SelectKernel, UnaryKernel,
 };
 
-use crate::expr::{Check, Node, Op};
+use crate::expr::{topological, Check, Expr, Node, Op};
 use crate::EngineError;
 
 /// Elements of a strip.
@@ -185,4 +187,58 @@ fn constant_index(fused: &mut Fused, generator: &Generator, dtype: DType) -> Res
     constant.0[..bytes.len()].copy_from_slice(&bytes);
     fused.constants.push((constant, bytes.len()));
     Ok(fused.constants.len() - 1)
+}
+
+/// Compiles the element-wise nodes that `root` is made of. Inputs are the leaves that `input_of` gives a number; constants are
+/// repeated as they need to be.
+///
+/// # Errors
+/// A node that is neither element-wise, nor a constant, nor a leaf; a root that is no element-wise node itself.
+pub fn compile(root: &Expr, input_of: &dyn Fn(&Node) -> Option<usize>) -> Result<Fused, EngineError> {
+    let nodes = topological(std::slice::from_ref(root));
+    let is_link = |node: &Node| {
+        matches!(
+            node.op,
+            Op::Unary(_) | Op::Binary(_) | Op::Select | Op::Cast | Op::Check(_)
+        )
+    };
+    let mut places: HashMap<u64, usize> = HashMap::new();
+    let mut chain: Vec<(&Node, Vec<Link>)> = vec![];
+    for node in nodes.iter().filter(|node| is_link(node)) {
+        let links = node.inputs.iter().map(|input| match places.get(&input.id) {
+            Some(place) => Ok(Link::Inside(*place)),
+            None => outside(input, input_of),
+        });
+        let links = links.collect::<Result<_, EngineError>>()?;
+        places.insert(node.id, chain.len());
+        chain.push((node.as_ref(), links));
+    }
+    match places.get(&root.id) {
+        Some(_) => fuse(&chain),
+        None => Err(EngineError::Argument(format!(
+            "{}: no element-wise function",
+            root.label()
+        ))),
+    }
+}
+
+fn outside(input: &Expr, input_of: &dyn Fn(&Node) -> Option<usize>) -> Result<Link, EngineError> {
+    if let Some(step) = input_of(input) {
+        let item = input.dtype.size();
+        return Ok(Link::Outside { step, item });
+    }
+    let mut node = input;
+    while matches!(node.op, Op::Broadcast | Op::Expand(_) | Op::Squeeze(_) | Op::Reshape) {
+        node = &node.inputs[0];
+    }
+    match &node.op {
+        Op::Generate(generator @ Generator::Full(_)) => Ok(Link::Constant {
+            generator: generator.clone(),
+            dtype: node.dtype,
+        }),
+        _ => Err(EngineError::Argument(format!(
+            "{}: not of one element alone",
+            node.label()
+        ))),
+    }
 }

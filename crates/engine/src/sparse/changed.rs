@@ -1,0 +1,142 @@
+//! A file of a matrix whose entries a formula changes: tile by tile, by all threads.
+
+use std::sync::Arc;
+
+use outcore_coding::tiles::{put_tiles, Tile, TileRow};
+use outcore_coding::Malformed;
+use outcore_dtype::DType;
+use outcore_store::{pending_bytes, stored_bytes, PendingTile, SparseFile, SparseOutput, SparseShape, TileRowRecord};
+
+use super::formula::{Formula, RowPlace};
+use super::multiply::listed_grid;
+use super::placing::{ends_of, Made, MakeTiles, PLACED};
+use super::SparseMatrix;
+use crate::expr::Expr;
+use crate::task::{Access, Algorithm, Bound, Grid, Work};
+use crate::{ops, EngineError};
+
+/// The set of the tiles that are made, behind that of the tiles that are read.
+const MADE: usize = 1;
+
+impl SparseMatrix {
+    /// The matrix as a result that is stored: a file of its own.
+    ///
+    /// # Errors
+    /// As [`Formula::new`].
+    pub fn stored(&self) -> Result<Expr, EngineError> {
+        let formula = match &self.formula {
+            Some(formula) => formula.clone(),
+            None => Arc::new(Formula::identity(self.file.matrix().dtype)?),
+        };
+        let changed = Arc::new(Changed::new(self.file.clone(), formula));
+        Ok(ops::algorithm(changed, std::slice::from_ref(&self.tiles))?.swap_remove(0))
+    }
+}
+
+/// A matrix of changed entries.
+#[derive(Clone, Debug)]
+struct Changed {
+    file: Arc<SparseFile>,
+    formula: Arc<Formula>,
+    output: SparseOutput,
+    results: [Grid; 2],
+}
+
+fn records_of(file: &SparseFile, tile: usize) -> impl Iterator<Item = &TileRowRecord> {
+    file.tile_rows(tile).map(|(record, _)| record)
+}
+
+impl Changed {
+    fn new(file: Arc<SparseFile>, formula: Arc<Formula>) -> Changed {
+        let rows = |tile| records_of(&file, tile).map(|record| formula.row_bytes(&file, record));
+        let lengths: Arc<[u64]> = (0..file.tiles()).map(|tile| pending_bytes(rows(tile))).collect();
+        let output = SparseOutput {
+            shape: SparseShape {
+                entries: 0,
+                dtype: formula.dtype(),
+                ..file.matrix().clone()
+            },
+            stored: (0..file.tiles()).map(|tile| stored_bytes(rows(tile))).collect(),
+            tile_rows: (0..file.tiles())
+                .map(|tile| records_of(&file, tile).count() as u32)
+                .collect(),
+            is_exact: file.is_tiled() && formula.keeps_all(),
+            lengths,
+        };
+        Changed {
+            results: [listed_grid(&output.lengths), ends_of(file.tiles() as u64)],
+            output,
+            file,
+            formula,
+        }
+    }
+}
+
+impl Algorithm for Changed {
+    fn name(&self) -> String {
+        "sparse entries".into()
+    }
+    fn key(&self) -> Vec<u8> {
+        self.formula.key().to_vec()
+    }
+    fn results(&self) -> &[Grid] {
+        &self.results
+    }
+    fn listed(&self, result: usize) -> Option<Arc<[u64]>> {
+        (result == 0).then(|| self.output.lengths.clone())
+    }
+    fn file(&self, result: usize) -> Option<SparseOutput> {
+        (result == 0).then(|| self.output.clone())
+    }
+    fn works(&self, _inputs: &[Grid]) -> Vec<Arc<dyn Work>> {
+        vec![Arc::new(Made(self.clone()))]
+    }
+}
+
+impl MakeTiles for Changed {
+    fn label(&self) -> String {
+        "sparse entries".into()
+    }
+    fn tiles(&self) -> u64 {
+        self.file.tiles() as u64
+    }
+    fn operands(&self, tile: u64, each: &mut dyn FnMut(usize, u64, Access)) {
+        each(0, tile, Access::Read);
+    }
+    fn sets(&self) -> [usize; 2] {
+        [MADE, MADE + PLACED]
+    }
+    fn workspace_bytes(&self, tile: u64) -> u64 {
+        let rows = records_of(&self.file, tile as usize);
+        let bytes = rows.map(|record| self.formula.desk_bytes(&self.file, [record].into_iter()));
+        bytes.max().unwrap_or(0)
+    }
+    fn operations(&self) -> f64 {
+        self.file.matrix().entries as f64
+    }
+    fn make(&self, tile: u64, bound: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
+        let item = self.file.matrix().dtype.map_or(0, |dtype| dtype.size());
+        let result_item = self.formula.dtype().map_or(0, |dtype: DType| dtype.size());
+        let rows = self.output.tile_rows[tile as usize] as usize;
+        let mut pending = PendingTile::new(&mut *bound.writes[0], rows);
+        for (record, place) in self.file.tile_rows(tile as usize) {
+            let malformed = |Malformed(what): Malformed| {
+                let number = record.number;
+                EngineError::Store(self.file.malformed(format!("{what}, in tile row {number}")))
+            };
+            let row = TileRow::new(&bound.reads[0][place], item).map_err(malformed)?;
+            let tiles: Result<Vec<Tile<'_>>, Malformed> = row.tiles().collect();
+            let mut desk = self.formula.desk(&mut *workspace, record.entries);
+            let place = RowPlace::of(&self.file, record.number);
+            let tiles = tiles.map_err(malformed)?.into_iter();
+            let made = self.formula.apply(tiles, place, &mut desk, &malformed)?;
+            if made.is_empty() {
+                continue;
+            }
+            let bytes = put_tiles(&made, result_item, pending.row());
+            let entries = made.iter().map(|tile| tile.entries as u64).sum();
+            pending.add(record.number, bytes, entries);
+        }
+        Ok(())
+    }
+}

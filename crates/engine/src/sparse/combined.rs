@@ -1,0 +1,540 @@
+//! Two sparse matrices of one shape, made one place by place: sums, products, extremes, comparisons.
+
+use std::sync::Arc;
+
+use outcore_coding::tiles::{put_tiles, segments_bytes_most, Tile, TileRow, HEAD_BYTES, LISTED_BYTES};
+use outcore_coding::Malformed;
+use outcore_store::{
+    pending_bytes, stored_bytes, Interval, PendingTile, SparseFile, SparseOutput, SparseShape, TileRowRecord,
+};
+
+use super::formula::{aligned, Desk, Formula, RowPlace};
+use super::multiply::listed_grid;
+use super::order::{sort_kept, TileEntry};
+use super::placing::{ends_of, Made, MakeTiles, PLACED};
+use super::SparseMatrix;
+use crate::expr::Expr;
+use crate::task::{Access, Algorithm, Bound, Grid, Work};
+use crate::{ops, EngineError};
+
+/// The set of the tiles that are made, behind those of both matrices.
+const MADE: usize = 2;
+
+/// Two matrices of one shape as a result that is stored: at each place at which one of them has an entry, the value that a
+/// formula gives of both values, 0 where there is none.
+///
+/// # Errors
+/// Shapes or sides of tiles that differ; as [`Formula::new`].
+pub fn combined(first: &SparseMatrix, second: &SparseMatrix, formula: Formula) -> Result<Expr, EngineError> {
+    let (a, b) = (first.file.matrix(), second.file.matrix());
+    if (a.rows, a.columns) != (b.rows, b.columns) {
+        return Err(EngineError::Shape(format!(
+            "sparse: shapes ({}, {}) and ({}, {}) differ",
+            a.rows, a.columns, b.rows, b.columns
+        )));
+    }
+    if a.side != b.side {
+        let sides = (a.side, b.side);
+        return Err(EngineError::Argument(format!(
+            "sparse: matrices in tiles of {} and {} rows",
+            sides.0, sides.1
+        )));
+    }
+    let combined = Combination::new([first, second], formula);
+    let inputs = [first.tiles.clone(), second.tiles.clone()];
+    Ok(ops::algorithm(Arc::new(combined), &inputs)?.swap_remove(0))
+}
+
+/// One of two matrices.
+#[derive(Clone, Debug)]
+struct CombinedMatrix {
+    file: Arc<SparseFile>,
+    formula: Option<Arc<Formula>>,
+    /// Bytes of a value; of true, in a pattern.
+    item: usize,
+}
+
+/// Tile rows of both that are made one tile.
+#[derive(Clone, Debug)]
+struct Piece {
+    /// Numbers of tile rows.
+    rows: Interval,
+    /// The tile of each matrix that has some of them.
+    tiles: [Option<u64>; 2],
+}
+
+#[derive(Clone, Debug)]
+struct Combination {
+    sides: [CombinedMatrix; 2],
+    formula: Arc<Formula>,
+    pieces: Arc<[Piece]>,
+    output: SparseOutput,
+    results: [Grid; 2],
+}
+
+/// A tile row of both.
+struct RowPair<'r> {
+    number: u64,
+    records: [Option<&'r TileRowRecord>; 2],
+}
+
+impl CombinedMatrix {
+    fn of(matrix: &SparseMatrix) -> CombinedMatrix {
+        CombinedMatrix {
+            file: matrix.file.clone(),
+            formula: matrix.formula.clone(),
+            item: matrix.dtype().map_or(1, |dtype| dtype.size()),
+        }
+    }
+
+    /// The tile rows of a tile that lie in an interval.
+    fn records(&self, tile: Option<u64>, rows: Interval) -> Vec<(&TileRowRecord, std::ops::Range<usize>)> {
+        let tile_rows = tile.into_iter().flat_map(|tile| self.file.tile_rows(tile as usize));
+        tile_rows
+            .filter(|(record, _)| (rows.start..rows.end()).contains(&record.number))
+            .collect()
+    }
+
+    fn desk_bytes(&self, record: Option<&TileRowRecord>) -> u64 {
+        match (&self.formula, record) {
+            (Some(formula), Some(record)) => formula.desk_bytes(&self.file, [record].into_iter()),
+            _ => 0,
+        }
+    }
+
+    /// Bytes of its entries in order.
+    fn ordered_bytes(&self, entries: u64) -> u64 {
+        aligned(4 * entries) + aligned(entries * self.item as u64)
+    }
+}
+
+/// Where each tile of a matrix begins, in tile rows.
+fn begins(side: &CombinedMatrix) -> impl Iterator<Item = u64> + '_ {
+    let first = |tile| side.file.tile_rows(tile).next().map(|(record, _)| record.number);
+    (0..side.file.tiles()).filter_map(first)
+}
+
+/// Both matrices cut where one has a tile that begins.
+fn pieces_of(sides: &[CombinedMatrix; 2]) -> Vec<Piece> {
+    let mut cuts: Vec<u64> = sides.iter().flat_map(begins).collect();
+    cuts.sort_unstable();
+    cuts.dedup();
+    let starts: Vec<Vec<u64>> = sides.iter().map(|side| begins(side).collect()).collect();
+    let ends = cuts.iter().skip(1).copied().chain([u64::MAX]);
+    let pieces = cuts.iter().zip(ends).map(|(&start, end)| {
+        let rows = Interval::between(start, end);
+        let tile = |side: usize| {
+            let tile = starts[side].partition_point(|begin| *begin <= start).checked_sub(1)?;
+            Some(tile as u64).filter(|tile| !sides[side].records(Some(*tile), rows).is_empty())
+        };
+        Piece {
+            rows,
+            tiles: [tile(0), tile(1)],
+        }
+    });
+    pieces.filter(|piece| piece.tiles != [None, None]).collect()
+}
+
+impl Combination {
+    fn new(matrices: [&SparseMatrix; 2], formula: Formula) -> Combination {
+        let sides = matrices.map(CombinedMatrix::of);
+        let pieces: Arc<[Piece]> = pieces_of(&sides).into();
+        let output = SparseOutput {
+            shape: SparseShape {
+                entries: 0,
+                dtype: formula.dtype(),
+                ..matrices[0].file.matrix().clone()
+            },
+            lengths: Arc::new([]),
+            stored: Arc::new([]),
+            tile_rows: Arc::new([]),
+            is_exact: false,
+        };
+        let mut combined = Combination {
+            sides,
+            formula: Arc::new(formula),
+            pieces: pieces.clone(),
+            output,
+            results: [listed_grid(&[]), ends_of(pieces.len() as u64)],
+        };
+        let rows = |piece: &Piece| -> Vec<u64> {
+            let pairs = combined.pairs(piece);
+            pairs.iter().map(|pair| combined.row_bytes(pair)).collect()
+        };
+        let rows: Vec<Vec<u64>> = pieces.iter().map(rows).collect();
+        combined.output.lengths = rows.iter().map(|rows| pending_bytes(rows.iter().copied())).collect();
+        combined.output.stored = rows.iter().map(|rows| stored_bytes(rows.iter().copied())).collect();
+        combined.output.tile_rows = rows.iter().map(|rows| rows.len() as u32).collect();
+        combined.results[0] = listed_grid(&combined.output.lengths);
+        combined
+    }
+
+    /// The tile rows of a piece, ascending.
+    fn pairs(&self, piece: &Piece) -> Vec<RowPair<'_>> {
+        let mut pairs: Vec<RowPair<'_>> = vec![];
+        for (place, side) in self.sides.iter().enumerate() {
+            for (record, _) in side.records(piece.tiles[place], piece.rows) {
+                match pairs.iter_mut().find(|pair| pair.number == record.number) {
+                    Some(pair) => pair.records[place] = Some(record),
+                    None => {
+                        let mut records = [None, None];
+                        records[place] = Some(record);
+                        pairs.push(RowPair {
+                            number: record.number,
+                            records,
+                        });
+                    }
+                }
+            }
+        }
+        pairs.sort_unstable_by_key(|pair| pair.number);
+        pairs
+    }
+
+    /// Tiles and entries of a tile row, at most.
+    fn most(&self, pair: &RowPair<'_>) -> Most {
+        let of = |place: usize| match pair.records[place] {
+            Some(record) => Most {
+                tiles: Formula::tiles_most(&self.sides[place].file, record.entries, record.bytes),
+                entries: record.entries,
+            },
+            None => Most { tiles: 0, entries: 0 },
+        };
+        let (a, b) = (of(0), of(1));
+        Most {
+            tiles: a.tiles + b.tiles,
+            entries: a.entries.saturating_add(b.entries),
+        }
+    }
+
+    fn row_bytes(&self, pair: &RowPair<'_>) -> u64 {
+        let Most { tiles, entries } = self.most(pair);
+        let head = HEAD_BYTES as u64 + tiles * LISTED_BYTES as u64;
+        let places = head
+            .saturating_add(segments_bytes_most(tiles, entries))
+            .next_multiple_of(8);
+        places.saturating_add((entries * self.formula.item() as u64).next_multiple_of(8))
+    }
+
+    fn pair_bytes(&self, pair: &RowPair<'_>) -> u64 {
+        let Most { tiles, entries } = self.most(pair);
+        let of = |place: usize| {
+            let (side, record) = (&self.sides[place], pair.records[place]);
+            let own = record.map_or(0, |record| record.entries);
+            side.desk_bytes(record) + side.ordered_bytes(own) + aligned(entries * side.item as u64)
+        };
+        let item = self.formula.item() as u64;
+        let passing = aligned(4 * entries) + aligned(entries) + aligned(entries * item);
+        let results = segments_bytes_most(tiles, entries) + entries * item + 2 * tiles * aligned(1);
+        of(0) + of(1) + self.formula.fixed_bytes() + passing + results
+    }
+}
+
+/// Bounds of a tile row.
+struct Most {
+    tiles: u64,
+    entries: u64,
+}
+
+impl Algorithm for Combination {
+    fn name(&self) -> String {
+        "sparse combination".into()
+    }
+    fn key(&self) -> Vec<u8> {
+        let own = self.sides.iter().flat_map(|side| match &side.formula {
+            Some(formula) => [&[1][..], formula.key()].concat(),
+            None => vec![0],
+        });
+        self.formula.key().iter().copied().chain(own).collect()
+    }
+    fn results(&self) -> &[Grid] {
+        &self.results
+    }
+    fn listed(&self, result: usize) -> Option<Arc<[u64]>> {
+        (result == 0).then(|| self.output.lengths.clone())
+    }
+    fn file(&self, result: usize) -> Option<SparseOutput> {
+        (result == 0).then(|| self.output.clone())
+    }
+    fn works(&self, _inputs: &[Grid]) -> Vec<Arc<dyn Work>> {
+        vec![Arc::new(Made(self.clone()))]
+    }
+}
+
+impl MakeTiles for Combination {
+    fn label(&self) -> String {
+        "sparse combination".into()
+    }
+    fn tiles(&self) -> u64 {
+        self.pieces.len() as u64
+    }
+    fn operands(&self, tile: u64, each: &mut dyn FnMut(usize, u64, Access)) {
+        for (set, tile) in self.pieces[tile as usize].tiles.iter().enumerate() {
+            tile.iter().for_each(|tile| each(set, *tile, Access::Read));
+        }
+    }
+    fn sets(&self) -> [usize; 2] {
+        [MADE, MADE + PLACED]
+    }
+    fn workspace_bytes(&self, tile: u64) -> u64 {
+        let pairs = self.pairs(&self.pieces[tile as usize]);
+        pairs.iter().map(|pair| self.pair_bytes(pair)).max().unwrap_or(0)
+    }
+    fn operations(&self) -> f64 {
+        self.sides.iter().map(|side| side.file.matrix().entries as f64).sum()
+    }
+    fn make(&self, tile: u64, bound: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
+        let piece = &self.pieces[tile as usize];
+        let pairs = self.pairs(piece);
+        let mut pending = PendingTile::new(&mut *bound.writes[0], pairs.len());
+        let mut reads = bound.reads.iter();
+        let bytes = piece
+            .tiles
+            .map(|tile| tile.and_then(|_| reads.next()).copied().unwrap_or_default());
+        for pair in pairs {
+            let rows: [&[u8]; 2] = std::array::from_fn(|place| {
+                let side = &self.sides[place];
+                let own = side.records(piece.tiles[place], piece.rows);
+                let place_of = own.into_iter().find(|(record, _)| record.number == pair.number);
+                place_of.map_or(&[][..], |(_, at)| &bytes[place][at])
+            });
+            let mut row = CombinedRow::new(self, &pair, rows, &mut *workspace)?;
+            row.run()?;
+            if !row.made.is_empty() {
+                let bytes = put_tiles(&row.made, self.formula.item(), pending.row());
+                let entries = row.made.iter().map(|tile| tile.entries as u64).sum();
+                pending.add(pair.number, bytes, entries);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A tile row of both on the way to one.
+struct CombinedRow<'c, 'w> {
+    of: &'c Combination,
+    number: u64,
+    tiles: [Vec<Tile<'w>>; 2],
+    desk: Desk<'w>,
+    ordered: [OrderedTile<'w>; 2],
+    /// Places of both, and their values there.
+    entries: &'w mut [u8],
+    values: [&'w mut [u8]; 2],
+    mask: &'w mut [u8],
+    results: &'w mut [u8],
+    made: Vec<Tile<'w>>,
+}
+
+/// Entries of a tile in order.
+struct OrderedTile<'w> {
+    entries: &'w mut [u8],
+    values: &'w mut [u8],
+    count: usize,
+}
+
+impl OrderedTile<'_> {
+    fn entries(&self) -> &[u32] {
+        &bytemuck::cast_slice(self.entries)[..self.count]
+    }
+}
+
+impl<'c, 'w> CombinedRow<'c, 'w> {
+    fn new(
+        of: &'c Combination,
+        pair: &RowPair<'_>,
+        rows: [&'w [u8]; 2],
+        workspace: &'w mut [u8],
+    ) -> Result<CombinedRow<'c, 'w>, EngineError> {
+        let mut rest = workspace;
+        let mut tiles = [vec![], vec![]];
+        for (place, record) in pair.records.iter().enumerate() {
+            let Some(record) = record else { continue };
+            let side = &of.sides[place];
+            let (memory, after) = rest.split_at_mut(side.desk_bytes(Some(record)) as usize);
+            rest = after;
+            tiles[place] = of.tiles_of(place, record, rows[place], memory)?;
+        }
+        let entries = of.most(pair).entries as usize;
+        let mut desk = of.formula.desk(rest, 0);
+        let ordered = [0, 1].map(|place: usize| {
+            let own = pair.records[place].map_or(0, |record| record.entries) as usize;
+            OrderedTile {
+                entries: desk.take(4 * own),
+                values: desk.take(own * of.sides[place].item),
+                count: 0,
+            }
+        });
+        Ok(CombinedRow {
+            number: pair.number,
+            tiles,
+            ordered,
+            entries: desk.take(4 * entries),
+            values: [0, 1].map(|place: usize| desk.take(entries * of.sides[place].item)),
+            mask: desk.take(entries),
+            results: desk.take(entries * of.formula.item()),
+            made: vec![],
+            desk,
+            of,
+        })
+    }
+
+    /// Goes through the columns of tiles of both.
+    fn run(&mut self) -> Result<(), EngineError> {
+        let mut next = [0, 0];
+        loop {
+            let heads = [0, 1].map(|place: usize| self.tiles[place].get(next[place]).copied());
+            let Some(block) = heads.iter().flatten().map(|tile| tile.block).min() else {
+                return Ok(());
+            };
+            for (place, head) in heads.iter().enumerate() {
+                self.ordered[place].count = 0;
+                if let Some(tile) = head.filter(|tile| tile.block == block) {
+                    self.order(place, &tile)?;
+                    next[place] += 1;
+                }
+            }
+            self.join(block)?;
+        }
+    }
+
+    fn order(&mut self, place: usize, tile: &Tile<'_>) -> Result<(), EngineError> {
+        let (side, ordered) = (&self.of.sides[place], &mut self.ordered[place]);
+        let row = RowPlace::of(&side.file, self.number);
+        let extent = (row.height as usize, row.width(tile.block) as usize);
+        let is_pattern = tile.values.is_empty();
+        let entry = TileEntry {
+            kept: None,
+            values: tile.values,
+            item: if is_pattern { 0 } else { side.item },
+        };
+        let entries: &mut [u32] = bytemuck::cast_slice_mut(ordered.entries);
+        sort_kept(tile, extent, entry, (&mut self.desk.counts, entries, ordered.values))
+            .map_err(|fault| self.of.malformed(place, self.number, fault))?;
+        if is_pattern {
+            ordered.values[..tile.entries].fill(1);
+        }
+        ordered.count = tile.entries;
+        Ok(())
+    }
+
+    /// Makes the tile of the entries of both that are in order.
+    fn join(&mut self, block: u32) -> Result<(), EngineError> {
+        let [a, b] = &self.ordered;
+        let places: &mut [u32] = bytemuck::cast_slice_mut(self.entries);
+        let [x, y] = &mut self.values;
+        let items = [self.of.sides[0].item, self.of.sides[1].item];
+        let count = merge(
+            [a.entries(), b.entries()],
+            [a.values, b.values],
+            items,
+            (places, [x, y]),
+        );
+        let places = &mut places[..count];
+        let formula = &self.of.formula;
+        let item = formula.item();
+        let side = u64::from(self.of.output.shape.side);
+        let origin = [self.number * side, u64::from(block) * side];
+        let operands = [&x[..count * items[0]], &y[..count * items[1]]];
+        let mask_bytes = if formula.keeps_all() { 0 } else { count };
+        let (results, mask) = (&mut self.results[..count * item], &mut self.mask[..mask_bytes]);
+        formula.evaluate_both(places, operands, origin, &mut self.desk, (results, mask))?;
+        let kept = match formula.keeps_all() {
+            true => count,
+            false => compress(places, results, item, mask),
+        };
+        if kept == 0 {
+            return Ok(());
+        }
+        let segments = self.desk.take(segments_bytes_most(1, kept as u64) as usize);
+        let values = self.desk.take(kept * item);
+        let length = self
+            .desk
+            .encoder
+            .encode(&places[..kept], &results[..kept * item], item, segments, values);
+        self.made.push(Tile {
+            block,
+            entries: kept,
+            bytes: &segments[..length.bytes],
+            segments: length.segments as usize,
+            values,
+        });
+        Ok(())
+    }
+}
+
+impl Combination {
+    fn malformed(&self, place: usize, number: u64, Malformed(what): Malformed) -> EngineError {
+        let file = &self.sides[place].file;
+        EngineError::Store(file.malformed(format!("{what}, in tile row {number}")))
+    }
+
+    /// The tiles of a tile row of one matrix, as its own formula makes them.
+    fn tiles_of<'w>(
+        &self,
+        place: usize,
+        record: &TileRowRecord,
+        bytes: &'w [u8],
+        memory: &'w mut [u8],
+    ) -> Result<Vec<Tile<'w>>, EngineError> {
+        let side = &self.sides[place];
+        let malformed = |fault| self.malformed(place, record.number, fault);
+        let item = side.file.matrix().dtype.map_or(0, |dtype| dtype.size());
+        let row = TileRow::new(bytes, item).map_err(malformed)?;
+        let tiles: Result<Vec<Tile<'w>>, Malformed> = row.tiles().collect();
+        let tiles = tiles.map_err(malformed)?;
+        match &side.formula {
+            None => Ok(tiles),
+            Some(formula) => {
+                let mut desk = formula.desk(memory, record.entries);
+                let place = RowPlace::of(&side.file, record.number);
+                formula.apply(tiles.into_iter(), place, &mut desk, &malformed)
+            }
+        }
+    }
+}
+
+/// Merges the entries of both, and their values: 0 where one has none. Gives how many there are.
+fn merge(
+    [a, b]: [&[u32]; 2],
+    [x, y]: [&[u8]; 2],
+    items: [usize; 2],
+    (places, [left, right]): (&mut [u32], [&mut [u8]; 2]),
+) -> usize {
+    let (mut i, mut j, mut count) = (0, 0, 0);
+    while i < a.len() || j < b.len() {
+        let (first, second) = (a.get(i).copied(), b.get(j).copied());
+        let place = match (first, second) {
+            (Some(first), Some(second)) => first.min(second),
+            (first, second) => first.or(second).unwrap_or_default(),
+        };
+        places[count] = place;
+        put(left, count, x, i, items[0], first == Some(place));
+        put(right, count, y, j, items[1], second == Some(place));
+        i += usize::from(first == Some(place));
+        j += usize::from(second == Some(place));
+        count += 1;
+    }
+    count
+}
+
+#[inline(always)]
+fn put(to: &mut [u8], at: usize, from: &[u8], place: usize, item: usize, is_there: bool) {
+    let to = &mut to[at * item..(at + 1) * item];
+    match is_there {
+        true => to.copy_from_slice(&from[place * item..(place + 1) * item]),
+        false => to.fill(0),
+    }
+}
+
+/// Moves the entries that are kept, and their values, to the front; gives how many they are.
+fn compress(places: &mut [u32], values: &mut [u8], item: usize, mask: &[u8]) -> usize {
+    let mut kept = 0;
+    for at in 0..places.len() {
+        if mask[at] != 0 {
+            places[kept] = places[at];
+            values.copy_within(at * item..(at + 1) * item, kept * item);
+            kept += 1;
+        }
+    }
+    kept
+}

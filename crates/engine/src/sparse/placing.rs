@@ -1,0 +1,118 @@
+//! Tiles of a sparse matrix that are made in any order, and then placed in the file one behind the other: a tile
+//! lies behind all before it, whose lengths are known when they have been made.
+
+use std::fmt::Debug;
+
+use outcore_dtype::DType;
+use outcore_store::{place_pending, FIRST_OFFSET};
+
+use crate::task::{Access, Bound, Grid, Work};
+use crate::EngineError;
+
+/// The set of where tiles end, behind that of the tiles.
+pub(super) const PLACED: usize = 1;
+
+/// What makes the tiles of a matrix that is stored.
+pub(super) trait MakeTiles: Send + Sync + Debug {
+    fn label(&self) -> String;
+    fn tiles(&self) -> u64;
+    /// Calls `each` with what a tile is made of.
+    fn operands(&self, tile: u64, each: &mut dyn FnMut(usize, u64, Access));
+    /// The set of the tiles, and that of where they end.
+    fn sets(&self) -> [usize; 2];
+    fn workspace_bytes(&self, tile: u64) -> u64;
+    fn operations(&self) -> f64;
+    /// Makes a tile, as `PendingTile` has it.
+    ///
+    /// # Errors
+    /// Those of a task.
+    fn make(&self, tile: u64, bound: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError>;
+}
+
+/// Makes each tile, and says where it goes when the one before has been placed. The tile that is made next stands between
+/// the two, so that the other threads have work meanwhile.
+#[derive(Clone, Debug)]
+pub(super) struct Made<T>(pub T);
+
+/// The set of where tiles end: one number.
+pub(super) fn ends_of(tiles: u64) -> Grid {
+    Grid {
+        shape: vec![tiles.min(1)],
+        tile: vec![1],
+        dtype: DType::U64,
+    }
+}
+
+/// Tiles that are made before one is placed.
+const AHEAD: u64 = 4;
+
+enum TileStep {
+    Make(u64),
+    Place(u64),
+}
+
+impl<T: MakeTiles> Made<T> {
+    /// First `AHEAD` tiles are made, then one is placed and one made in turn, then the last are placed.
+    fn step(&self, task: u64) -> TileStep {
+        let tiles = self.0.tiles();
+        let ahead = AHEAD.min(tiles);
+        if task < ahead {
+            return TileStep::Make(task);
+        }
+        let turn = task - ahead;
+        let both = tiles - ahead;
+        match turn < 2 * both {
+            true if turn.is_multiple_of(2) => TileStep::Place(turn / 2),
+            true => TileStep::Make(ahead + turn / 2),
+            false => TileStep::Place(turn - both),
+        }
+    }
+}
+
+impl<T: MakeTiles + Clone> Work for Made<T> {
+    fn label(&self) -> String {
+        self.0.label()
+    }
+    fn tasks(&self) -> u64 {
+        2 * self.0.tiles()
+    }
+    fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
+        let [tiles, ends] = self.0.sets();
+        match self.step(task) {
+            TileStep::Make(tile) => {
+                self.0.operands(tile, each);
+                each(tiles, tile, Access::Create);
+            }
+            TileStep::Place(tile) => {
+                each(tiles, tile, Access::Update);
+                each(ends, 0, if tile == 0 { Access::Create } else { Access::Update });
+            }
+        }
+    }
+    fn workspace_bytes(&self, task: u64) -> u64 {
+        match self.step(task) {
+            TileStep::Make(tile) => self.0.workspace_bytes(tile),
+            TileStep::Place(_) => 0,
+        }
+    }
+    fn operations(&self) -> f64 {
+        self.0.operations()
+    }
+    fn run(&self, task: u64, bound: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
+        match self.step(task) {
+            TileStep::Make(tile) => self.0.make(tile, bound, workspace),
+            TileStep::Place(tile) => {
+                let [made, end] = &mut bound.writes[..] else {
+                    return Err(EngineError::Internal("a tile is placed without its end".into()));
+                };
+                let begin = match tile {
+                    0 => FIRST_OFFSET,
+                    _ => u64::from_ne_bytes(*end.first_chunk().expect("a number")),
+                };
+                let next = place_pending(made, begin);
+                end[..8].copy_from_slice(&next.to_ne_bytes());
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+"""The entries of a matrix: in a file, changed by a formula as they pass by, or made when they are first asked for."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from outcore import _core
+from outcore._base.types import DType, PathLike
+from outcore._lazy.array import Array
+from outcore._run.running import plan_and_run
+from outcore._session.session import Session, current
+
+# Rows, columns and values of entries, as nodes, to values and whether an entry is kept; None leaves either as it is.
+Change = Callable[[Array, Array, Array], tuple[Array | None, Array | None]]
+
+
+class EntryNodes(NamedTuple):
+    """An entry of a file as it passes by: its value, and whether it is kept."""
+
+    value: Array
+    kept: Array | None
+
+
+def entry(name: str, dtype: DType | None = None) -> Array:
+    """The node that stands for a field of an entry: "row", "column", or "value" or "other" of a type."""
+    return Array(_core.entry_field(name, None if dtype is None else dtype.name))
+
+
+def named(dtype: DType | None) -> str:
+    """A type as the core names it; that of a pattern is None."""
+    return "pattern" if dtype is None else dtype.name
+
+
+def stored_at(node: _core.Expr, path: PathLike, overwrite: bool) -> _core.Sparse:
+    """Stores a matrix and opens what was stored."""
+    target: _core.Target = {"path": os.fsdecode(path), "overwrite": overwrite, "chunks": None, "resume": False}
+    plan_and_run([node], [target])
+    return _core.open_sparse(current()._core, os.fsdecode(path))
+
+
+class Content(ABC):
+    """Entries of a matrix. Files that are made of them are in scratch, and go with their last reader."""
+
+    def __init__(self, shape: tuple[int, int], side: int, dtype: DType | None) -> None:
+        self.shape, self.side, self.dtype = shape, side, dtype
+        self._made: tuple[weakref.ref[Session], _core.Sparse] | None = None
+
+    @property
+    @abstractmethod
+    def is_plain(self) -> bool:
+        """Whether the entries are those of a file as they are stored."""
+
+    @abstractmethod
+    def passing(self) -> _core.Sparse:
+        """The matrix as products and streams of entries read it."""
+
+    @abstractmethod
+    def node(self) -> _core.Expr:
+        """The matrix as a result that is stored."""
+
+    @abstractmethod
+    def count(self) -> int | None:
+        """The number of entries, where it is known."""
+
+    @abstractmethod
+    def counted(self, count: int) -> int:
+        """Keeps the number of entries."""
+
+    @abstractmethod
+    def changed(self, change: Change, dtype: DType | None, *, is_turned: bool = False) -> Content:
+        """The entries changed; a `change` that is turned takes columns for rows."""
+
+    def plain(self) -> _core.Sparse:
+        """The matrix in a file: one in scratch, made when it is first asked for in a session."""
+        session = current()
+        if self._made is None or self._made[0]() is not session:
+            made = stored_at(self.node(), session._core.unused_path() + ".ocs", False).hold(session._core)
+            self._made = weakref.ref(session), made
+        return self._made[1]
+
+    def places(self) -> Content:
+        """The entries without their values."""
+        return self.changed(lambda rows, columns, value: (None, None), None)
+
+
+class PassingEntries(Content):
+    """Entries of a file, as they are stored or changed by a formula whenever they pass by."""
+
+    def __init__(self, core: _core.Sparse, nodes: EntryNodes | None = None) -> None:
+        super().__init__(core.shape, core.side, None if core.dtype == "pattern" else np.dtype(core.dtype))
+        self._core = core
+        self._nodes = nodes
+        self._count = core.entries if core.keeps_all else None
+
+    @property
+    def is_plain(self) -> bool:
+        return self._core.is_plain
+
+    def passing(self) -> _core.Sparse:
+        return self._core
+
+    def plain(self) -> _core.Sparse:
+        return self._core if self.is_plain else super().plain()
+
+    def node(self) -> _core.Expr:
+        return self._core.stored()
+
+    def count(self) -> int | None:
+        return self._count
+
+    def counted(self, count: int) -> int:
+        self._count = count
+        return count
+
+    def changed(self, change: Change, dtype: DType | None, *, is_turned: bool = False) -> Content:
+        rows, columns = entry("row"), entry("column")
+        value, kept = self._nodes or EntryNodes(entry("value", self.dtype or np.dtype(bool)), None)
+        new, keeps = change(columns, rows, value) if is_turned else change(rows, columns, value)
+        value = value if new is None else new
+        # All entries of a pattern are true, whatever values the file has.
+        value = rows >= 0 if dtype is None else value.astype(dtype)
+        kept = kept if keeps is None else keeps if kept is None else kept & keeps
+        nodes = (None if dtype is None else value._expr, None if kept is None else kept._expr)
+        return PassingEntries(self._core.changed(*nodes, named(dtype)), EntryNodes(value, kept))
+
+
+class Pending(Content):
+    """Entries of a matrix that is not made yet: it is stored in scratch when it is first read."""
+
+    def __init__(self, node: _core.Expr, shape: tuple[int, int], side: int, dtype: DType | None) -> None:
+        super().__init__(shape, side, dtype)
+        self._node = node
+
+    @property
+    def is_plain(self) -> bool:
+        return False
+
+    def passing(self) -> _core.Sparse:
+        return self.plain()
+
+    def node(self) -> _core.Expr:
+        return self._node
+
+    def count(self) -> int:
+        return self.plain().entries
+
+    def counted(self, count: int) -> int:
+        return count
+
+    def changed(self, change: Change, dtype: DType | None, *, is_turned: bool = False) -> Content:
+        return PassingEntries(self.plain()).changed(change, dtype, is_turned=is_turned)
+
+
+__all__ = ["Change", "Content", "PassingEntries", "EntryNodes", "Pending", "entry", "named", "stored_at"]
