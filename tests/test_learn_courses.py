@@ -19,8 +19,8 @@ from support.running import session
 
 import outcore as oc
 from outcore import learn
+from outcore._run.driver import Driver
 from outcore.errors import ArgumentError
-from outcore.learn._course import Course
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ class StopError(Exception):
 @contextmanager
 def stopped_after(steps: int) -> Iterator[None]:
     """Ends the fit that is made here when it has told of so many steps."""
-    told, count = Course.tell, 0
+    told, count = Driver.tell, 0
 
     def counted(*given: Any, **objective: float) -> None:
         nonlocal count
@@ -105,7 +105,7 @@ def stopped_after(steps: int) -> Iterator[None]:
         told(*given, **objective)
 
     with pytest.MonkeyPatch.context() as patch, suppress(StopError):
-        patch.setattr(Course, "tell", counted)
+        patch.setattr(Driver, "tell", counted)
         yield
         raise AssertionError("the fit came to its end")
 

@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
+import struct
+import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, SupportsIndex
+from typing import Any, BinaryIO, NamedTuple, SupportsIndex
 
 import numpy as np
+import numpy.typing as npt
 
 from outcore import _core
 from outcore._base import files as _files
 from outcore._base.arguments import count
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._run.run import store
 from outcore._session.session import current
-from outcore.errors import ArgumentError, OutcoreError
+from outcore.errors import ArgumentError, OutcoreError, ResumeWarning
 
-Saved = tuple[int, tuple[Array, ...], dict[str, list[Any]]]  # a step, the state after it, and the scalars until then
+History = dict[str, list[Any]]  # numbers of each step, by name
 _SHARE = 8  # part of the budget up to which the values of a state are held to be told by
+_FORMAT = b"outcore checkpoints 2\n"
+_HEAD = struct.Struct("<QI")  # bytes of an entry, and their CRC-32
+
+
+class State(NamedTuple):
+    """A state that is stored whole: arrays in files, small values, and the history until its step."""
+
+    step: int
+    arrays: tuple[Array, ...]
+    values: list[NDArray]
+    history: History
 
 
 def _checksum(path: Path) -> int:
@@ -87,6 +105,29 @@ def _of_values(array: Array) -> str:
         _files.remove(path)
 
 
+def _packed(values: Sequence[npt.ArrayLike]) -> bytes:
+    """An entry: values as `.npy` arrays one after the other, below their length and checksum."""
+    body = io.BytesIO()
+    for value in values:
+        np.lib.format.write_array(body, np.asarray(value), allow_pickle=False)
+    return _HEAD.pack(len(body.getvalue()), zlib.crc32(body.getvalue())) + body.getvalue()
+
+
+def _unpacked(file: BinaryIO) -> list[NDArray] | None:
+    """The values of the next entry of a file; None at the end, and where it is torn."""
+    head = file.read(_HEAD.size)
+    if len(head) < _HEAD.size:
+        return None
+    length, checksum = _HEAD.unpack(head)
+    body = file.read(length)
+    if len(body) < length or zlib.crc32(body) != checksum:
+        return None
+    part, values = io.BytesIO(body), []
+    while part.tell() < length:
+        values.append(np.lib.format.read_array(part, allow_pickle=False))
+    return values
+
+
 def _plain(value: object) -> object:
     """A complex number as JSON has it. Raises ArgumentError for what is no number."""
     if isinstance(value, complex):
@@ -107,22 +148,30 @@ def _opened(path: Path) -> Array:
 
 
 class Checkpoints:
-    """The folder in which a loop's states are stored.
+    """The folder of a loop, from which the same loop goes on after its process has ended.
 
-    Each state is files of its own, and a note with their checksums that is written last and renamed into place: a state
-    without a whole note, or whose files are not what it says, does not count, and the one before it does.
+    1. `format` names the format of all else. A folder of another format is emptied, with a ResumeWarning.
+    2. A state is files of arrays, and a note with their checksums, small values and the history, which is an entry that
+       is written last and renamed into place. A state without a whole note, or whose files are not what it says, does
+       not count, and the one before it does.
+    3. `results` has an entry with the step of a state, 0 before the first, and one for each result that was recorded
+       since. An entry that is torn ends it; results of another state than the last do not count.
+    4. Contents are durable before names, and names when a call returns. Results are so after every so many.
     """
 
-    def __init__(self, every: int, folder: _core.StagesFolder) -> None:
+    def __init__(self, every: int, folder: _core.StagesFolder, work: str) -> None:
         self._every = every
         self._folder = folder
         self._path = Path(folder.path)
+        self._results: BinaryIO | None = None
+        self.follow(0)
+        self._begin(work)
 
     @classmethod
     def known_by(cls, every: int, work: str, parts: Iterable[str]) -> Checkpoints:
         """The checkpoints of work that is the same where all parts of what tells it are."""
         key = blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
-        return cls(every, current()._core.stages_folder(key, work))
+        return cls(every, current()._core.stages_folder(key, work), work)
 
     @classmethod
     def hold(
@@ -143,59 +192,96 @@ class Checkpoints:
         parts += values
         return cls.known_by(steps, "a loop", parts)
 
-    def _notes(self) -> list[Path]:
-        return sorted(self._path.glob("state-*.json"), reverse=True)
-
-    def _whole(self) -> Iterator[Saved]:
-        """The states that are whole, the last one first."""
-        for path in self._notes():
-            try:
-                note = json.loads(path.read_text(), object_hook=_number)
-                files = [(self._path / name, checksum) for name, checksum in note["files"]]
-                if any(_checksum(file) != checksum for file, checksum in files):
-                    continue
-                arrays = tuple(_opened(file) for file, _ in files)
-                saved = (
-                    int(note["iteration"]),
-                    arrays,
-                    {name: list(values) for name, values in note["history"].items()},
-                )
-            except (OSError, ValueError, KeyError, TypeError, OutcoreError):
-                continue
-            yield saved
-
-    def last(self) -> Saved | None:
-        """The last state that is whole."""
-        return next(self._whole(), None)
-
-    def restore(self, state: tuple[Array, ...], most: int) -> Saved:
-        """The last state that is whole, has the shapes and types of the given one and at most so many steps behind it,
-        else that."""
-        kinds = [(array.shape, array.dtype) for array in state]
-        for saved in self._whole():
-            if saved[0] <= most and [(array.shape, array.dtype) for array in saved[1]] == kinds:
-                return saved
-        return 0, state, {}
-
-    def save(self, iteration: int, state: tuple[Array, ...], history: dict[str, list[Any]], *, due: bool) -> None:
-        """Stores the state of a step that is a multiple of the interval, and removes the one before."""
-        if not due or iteration % self._every:
+    def _begin(self, work: str) -> None:
+        """Names the format of a new folder, and of one of another format, which is emptied."""
+        note = self._path / "format"
+        if note.exists() and note.read_bytes() == _FORMAT:
             return
-        old = self._notes()
-        names = [f"state-{iteration:09d}-{place}.npy" for place in range(len(state))]
-        store({str(self._path / name): array for name, array in zip(names, state, strict=True)}, overwrite=True)
-        note = {
-            "iteration": iteration,
-            "files": [(name, _checksum(self._path / name)) for name in names],
-            "history": history,
-        }
-        path = self._path / f"state-{iteration:09d}.json"
-        _files.write_durably(path, json.dumps(note, default=_plain).encode())
-        for before in old:
-            before.unlink(missing_ok=True)
-            for file_before in self._path.glob(f"{before.stem}-*.npy"):
-                _files.remove(file_before)
+        older = [path for path in self._path.iterdir() if path.name not in ("target", "format.new")]
+        if older:
+            said = "has checkpoints of another version of outcore, which are removed: it begins anew"
+            warnings.warn(f"{work} ({self._path}) {said}", ResumeWarning, stacklevel=2)
+        for path in older:
+            _files.remove(path)
+        _files.write_durably(note, _FORMAT)
+        _files.sync_name(self._path)
 
-    def finish(self) -> None:
-        """Removes the folder: the loop has ended."""
-        self._folder.remove()
+    def states(self) -> Iterator[State]:
+        """The states that are whole, the last one first."""
+        for path in sorted(self._path.glob("state-*.note"), reverse=True):
+            with suppress(OSError, ValueError, KeyError, TypeError, OutcoreError):
+                with path.open("rb") as file:
+                    text, *values = _unpacked(file) or []
+                note = json.loads(text.tobytes(), object_hook=_number)
+                files = [(self._path / name, checksum) for name, checksum in note["files"]]
+                if all(_checksum(file) == checksum for file, checksum in files):
+                    arrays = tuple(_opened(file) for file, _ in files)
+                    yield State(int(note["step"]), arrays, values, note["history"])
+
+    def save(self, step: int, arrays: Sequence[Array], values: Sequence[npt.ArrayLike], history: History) -> None:
+        """Stores the state of a step that is a multiple of the interval; those before and recorded results go."""
+        if step % self._every:
+            return
+        stem = f"state-{step:09d}"
+        names = [f"{stem}-{place}.npy" for place in range(len(arrays))]
+        if names:
+            store({str(self._path / name): array for name, array in zip(names, arrays, strict=True)}, overwrite=True)
+        files = [(name, _checksum(self._path / name)) for name in names]
+        text = json.dumps({"step": step, "files": files, "history": history}, default=_plain).encode()
+        entry = _packed([np.frombuffer(text, np.uint8), *values])
+        _files.write_durably(self._path / f"{stem}.note", entry)
+        for path in sorted(self._path.glob("state-*"), reverse=True):
+            if not path.name.startswith(stem):
+                _files.remove(path)
+        (self._path / "results").unlink(missing_ok=True)
+        self.follow(step)
+
+    def follow(self, step: int) -> None:
+        """Has results be those that come after the state of this step."""
+        if self._results is not None:
+            self._results.close()
+        self._results, self._step = None, step
+        self._recalling, self._unsynced = True, 0
+
+    def _opened_results(self) -> BinaryIO:
+        """The file of results, where its first entry is the step of the state before; else an empty one."""
+        if self._results is None:
+            path = self._path / "results"
+            self._results = path.open("a+b")
+            self._results.seek(0)
+            first = _unpacked(self._results)
+            if first is None or int(first[0]) != self._step:
+                self._results.truncate(0)
+                self._results.write(_packed([self._step]))
+            _files.sync_name(path)
+        return self._results
+
+    def recall(self) -> list[NDArray] | None:
+        """The next recorded result; None where there is no more."""
+        if not self._recalling:
+            return None
+        file = self._opened_results()
+        place = file.tell()
+        entry = _unpacked(file)
+        if entry is None:
+            self._recalling = False
+            file.truncate(place)
+            file.seek(place)
+        return entry
+
+    def record(self, results: Sequence[NDArray]) -> None:
+        """Adds a result; it is durable with every so many."""
+        file = self._opened_results()
+        file.write(_packed(results))
+        self._unsynced += 1
+        if self._unsynced >= self._every:
+            file.flush()
+            os.fsync(file.fileno())
+            self._unsynced = 0
+
+    def close(self, *, is_over: bool) -> None:
+        """Leaves the folder to be gone on with, or removes it where the loop is over."""
+        if self._results is not None:
+            self._results.close()
+        if is_over:
+            self._folder.remove()

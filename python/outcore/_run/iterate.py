@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 from outcore import _core
 from outcore._base.arguments import count
-from outcore._base.types import NDArray, Scalar
+from outcore._base.types import DType, NDArray, Scalar
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, node
 from outcore._run.checkpoints import Checkpoints
-from outcore._run.running import plan_and_run
-from outcore._session.progress import Bar, live
+from outcore._run.driver import Driver
+from outcore._run.holding import hold
 from outcore._session.record import Outcome
 from outcore._session.session import current
 from outcore.errors import ArgumentError, DTypeError, MemoryLimitError, ShapeError
@@ -134,45 +134,43 @@ def iterate(
     if not arrays:
         raise ArgumentError("iterate: the state has no arrays")
     spread = not single and (len(arrays) == 1 or _takes_several(step))
-    history: dict[str, list[Any]] = {}
     outcomes: list[Outcome] = []
     plan_seconds, converged, iteration = 0.0, False, 0
     saved, first = None, None
     if checkpoint is not None:
         first = _parts(step(*arrays) if spread else step(arrays[0] if single else arrays), arrays, single)
         saved = Checkpoints.hold(checkpoint, arrays, first)
-        iteration, arrays, history = saved.restore(arrays, most)
-        if iteration:
-            first = None
-    place = _StatePlaces(arrays, is_restored=iteration > 0)
-    with live(current().options["progress"] if progress is None else progress) as bar:
+    with Driver("", saved).running(progress) as driver:
+        last = driver.restore(lambda state: state.step <= most and _kinds(state.arrays) == _kinds(arrays))
+        if last is not None:
+            iteration, arrays, first = last.step, last.arrays, None
+        place = _StatePlaces(arrays, is_restored=last is not None)
         while iteration < most and not converged:
             iteration += 1
             start = arrays[0] if single else arrays
             new, scalars = first or _parts(step(*arrays) if spread else step(start), arrays, single)
             first = None
             stop = None if until is None else until(start, new[0] if single else new, iteration)
-            if bar is not None:
-                bar.label = _line(iteration, most, history)
-            values, beside, outcome, seconds = place.run(arrays, new, [*scalars.values(), stop], bar)
-            for name, value in zip(scalars, beside, strict=False):
-                history.setdefault(name, []).append(_scalar(name, value))
+            driver.show(iteration, most)
+            arrays, beside, outcome, seconds = place.run(arrays, new, [*scalars.values(), stop])
+            driver.record({name: _scalar(name, value) for name, value in zip(scalars, beside, strict=False)})
             converged = stop is not None and bool(_scalar("until", beside[-1]))
-            arrays = values
             outcomes.append(outcome)
             plan_seconds += seconds
-            if saved is not None:
-                saved.save(iteration, arrays, history, due=iteration < most and not converged)
-    if saved is not None:
-        saved.finish()
+            if iteration < most and not converged:
+                driver.save(iteration, arrays)
     result = Loop(arrays)
     result.state = arrays[0] if single else arrays
     result.iterations = iteration
     result.converged = converged
-    result.history = {name: np.asarray(values) for name, values in history.items()}
+    result.history = {name: np.asarray(values) for name, values in driver.history.items()}
     result.outcomes = tuple(outcomes)
     result.plan_seconds = plan_seconds
     return result
+
+
+def _kinds(arrays: tuple[Array, ...]) -> list[tuple[tuple[int, ...], DType]]:
+    return [(array.shape, array.dtype) for array in arrays]
 
 
 def _takes_three(until: Callable[..., object]) -> bool:
@@ -228,11 +226,6 @@ def _scalar(name: str, value: npt.ArrayLike) -> Scalar:
     return scalar
 
 
-def _line(iteration: int, most: int, history: Mapping[str, list[object]]) -> str:
-    last = "".join(f", {name} {values[-1]:.6g}" for name, values in history.items() if values)
-    return f"step {iteration} of {most}{last}"
-
-
 class _StatePlaces:
     """Where the arrays of a state are between steps: in memory, or in files of scratch."""
 
@@ -250,41 +243,35 @@ class _StatePlaces:
         self._on_disk[place] = state[place].nbytes > _SMALL_BYTES
 
     def run(
-        self, old: tuple[Array, ...], new: tuple[Array, ...], beside: Extras, bar: Bar | None
+        self, old: tuple[Array, ...], new: tuple[Array, ...], beside: Extras
     ) -> tuple[tuple[Array, ...], Extras, Outcome, float]:
         """Computes the next state and the values beside it: arrays, values, what was done, seconds of planning."""
-        lazy = [place for place, value in enumerate(beside) if isinstance(value, Array)]
         try:
-            return self._run(old, new, beside, lazy, bar)
+            return self._run(old, new, beside)
         except MemoryLimitError:
             before = list(self._on_disk)
             for place in range(len(new)):
                 self._put_on_disk(place, new)
             if before == self._on_disk:
                 raise
-            return self._run(old, new, beside, lazy, bar)
+            return self._run(old, new, beside)
 
     def _run(
-        self, old: tuple[Array, ...], new: tuple[Array, ...], beside: Extras, lazy: list[int], bar: Bar | None
+        self, old: tuple[Array, ...], new: tuple[Array, ...], beside: Extras
     ) -> tuple[tuple[Array, ...], Extras, Outcome, float]:
         # An array that a step hands on as it was needs no copy.
         same = [not self._is_restored and new[place]._expr.id == old[place]._expr.id for place in range(len(new))]
         due = [place for place in range(len(new)) if not same[place]]
-        core = current()._core
-        paths = {place: core.unused_path() for place in due if self._on_disk[place]}
-        targets: list[_core.Target | None] = [
-            {"path": paths[place], "overwrite": False, "chunks": None} if place in paths else None for place in due
-        ]
-        exprs = [new[place]._expr for place in due] + [beside[place]._expr for place in lazy]
+        lazy = [place for place, value in enumerate(beside) if isinstance(value, Array)]
         begin = time.perf_counter()
-        results, outcome = plan_and_run(exprs, targets + [None] * len(lazy), bar=bar)
+        on_disk = [self._on_disk[place] for place in due]
+        held, results, outcome = hold([new[place] for place in due], on_disk, [beside[place] for place in lazy])
         seconds = time.perf_counter() - begin - outcome.seconds
         self._is_restored = False
-        state = list(new)
-        for place, value in zip(due, results, strict=False):
-            state[place] = Array(core.hold(paths[place]) if value is None else _core.from_numpy(value))
-        values = list(beside)
-        for place, value in zip(lazy, results[len(due) :], strict=True):
+        state, values = list(new), list(beside)
+        for place, array in zip(due, held, strict=True):
+            state[place] = array
+        for place, value in zip(lazy, results, strict=True):
             values[place] = value
         return tuple(state), values, outcome, seconds
 

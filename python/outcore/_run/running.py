@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from outcore import _core
 from outcore._base.types import NDArray
 from outcore._run.foresight import UnforeseenError, is_foreseeing
-from outcore._session.progress import Bar
 from outcore._session.record import Outcome
 from outcore._session.session import current
 from outcore.errors import ResumeWarning, StaleProgramError
@@ -20,7 +19,6 @@ def plan_and_run(
     exprs: list[_core.Expr],
     targets: Sequence[_core.Target | None],
     progress: bool | None = None,
-    bar: Bar | None = None,
 ) -> tuple[list[NDArray | None], Outcome]:
     """Plans and runs; again when another thread's run took the tiles that the plan would have started from.
 
@@ -29,7 +27,7 @@ def plan_and_run(
     if is_foreseeing():
         raise UnforeseenError
     session = current()
-    with session.watched(progress, bar) as shown:
+    with session.watched(progress) as shown:
         for retries in reversed(range(_PLANS_MAX)):
             program = session.plan(exprs, targets, shown)
             for note in program.notes():

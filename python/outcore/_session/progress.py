@@ -6,7 +6,8 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import Any
 
 from outcore._base.sizes import format_size
@@ -32,6 +33,31 @@ def live(shown: bool | None) -> Iterator[Bar | None]:
         yield bar
     finally:
         bar.close()
+
+
+# The bar of the loop that is under way, which is None where it shows none; empty outside of loops.
+_loop: ContextVar[tuple[Bar | None, ...]] = ContextVar("outcore_loop", default=())
+
+
+@contextmanager
+def of_loop(shown: bool | None) -> Iterator[Bar | None]:
+    """The bar of a loop, which its programs and the loops within it share."""
+    outer = _loop.get()
+    with nullcontext(outer[0]) if outer else live(shown) as bar:
+        label = None if bar is None else bar.label
+        token = _loop.set((bar,))
+        try:
+            yield bar
+        finally:
+            _loop.reset(token)
+            if bar is not None and label is not None:
+                bar.label = label
+
+
+def of_program(shown: bool | None) -> AbstractContextManager[Bar | None]:
+    """The bar of one program: that of the loop which it belongs to, else one of its own."""
+    loop = _loop.get()
+    return nullcontext(loop[0]) if loop else live(shown)
 
 
 class Bar:

@@ -22,8 +22,8 @@ They inherit scikit-learn's `BaseEstimator`, whose contract (tags, cloning, rout
 its releases; a copy of it would be wrong with the next. Hence scikit-learn is an optional dependency, the extra
 `learn`, and loaded when an estimator is named: kept tiles give way to it where the memory limit is full of them.
 
-The room uses arrays and runs alone. Start with `_base.py` (data, answers, the kinds of estimator) and `_course.py` (the
-programs of a fit), then `linear_model.py`; `_journal.py` is the checkpoint of fits, `metrics.py` needs no scikit-learn.
+The room uses arrays and runs alone. Start with `_base.py` (data, answers, the kinds of estimator) and `_fit.py` (the
+programs of a fit), then `linear_model.py`; `metrics.py` needs no scikit-learn.
 """
 
 from __future__ import annotations

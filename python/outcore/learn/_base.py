@@ -26,7 +26,7 @@ from outcore._lazy.node import ArrayLike, Operand, node
 from outcore._session.session import check_room
 from outcore.errors import ArgumentError, DTypeError, MemoryLimitError, ShapeError
 from outcore.learn import metrics
-from outcore.learn._course import refusal_of, values
+from outcore.learn._fit import refusal_of, values
 
 Answer: TypeAlias = "Array | NDArray"  # lazy for lazy data, else NumPy's
 FLOATS = (np.float64, np.float32)

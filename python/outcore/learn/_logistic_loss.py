@@ -11,7 +11,7 @@ from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
 from outcore.learn._base import total, weighted
-from outcore.learn._course import clear_room, values
+from outcore.learn._fit import clear_room, values
 from outcore.learn._flaws import first_flaw, refuse_flaws
 
 HESSIAN_ROOM = 6  # matrices as large as the Hessian, in memory at once while a step is found

@@ -12,7 +12,7 @@ from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
 from outcore.errors import ArgumentError
 from outcore.learn._base import total, weighted
-from outcore.learn._course import clear_room, sweep, values
+from outcore.learn._fit import clear_room, sweep, values
 from outcore.learn._flaws import first_flaw, refuse_flaws
 from outcore.learn._shift import far, shift
 

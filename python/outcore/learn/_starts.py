@@ -15,7 +15,7 @@ from outcore import _api as oc
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
-from outcore.learn._course import sweep, values
+from outcore.learn._fit import sweep, values
 
 _ROUNDS = 5  # of k-means||: Bahmani et al. find that five are enough
 _OVERSAMPLING = 2

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from outcore import _api as oc
 from outcore._base.types import RandomState
 from outcore._lazy.array import Array
-from outcore.learn._course import Course, clear_room, sweep, values
+from outcore.learn._fit import Fit, clear_room, sweep, values
 from outcore.learn._flaws import first_flaw, refuse_flaws
 from outcore.learn._moments import Moments, moments
 from outcore.learn._shift import shift
@@ -60,7 +60,7 @@ def by_gram(x: Array, center: bool) -> Singular:
 
 
 def by_range(
-    x: Array, rank: int, *, oversamples: int, power: int, center: bool, random_state: RandomState, going: Course
+    x: Array, rank: int, *, oversamples: int, power: int, center: bool, random_state: RandomState, fit: Fit
 ) -> Singular:
     """The first `rank` by a randomized range finder with `power` iterations (Halko, Martinsson, Tropp 2011).
 
@@ -71,7 +71,7 @@ def by_range(
     iteration is the part of |A|² that Q captures, tr QᵀAᵀAQ / |A|². I/O: `power` + 1 reads of `x`.
     """
     rows, columns = x.shape
-    random = going.random(random_state)
+    random = fit.random(random_state)
     width = min(rank + oversamples, rows, columns)
     base = random.normal(size=(columns, width))
     start = shift(x) if center else oc.zeros((1, columns))
@@ -88,7 +88,7 @@ def by_range(
         base, _ = np.linalg.qr(product)
         product = values([a.T @ (a @ oc.asarray(base))])[0]
         caught = float(np.sum(base * product)) - rows * float(np.sum((offset @ base) ** 2))
-        going.tell(iteration, power, captured=caught / whole if whole > 0 else 1.0)
+        fit.tell(iteration, power, captured=caught / whole if whole > 0 else 1.0)
     clear_room(RANGE_ROOM * product.size)
     crossed = (product - rows * np.outer(offset, offset @ base)).T
     weights, turns = np.linalg.eigh(crossed @ base)

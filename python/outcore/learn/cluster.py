@@ -17,7 +17,7 @@ from outcore._lazy.node import ArrayLike, Operand
 from outcore.errors import ArgumentError, ShapeError
 from outcore.learn import _starts
 from outcore.learn._base import Answer, Data, Estimator, weighted
-from outcore.learn._course import Beside, Course, course, foresee, sweep, values
+from outcore.learn._fit import Beside, Fit, fitting, foresee, sweep, values
 from outcore.learn._moments import ColumnMoments
 from outcore.learn._shift import shift
 from outcore.learn._starts import least_distance, nearness, squared_distances
@@ -151,8 +151,8 @@ class KMeans(_Clusters):
         data = self._data(X)
         weights = self._weights(sample_weight, data)
         x = data.x.astype(np.float64)
-        with course(self, X, sample_weight) as going:
-            centers, few = self._learn(x, weights, None, going)
+        with fitting(self, X, sample_weight) as fit:
+            centers, few = self._learn(x, weights, None, fit)
         if few:
             self._warn_of_few(few)
         self.cluster_centers_ = centers.astype(data.x.dtype)
@@ -161,25 +161,25 @@ class KMeans(_Clusters):
 
     def fit_known(self, x: Array, moments: tuple[NDArray, NDArray, NDArray]) -> Array:
         """Labels of data whose weight, mean and squared distances from it by column are known, after a fit to it."""
-        with course(self, x) as going:
-            self.cluster_centers_, few = self._learn(x, None, moments, going)
+        with fitting(self, x) as fit:
+            self.cluster_centers_, few = self._learn(x, None, moments, fit)
         if few:
             self._warn_of_few(few)
         return LloydStep(x, None, self.cluster_centers_).labels
 
     def _learn(
-        self, x: Array, weights: Array | None, known: tuple[NDArray, NDArray, NDArray] | None, going: Course
+        self, x: Array, weights: Array | None, known: tuple[NDArray, NDArray, NDArray] | None, fit: Fit
     ) -> tuple[NDArray, int]:
         """As `_lloyd` from the starts. The moments of the columns come from the first sweep unless they are known."""
         # Beside products of x, sums of what is less an unknown row would be a sweep of their own.
         center = None if weights is None else values([shift(x, weights)])[0][0]
         of = ColumnMoments(x, weights, center=center)
         foresee(*self._foreseen(x, weights, of))
-        origin = going.along(of.terms, lambda results: self._origin(*of.settle(results)))
+        origin = fit.along(of.terms, lambda results: self._origin(*of.settle(results)))
         if known is not None:
             origin.settled(self._origin(*known))
-        starts = self._begin(x, weights, going.random(self.random_state))
-        return self._lloyd(x, weights, starts, origin, going)
+        starts = self._begin(x, weights, fit.random(self.random_state))
+        return self._lloyd(x, weights, starts, origin, fit)
 
     def _warn_of_few(self, rows: int) -> None:
         warnings.warn(
@@ -203,7 +203,7 @@ class KMeans(_Clusters):
         return [[*program, *of.terms] for program in (*begins, step)]
 
     def _lloyd(
-        self, x: Array, weights: Array | None, starts: list[NDArray], about: Beside, going: Course
+        self, x: Array, weights: Array | None, starts: list[NDArray], about: Beside, fit: Fit
     ) -> tuple[NDArray, int]:
         """The best of the starts after Lloyd's iterations, and the distinct rows if they are fewer than its centers."""
         inertia, rounds = np.full(len(starts), np.inf), np.full(len(starts), self.max_iter)
@@ -221,7 +221,7 @@ class KMeans(_Clusters):
                 (stale.add if step > least else stale.discard)(place)
                 if step <= max(about.value().tolerance, least):
                     rounds[place] = iteration
-            going.tell(iteration, self.max_iter, inertia=inertia.min())
+            fit.tell(iteration, self.max_iter, inertia=inertia.min())
             moving = [place for place in moving if rounds[place] > iteration]
             if not moving:
                 break
@@ -229,7 +229,7 @@ class KMeans(_Clusters):
         for place, (_, value, _) in zip(due, _advanced(x, weights, [starts[at] for at in due], about), strict=True):
             inertia[place] = value
         best = int(np.argmin(inertia))
-        going.history = {"inertia": passed[best]}
+        fit.history = {"inertia": passed[best]}
         self.inertia_, self.n_iter_ = float(inertia[best]), int(rounds[best])
         return starts[best], int(few[best])
 

@@ -15,7 +15,7 @@ from outcore._lazy.node import ArrayLike
 from outcore.errors import ArgumentError
 from outcore.learn import _svd
 from outcore.learn._base import Answer, Data, Estimator
-from outcore.learn._course import course
+from outcore.learn._fit import fitting
 from outcore.learn._moments import Moments, moments
 
 # A Gram matrix of so many columns is small, and quicker than several sweeps.
@@ -150,13 +150,13 @@ class PCA(_Principal):
         is_randomized = self._randomized(columns, count)
         width = min(count + self.n_oversamples, columns) if is_randomized else columns
         self._check_room(width * columns * (_svd.RANGE_ROOM if is_randomized else _svd.GRAM_ROOM))
-        with course(self, X) as going:
+        with fitting(self, X) as fit:
             if is_randomized:
                 power = self.iterated_power
                 if power == "auto":
                     power = 7 if count < 0.1 * min(rows, columns) else 4
                 options: Keywords = {"oversamples": self.n_oversamples, "random_state": self.random_state}
-                singular = _svd.by_range(data.x, count, power=power, center=True, going=going, **options)
+                singular = _svd.by_range(data.x, count, power=power, center=True, fit=fit, **options)
             else:
                 singular = _svd.by_gram(data.x, center=True)
         self.n_samples_ = rows
@@ -266,12 +266,12 @@ class TruncatedSVD(_Components):
         by_gram = self.algorithm == "gram" or (self.algorithm == "auto" and columns <= _GRAM_COLUMNS_MAX)
         width = columns if by_gram else min(count + self.n_oversamples, columns)
         self._check_room(width * columns * (_svd.GRAM_ROOM if by_gram else _svd.RANGE_ROOM))
-        with course(self, X) as going:
+        with fitting(self, X) as fit:
             if by_gram:
                 singular = _svd.by_gram(data.x, center=False)
             else:
                 options: Keywords = {"oversamples": self.n_oversamples, "random_state": self.random_state}
-                singular = _svd.by_range(data.x, count, power=self.n_iter, center=False, going=going, **options)
+                singular = _svd.by_range(data.x, count, power=self.n_iter, center=False, fit=fit, **options)
         vectors, values = singular.vectors[:count], singular.values[:count]
         dtype = data.x.dtype
         self.components_ = vectors.astype(dtype)

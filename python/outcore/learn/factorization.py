@@ -13,7 +13,7 @@ from outcore._run.iterate import Loop
 from outcore.errors import ArgumentError
 from outcore.learn import _svd
 from outcore.learn._base import Answer, Data, Estimator
-from outcore.learn._course import Beside, Course, course, values
+from outcore.learn._fit import Beside, Fit, fitting, values
 from outcore.learn._flaws import first_flaw, refuse_flaws
 
 _EPSILON = float(np.finfo(np.float32).eps)
@@ -108,13 +108,13 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type
         count = data.x.shape[1] if self.n_components is None else self.n_components
         if count < 1 or self.max_iter < 1:
             raise ArgumentError(f"NMF: n_components={count} and max_iter={self.max_iter} must each be at least 1")
-        # `iterate` shows how far the loop is, and stores its large factors; the course does so for what comes before.
-        with course(self, data.x, first, second, shown=False) as going:
+        # `iterate` stores the large factors; the fit records the programs before.
+        with fitting(self, data.x, first, second, progress=bool(self.verbose) or None) as fit:
             facts = _DataFacts(data.x)
-            known = going.along(facts.terms, facts.settle)
-            left, right = self._begin(x, count, known, first, second, going)
+            known = fit.along(facts.terms, facts.settle)
+            left, right = self._begin(x, count, known, first, second, fit)
             loop = self._loop(x, left, right, known.value()[1])
-            going.history = {name: list(errors) for name, errors in loop.history.items()}
+            fit.history = {name: list(errors) for name, errors in loop.history.items()}
         self.components_ = loop.state[1].compute().astype(data.x.dtype)
         self.n_components_ = count
         self.reconstruction_err_ = float(loop.state[2].compute())
@@ -123,7 +123,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type
             self._not_converged(self.max_iter)
 
     def _begin(
-        self, x: Array, count: int, facts: Beside, first: ArrayLike | None, second: ArrayLike | None, going: Course
+        self, x: Array, count: int, facts: Beside, first: ArrayLike | None, second: ArrayLike | None, fit: Fit
     ) -> tuple[Array, Array]:
         """The factors to start from, lazy."""
         init = self.init or ("nndsvda" if count <= min(x.shape) else "random")
@@ -133,13 +133,13 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type
             if tuple(part.shape for part in initial) != shapes:
                 raise ArgumentError(f"NMF: W and H must have shapes {shapes}, not {[part.shape for part in initial]}")
             return initial[0], initial[1]
-        seed = int(going.random(self.random_state).randint(np.iinfo(np.int32).max))
+        seed = int(fit.random(self.random_state).randint(np.iinfo(np.int32).max))
         if init == "random":
             scale = float(np.sqrt(facts.value()[0] / count))
             factors = [oc.random.normal(shape, seed=seed) for shape in ((x.shape[0], count), (count, x.shape[1]))]
             return oc.abs(factors[0]) * scale, oc.abs(factors[1]) * scale
         if init == "nndsvda":
-            return _from_singular(x, count, facts, seed, going)
+            return _from_singular(x, count, facts, seed, fit)
         raise ArgumentError(f"NMF: init={init!r} is none of random, nndsvda, custom")
 
     def _loop(self, x: Array, left: Array, right: Array, squares: float) -> Loop:
@@ -161,7 +161,6 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type
             until=(lambda old, new, _: (old[2] - new[2]) * 10.0 < least) if self.tol > 0 else None,
             max_iter=self.max_iter,
             checkpoint=self.checkpoint,
-            progress=bool(self.verbose) or None,
         )
 
     def transform(self, X: ArrayLike) -> Answer:
@@ -193,12 +192,12 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type
         return product if lazy else product.compute()
 
 
-def _from_singular(x: Array, count: int, facts: Beside, seed: int, going: Course) -> tuple[Array, Array]:
+def _from_singular(x: Array, count: int, facts: Beside, seed: int, fit: Fit) -> tuple[Array, Array]:
     """NNDSVD with the mean for zeros: of each pair of singular vectors the larger of their two parts by sign."""
     if x.shape[1] <= 1000:
         singular = _svd.by_gram(x, center=False)
     else:
-        singular = _svd.by_range(x, count, oversamples=10, power=4, center=False, random_state=seed, going=going)
+        singular = _svd.by_range(x, count, oversamples=10, power=4, center=False, random_state=seed, fit=fit)
     mean = facts.value()[0]
     sizes, vectors = singular.values[:count], singular.vectors[:count]
     directions = np.where(sizes > 0, 1 / np.where(sizes > 0, sizes, 1), 0)[:, None] * vectors

@@ -15,7 +15,7 @@ from outcore._lazy.node import ArrayLike
 from outcore.errors import ArgumentError
 from outcore.learn._base import Answer, Classifier, Data, Estimator, Regressor
 from outcore.learn._blocks import batches, block_program
-from outcore.learn._course import Course, course, foresee, generator_state, restored
+from outcore.learn._fit import Fit, fitting, foresee, generator_state, restored
 from outcore.learn._losses import CLASS_LOSSES, Loss, regression_losses
 
 _RATES = ("optimal", "invscaling", "constant")
@@ -110,7 +110,7 @@ class _Descent(_DescentParameters, Estimator):
             )
         return lost / weight if weight > 0 else 0.0
 
-    def _descend(self, data: Data, goal: Array, weights: Array | None, loss: Loss, going: Course, fresh: bool) -> None:
+    def _descend(self, data: Data, goal: Array, weights: Array | None, loss: Loss, fit: Fit, fresh: bool) -> None:
         """Epochs until the loss gains less than `tol` in `n_iter_no_change` of them; one epoch unless `fresh`."""
         # The step that a prediction of typical size √(1/√α) on the wrong side bears (Bottou 2012, section 5.2).
         typical = float(np.sqrt(1.0 / np.sqrt(self.alpha)))
@@ -118,7 +118,7 @@ class _Descent(_DescentParameters, Estimator):
         self._first_rate = typical / max(1.0, abs(float(slope[0, 0])))
         heavy = oc.ones((data.x.shape[0],)) if weights is None else weights
         named = {"X": data.x.astype(np.float64), "y": goal.astype(np.float64), "sample_weight": heavy}
-        random, best, since = self._begin(data.x.shape[1], goal.shape[1], going, fresh)
+        random, best, since = self._begin(data.x.shape[1], goal.shape[1], fit, fresh)
         patience = np.inf if self.tol is None else self.n_iter_no_change
         most = self.max_iter if fresh else 1
         while self.n_iter_ < most and since < patience:
@@ -126,29 +126,25 @@ class _Descent(_DescentParameters, Estimator):
             since = since + 1 if self.tol is not None and lost > best - self.tol else 0
             best = min(best, lost)
             self.n_iter_ += 1
-            going.tell(self.n_iter_, most, "epoch", loss=lost)
-            counted = [self.n_iter_, self.t_, since, best]
-            state = [self._point, self._bias, counted, going.history["loss"], *generator_state(random)]
-            going.keep(self.n_iter_, state)
+            fit.tell(self.n_iter_, most, "epoch", loss=lost)
+            counted = [self.t_, since, best]
+            fit.save(self.n_iter_, [], [self._point, self._bias, counted, *generator_state(random)])
         if fresh and most > 1 and self.tol is not None and since < patience:
             self._not_converged(self.max_iter)
         self._show(data.x.dtype)
 
-    def _begin(
-        self, features: int, columns: int, going: Course, fresh: bool
-    ) -> tuple[np.random.RandomState, float, int]:
+    def _begin(self, features: int, columns: int, fit: Fit, fresh: bool) -> tuple[np.random.RandomState, float, int]:
         """The generator, the least loss and the epochs since, where the fit begins or goes on."""
         self.n_iter_ = 0
-        kept = going.kept()
-        if kept is not None:
-            self._point, self._bias = kept[:2]
-            rounds, self.t_, since, best = kept[2].tolist()
-            self.n_iter_ = int(rounds)
-            going.history["loss"] = kept[3].tolist()
-            return restored(kept[4:]), best, int(since)
+        last = fit.restore()
+        if last is not None:
+            self._point, self._bias, counted, *state = last.values
+            self.n_iter_ = last.step
+            self.t_, since, best = counted.tolist()
+            return restored(state), best, int(since)
         if fresh or not hasattr(self, "t_"):
             self._point, self._bias, self.t_ = np.zeros((features, columns)), np.zeros(columns), 1.0
-        return going.random(self.random_state), np.inf, 0
+        return fit.random(self.random_state), np.inf, 0
 
     def _show(self, dtype: DTypeLike) -> None:
         """The fitted attributes."""
@@ -209,8 +205,8 @@ class SGDClassifier(_Descent, Classifier):
             raise ArgumentError(f"SGDClassifier: needs at least 2 classes, the data has one class: {self.classes_}")
         places = oc.arange(1, 2) if count == 2 else oc.arange(count)
         goal = oc.where(codes[:, None] == places, 1.0, -1.0)
-        with course(self, X, y, weights, durable=fresh) as going:
-            self._descend(data, goal, self._weights(weights, data), CLASS_LOSSES[self.loss], going, fresh)
+        with fitting(self, X, y, weights, durable=fresh) as fit:
+            self._descend(data, goal, self._weights(weights, data), CLASS_LOSSES[self.loss], fit, fresh)
         return self
 
     def decision_function(self, X: ArrayLike) -> Answer:
@@ -266,8 +262,8 @@ class SGDRegressor(_Descent, Regressor):
                 f"SGDRegressor: targets must be 1-D, not of shape {goal.shape}; use y[:, 0] or oc.ravel(y)"
             )
         columns = oc.expand_dims(goal, axis=1)
-        with course(self, X, y, weights, durable=fresh) as going:
-            self._descend(data, columns, self._weights(weights, data), losses[self.loss], going, fresh)
+        with fitting(self, X, y, weights, durable=fresh) as fit:
+            self._descend(data, columns, self._weights(weights, data), losses[self.loss], fit, fresh)
         return self
 
     def _show(self, dtype: DTypeLike) -> None:

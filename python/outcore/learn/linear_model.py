@@ -13,7 +13,7 @@ from outcore._lazy.array import Array
 from outcore._lazy.node import ArrayLike
 from outcore.errors import ArgumentError
 from outcore.learn._base import Answer, Data, Regressor
-from outcore.learn._course import clear_room
+from outcore.learn._fit import clear_room
 from outcore.learn._moments import Moments, moments, products
 
 _ROOM = 8  # matrices as large as the scatter matrix, in memory at once

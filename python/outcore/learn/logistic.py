@@ -14,7 +14,7 @@ from outcore._lazy.node import ArrayLike, Operand
 from outcore.errors import ArgumentError
 from outcore.learn import _quasi_newton
 from outcore.learn._base import Answer, Classifier, Data, weighted
-from outcore.learn._course import Course, course, foresee, values
+from outcore.learn._fit import Fit, fitting, foresee, values
 from outcore.learn._logistic_loss import HESSIAN_ROOM, Objective
 
 _SOLVERS = ("lbfgs", "newton-cg", "newton-cholesky")
@@ -74,8 +74,8 @@ class LogisticRegression(Classifier):
         self._check()
         data, y = self._read_pair(X, y)
         fitted = (self.coef_, self.intercept_) if self.warm_start and hasattr(self, "coef_") else None
-        with course(self, X, y, sample_weight, fitted) as going:
-            rounds, converged = self._learn(data, y, self._weights(sample_weight, data), going)
+        with fitting(self, X, y, sample_weight, fitted) as fit:
+            rounds, converged = self._learn(data, y, self._weights(sample_weight, data), fit)
         self.n_iter_ = np.asarray([rounds], dtype=np.int32)
         if not converged:
             self._not_converged(self.max_iter)
@@ -95,7 +95,7 @@ class LogisticRegression(Classifier):
                 f"use solver='lbfgs'"
             )
 
-    def _learn(self, data: Data, y: ArrayLike, weights: Array | None, going: Course) -> tuple[int, bool]:
+    def _learn(self, data: Data, y: ArrayLike, weights: Array | None, fit: Fit) -> tuple[int, bool]:
         """Finds the coefficients: the iterations that took, and whether the gradient is below `tol`."""
         if isinstance(y, Array) and y.ndim == 1 and y.dtype.kind in "biuf":
             foresee(self._foreseen(data.x, y, weights))
@@ -113,7 +113,7 @@ class LogisticRegression(Classifier):
         start = np.zeros(objective.size)
         if self.warm_start and hasattr(self, "coef_") and self.coef_.shape == (objective.columns, objective.features):
             start = np.vstack([self.coef_.T, self.intercept_] if self.fit_intercept else [self.coef_.T]).ravel()
-        point, rounds, converged = self._minimize(objective, start, going)
+        point, rounds, converged = self._minimize(objective, start, fit)
         coefficients, intercepts = objective.split(point)
         self.coef_ = np.ascontiguousarray(coefficients.T).astype(data.x.dtype)
         self.intercept_ = intercepts.astype(data.x.dtype)
@@ -142,16 +142,16 @@ class LogisticRegression(Classifier):
         heavy = oc.take(oc.asarray(each), codes)
         return heavy if weights is None else heavy * weights
 
-    def _minimize(self, objective: Objective, start: NDArray, going: Course) -> tuple[NDArray, int, bool]:
+    def _minimize(self, objective: Objective, start: NDArray, fit: Fit) -> tuple[NDArray, int, bool]:
         """The point of least loss near `start`, the iterations, and whether the gradient is below `tol`."""
         if self.solver == "newton-cholesky":
-            return self._newton(objective, start, going)
+            return self._newton(objective, start, fit)
         steps = 0
 
         def report(value: float) -> None:
             nonlocal steps
             steps += 1
-            going.tell(steps, self.max_iter, loss=value)
+            fit.tell(steps, self.max_iter, loss=value)
 
         if self.l1_ratio > 0:
             heavy = np.zeros(objective.size)
@@ -172,7 +172,7 @@ class LogisticRegression(Classifier):
         solution = optimize.minimize(objective.gradient, start, **scipy_options)
         return solution.x, int(solution.nit), solution.status != 1
 
-    def _newton(self, objective: Objective, point: NDArray, going: Course) -> tuple[NDArray, int, bool]:
+    def _newton(self, objective: Objective, point: NDArray, fit: Fit) -> tuple[NDArray, int, bool]:
         """Newton's steps, halved where the loss would rise. A step that is taken needs no read of its own."""
         value, gradient, matrix = objective.hessian(point)
         for iteration in range(self.max_iter):
@@ -188,7 +188,7 @@ class LogisticRegression(Classifier):
                 return point, iteration, False
             point = point - step
             value, gradient, matrix = new
-            going.tell(iteration + 1, self.max_iter, loss=value)
+            fit.tell(iteration + 1, self.max_iter, loss=value)
         return point, self.max_iter, bool(np.max(np.abs(gradient)) <= self.tol)
 
     def _scores(self, X: ArrayLike) -> tuple[Data, Array]:

@@ -14,7 +14,7 @@ from outcore._lazy.array import Array
 from outcore._lazy.node import ArrayLike
 from outcore.learn import _starts
 from outcore.learn._blocks import batches
-from outcore.learn._course import Course, course, generator_state, restored, values
+from outcore.learn._fit import Fit, fitting, generator_state, restored, values
 from outcore.learn._flaws import refuse_row
 from outcore.learn.cluster import _Clusters
 
@@ -49,29 +49,28 @@ class MiniBatchKMeans(_Clusters):
         """Centers for the rows of `X`. I/O: one read of `X` per epoch, and one for the inertia."""
         data = self._data(X)
         weights = self._weights(sample_weight, data)
-        with course(self, X, sample_weight) as going:
-            self._epochs(data.x, weights, going)
+        with fitting(self, X, sample_weight) as fit:
+            self._epochs(data.x, weights, fit)
         self._show(data.x.dtype)
         self.labels_ = self.predict(X)
         self.inertia_ = -self.score(X, sample_weight=sample_weight)
         return self
 
-    def _epochs(self, x: Array, weights: Array | None, going: Course) -> None:
+    def _epochs(self, x: Array, weights: Array | None, fit: Fit) -> None:
         """Epochs until the smoothed inertia of batches falls no more."""
         patience = np.inf if self.max_no_improvement is None else self.max_no_improvement
         share = min(1.0, 2.0 * self.batch_size / (x.shape[0] + 1))
-        passed, smooth, best, since = [], np.inf, np.inf, 0
-        kept = going.kept()
-        if kept is None:
-            random = going.random(self.random_state)
+        smooth, best, since = np.inf, np.inf, 0
+        last = fit.restore()
+        if last is None:
+            random = fit.random(self.random_state)
             self._start(x, weights, random)
             self.n_steps_, self.n_iter_ = 0, 0
         else:
-            self._centers, self._counts = kept[:2]
-            self.n_iter_, self.n_steps_, since = (int(number) for number in kept[2])
-            smooth, best = (float(number) for number in kept[3])
-            passed, random = kept[4].tolist(), restored(kept[5:])
-            going.history["inertia"] = passed
+            self.n_iter_ = last.step
+            self._centers, self._counts, counted, (smooth, best), *state = last.values
+            self.n_steps_, since = (int(number) for number in counted)
+            random = restored(state)
         while self.n_iter_ < self.max_iter and since < patience:
             self.n_iter_ += 1
             for value in self._sweep(x, weights, random):
@@ -80,10 +79,9 @@ class MiniBatchKMeans(_Clusters):
                 best = min(best, smooth)
                 if since >= patience:
                     break
-            going.tell(self.n_iter_, self.max_iter, "epoch", inertia=smooth)
-            counted = [self.n_iter_, self.n_steps_, since]
-            state = [self._centers, self._counts, counted, [smooth, best], going.history["inertia"]]
-            going.keep(self.n_iter_, [*state, *generator_state(random)])
+            fit.tell(self.n_iter_, self.max_iter, "epoch", inertia=smooth)
+            state = [self._centers, self._counts, np.asarray([self.n_steps_, since]), np.asarray([smooth, best])]
+            fit.save(self.n_iter_, [], [*state, *generator_state(random)])
 
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
@@ -92,13 +90,13 @@ class MiniBatchKMeans(_Clusters):
         first = not hasattr(self, "_centers")
         data = self._data(X) if first else self._read(X, reset=False)
         weights = self._weights(sample_weight, data)
-        with course(self, X, sample_weight, durable=False) as going:
-            random = going.random(self.random_state)
+        with fitting(self, X, sample_weight, durable=False) as fit:
+            random = fit.random(self.random_state)
             if first:
                 self._start(data.x, weights, random)
                 self.n_steps_ = 0
             lost = list(self._sweep(data.x, weights, random))
-            going.tell(1, 1, "epoch", inertia=np.mean(lost))
+            fit.tell(1, 1, "epoch", inertia=np.mean(lost))
         self._show(data.x.dtype)
         self.labels_ = self.predict(X)
         return self

@@ -15,7 +15,7 @@ from outcore._lazy.node import ArrayLike, Operand
 from outcore.errors import ArgumentError, ShapeError
 from outcore.learn import _densities, _starts
 from outcore.learn._base import Answer, Data, Estimator
-from outcore.learn._course import Course, clear_room, course, foresee, values
+from outcore.learn._fit import Fit, clear_room, fitting, foresee, values
 from outcore.learn._moments import column_moments
 from outcore.learn.cluster import KMeans
 
@@ -84,20 +84,20 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
         self._check(data.x)
         matrices = {"full": self.n_components, "tied": 1}.get(self.covariance_type, 0)
         self._check_room(_ROOM * matrices * data.x.shape[1] ** 2)
-        with course(self, X) as going:
+        with fitting(self, X) as fit:
             foresee(self._foreseen(data.x.astype(np.float64)))
-            random = going.random(self.random_state)
+            random = fit.random(self.random_state)
             moments = column_moments(data.x)
             center = self._origin(*moments)
             x = data.x.astype(np.float64)
             x = x - oc.asarray(center) if center.any() else x
             best = -np.inf
             for _ in range(self.n_init):
-                state, bounds, converged = self._maximize(x, self._begin(x, center, moments, random), going)
+                state, bounds, converged = self._maximize(x, self._begin(x, center, moments, random), fit)
                 if bounds[-1] > best:
                     best = bounds[-1]
                     self._keep(state, center, bounds, converged)
-            going.history = {"log_likelihood": self.lower_bounds_}
+            fit.history = {"log_likelihood": self.lower_bounds_}
         if not self.converged_:
             self._not_converged(self.max_iter)
         return self
@@ -164,16 +164,14 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
         self._covariances = _densities.covariances(sums, means, self.covariance_type, self.reg_covar)
         return sums[0] / sums[0].sum(), means, _densities.factors(self._covariances, self.covariance_type)
 
-    def _maximize(
-        self, x: Array, state: tuple[NDArray, NDArray, NDArray], going: Course
-    ) -> tuple[Any, list[float], bool]:
+    def _maximize(self, x: Array, state: tuple[NDArray, NDArray, NDArray], fit: Fit) -> tuple[Any, list[float], bool]:
         """EM from one start: the state, the mean log-likelihood before each step, whether it converged."""
         bounds: list[float] = []
         for iteration in range(1, self.max_iter + 1):
             likelihood, *sums = values(self._step(x, *state))
             bounds.append(float(likelihood))
             state = self._estimate(sums, x.shape[0])
-            going.tell(iteration, self.max_iter, log_likelihood=bounds[-1])
+            fit.tell(iteration, self.max_iter, log_likelihood=bounds[-1])
             if iteration > 1 and abs(bounds[-1] - bounds[-2]) < self.tol:
                 return (*state, self._covariances), bounds, True
         return (*state, self._covariances), bounds, False

@@ -12,7 +12,7 @@ from outcore._lazy.array import Array
 from outcore._lazy.node import ArrayLike
 from outcore.errors import ArgumentError
 from outcore.learn._base import Answer, Data, Estimator
-from outcore.learn._course import values
+from outcore.learn._fit import values
 from outcore.learn._flaws import first_flaw, refuse_flaws
 from outcore.learn._moments import column_moments
 

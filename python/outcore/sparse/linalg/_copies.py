@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from outcore._base.types import DType, NDArray
 from outcore.sparse.linalg._krylov import Krylov
@@ -47,17 +47,15 @@ class Copies:
         growth = np.broadcast_to(np.eye(width, dtype=np.complex128), (len(points), width, width))
         return cls(points, growth, 0, hermitian)
 
-    def kept(self) -> list[Any]:
-        """The argument of `Copies.resumed`, as JSON has it."""
-        parts = [np.ascontiguousarray(part, dtype=np.complex128) for part in (self.points, self._growth)]
-        return [self._start, *(part.ravel().view(np.float64).tolist() for part in parts)]
+    def state(self) -> list[npt.ArrayLike]:
+        """All that the search goes on from after a restart."""
+        return [self.points, self._growth, self._start]
 
     @classmethod
-    def resumed(cls, kept: list[Any], width: int, hermitian: bool) -> Copies:
-        """The search after a restart that `kept` was stored at."""
-        start, points, growth = kept
-        parts = [np.asarray(part, dtype=np.float64).view(np.complex128) for part in (points, growth)]
-        return cls(parts[0], parts[1].reshape(-1, width, width), start, hermitian)
+    def resumed(cls, values: Sequence[NDArray], hermitian: bool) -> Copies:
+        """The search that had such a `state`."""
+        points, growth, start = values
+        return cls(points, growth, int(start), hermitian)
 
     def _grown(self, space: Krylov) -> NDArray:
         """The growth at each point, of all that the space has."""

@@ -12,6 +12,7 @@ from outcore import _api as oc
 from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array
 from outcore._run.checkpoints import Checkpoints, content, identity
+from outcore._run.driver import Driver
 from outcore.errors import ArgumentError, LinAlgError
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse.linalg._copies import Copies, Gain, margin_of
@@ -112,15 +113,13 @@ def solved(problem: Problem, v0: Array | None, seed: int, checkpoint: int | None
         return _whole(problem)
     space = Krylov(problem.name, problem.inner, problem.width, problem.capacity, problem.dtype, seed)
     saved = None if checkpoint is None else _stored(problem, v0, seed, checkpoint)
-    restarts = Restarts(space, v0, saved, problem.most, problem.hermitian)
-    while restarts.done < restarts.most and restarts.stricter >= _STRICTEST:
-        result = _sought(problem, space, restarts) if restarts.copies is None else _copied(problem, space, restarts)
-        if result is not None:
-            restarts.finish()
-            return result
-    error = _not_converged(problem, space, restarts)
-    restarts.finish()
-    raise error
+    with Driver(problem.name, saved).running(final=(LinAlgError,)) as driver:
+        restarts = Restarts(space, v0, driver, problem.most, problem.hermitian)
+        while restarts.done < restarts.most and restarts.stricter >= _STRICTEST:
+            result = _sought(problem, space, restarts) if restarts.copies is None else _copied(problem, space, restarts)
+            if result is not None:
+                return result
+        raise _not_converged(problem, space, restarts)
 
 
 def _is_full(problem: Problem, space: Krylov) -> bool:
@@ -147,11 +146,11 @@ def _sought(problem: Problem, space: Krylov, restarts: Restarts) -> tuple[NDArra
                 return values, vectors
             _lock(problem, space, ritz[chosen], vectors)
             restarts.change(copies)
-            restarts.count()
+            restarts.count(problem.k)
             return None
         restarts.stricter /= 4
     _restart(problem, space, ritz, weights, int(done.sum()))
-    restarts.count()
+    restarts.count(int(done.sum()))
     return None
 
 
@@ -175,7 +174,7 @@ def _copied(problem: Problem, space: Krylov, restarts: Restarts) -> tuple[NDArra
             break
         space.expand()
     _restart_beside(problem, space, copies, ritz, weights)
-    restarts.count()
+    restarts.count(problem.k)
     return None
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+import numpy.typing as npt
 
 from outcore import _api as oc
 from outcore._base.types import DType, NDArray
@@ -42,17 +45,17 @@ class Krylov:
         for _ in range(1, len(self.b)):
             self.next.append(self._fresh(self.next))
 
-    def state(self) -> tuple[tuple[Array, ...], int]:
-        """After a restart, all that the space goes on from: V, T, B and Q, and the seed of its last random vector."""
-        small = (oc.asarray(np.ascontiguousarray(part)) for part in (self.t, self.b))
-        return (self.basis.whole(), *small, *self.next), int(self._seed)
+    def state(self) -> tuple[list[Array], list[npt.ArrayLike]]:
+        """After a restart, all that the space goes on from: V and Q, and beside them T, B, the seed of its last random
+        vector and the number of vectors that are locked."""
+        return [self.basis.whole(), *self.next], [self.t, self.b, self._seed, self.locked]
 
-    def resume(self, state: tuple[Array, ...], seed: int, locked: int) -> None:
+    def resume(self, arrays: Sequence[Array], values: Sequence[NDArray]) -> None:
         """Goes on from a `state`, which is copied: its files go with the next one that is stored."""
-        basis, t, b, *block = state
-        self.basis.replace(self._holder.held([basis])[0][0])
-        self.next = [self._holder.held([vector])[0][0] for vector in block]
-        self.t, self.b, self._seed, self.locked = t.compute(), b.compute(), seed, locked
+        basis, *self.next = (self._holder.held([array])[0][0] for array in arrays)
+        self.basis.replace(basis)
+        self.t, self.b = values[:2]
+        self._seed, self.locked = (int(number) for number in values[2:])
 
     def _fresh(self, others: list[Array], start: Array | None = None) -> Array:
         """A vector of length 1 that is orthogonal to the basis and the others: a given one's part, or a random one."""

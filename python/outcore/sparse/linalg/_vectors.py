@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from outcore import _api as oc
-from outcore import _core
 from outcore._base.element_types import DTypeLike
 from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array
-from outcore._run.running import plan_and_run
+from outcore._run.holding import hold
 from outcore._session.session import current
 from outcore.errors import MemoryLimitError
 
@@ -66,27 +65,14 @@ class Holder:
 
     def held(self, vectors: Sequence[Array], beside: Sequence[Array] = ()) -> tuple[list[Array], list[Any]]:
         """The vectors with their values computed, and the values of other arrays, all by one program."""
-        if not self.on_disk:
+        while True:
             try:
-                return self._held(vectors, beside, False)
+                held, values, _ = hold(vectors, [self.on_disk] * len(vectors), beside, progress=False)
+                return held, values
             except MemoryLimitError:
+                if self.on_disk:
+                    raise
                 self.on_disk = True
-        return self._held(vectors, beside, True)
-
-    @staticmethod
-    def _held(vectors: Sequence[Array], beside: Sequence[Array], on_disk: bool) -> tuple[list[Array], list[Any]]:
-        core = current()._core
-        paths = [core.unused_path() if on_disk else None for _ in vectors]
-        targets: list[_core.Target | None] = [
-            None if path is None else {"path": path, "overwrite": False, "chunks": None} for path in paths
-        ]
-        exprs = [vector._expr for vector in vectors] + [value._expr for value in beside]
-        values, _ = plan_and_run(exprs, targets + [None] * len(beside), progress=False)
-        held = [
-            Array(core.hold(path) if path is not None else _core.from_numpy(value))  # type: ignore[arg-type]
-            for path, value in zip(paths, values, strict=False)
-        ]
-        return held, list(values[len(vectors) :])
 
 
 class Basis:

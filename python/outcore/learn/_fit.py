@@ -1,4 +1,4 @@
-"""How a fit goes: its objective step by step, its progress, and the journal it can be gone on with from."""
+"""A fit under way: its programs, what comes along with them, and refusals before any."""
 
 from __future__ import annotations
 
@@ -10,21 +10,23 @@ from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from joblib import hash as content_hash
 from sklearn.utils import check_random_state
 
+from outcore import _api as oc
 from outcore._base.sizes import format_size
 from outcore._base.types import NDArray, RandomState
+from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, node
-from outcore._run.running import plan_and_run
-from outcore._session.progress import Bar, live
+from outcore._run.checkpoints import Checkpoints, content
+from outcore._run.driver import Driver
 from outcore._session.session import current, leave_room
 from outcore.errors import ArgumentError, MemoryLimitError
-from outcore.learn._journal import Journal
 
 _MEBIBYTE = 1 << 20
 _REMEMBERED = 1 << 18
 _LITTLE = 8 << 20
-_COPIED = 1 << 18
 
 
 class Beside:
@@ -90,12 +92,17 @@ def refusal_of(method: str, error: MemoryLimitError) -> MemoryLimitError:
     return MemoryLimitError(f"{method}: {text}", details)
 
 
-class Course:
-    """The course of a fit of any estimator: its programs, history, journal and progress."""
+class Fit(Driver):
+    """A fit of an estimator: the loop over its programs, and results that come along with a sweep.
 
-    def __init__(self, name: str, verbose: int, journal: Journal | None, bar: Bar | None) -> None:
-        self.name, self.verbose, self.journal, self.bar = name, verbose, journal, bar
-        self.history: dict[str, list[float]] = {}
+    Its programs are recorded where the estimator has a `checkpoint`. A fit within another one leaves them to that.
+    """
+
+    def __init__(
+        self, name: str = "", checkpoints: Checkpoints | None = None, verbose: int = 0, outer: Fit | None = None
+    ) -> None:
+        super().__init__(name, checkpoints, verbose)
+        self._outer = outer
         self._beside: list[Beside] = []
 
     def along(self, results: Sequence[Operand], settle: Callable[[list[NDArray]], Any]) -> Beside:
@@ -104,33 +111,15 @@ class Course:
         self._beside.append(beside)
         return beside
 
-    def tell(self, step: int, most: int, unit: str = "iteration", **objective: float) -> None:
-        """The objective after a step: into the history, the progress line, and what `verbose` prints."""
-        for name, value in objective.items():
-            self.history.setdefault(name, []).append(float(value))
-        said = ", ".join(f"{name.replace('_', ' ')} {value:.6g}" for name, value in objective.items())
-        if self.bar is not None:
-            self.bar.label = f"{self.name}: {unit} {step} of {most}, {said}"
-        if self.verbose:
-            print(f"{self.name}: {unit} {step}, {said}")
-
     def random(self, state: RandomState) -> np.random.RandomState:
         """The generator that `random_state` means. Where none is said its seed is a result like any other."""
-        if state is not None or self.journal is None:
+        if state is not None or self.checkpoints is None:
             return check_random_state(state)  # type: ignore[no-any-return]
-        seed = self._once(lambda: [np.asarray(secrets.randbits(32))])[0]
+        seed = self.once(lambda: [np.asarray(secrets.randbits(32))])[0]
         return np.random.RandomState(int(seed))
 
-    def values(self, arrays: Sequence[Operand]) -> list[NDArray]:
-        """The values of lazy arrays from one program, or from the journal."""
-        nodes = [node(array) for array in arrays]
-
-        def run() -> list[NDArray]:
-            results = [np.asarray(value) for value in plan_and_run(nodes, [None] * len(nodes), bar=self.bar)[0]]
-            # Small ones as copies: memory of results that are held would be missing to the next program.
-            return [value.copy() if value.nbytes <= _COPIED else value for value in results]
-
-        return self._once(run)
+    def once(self, results: Callable[[], list[NDArray]]) -> list[NDArray]:
+        return super().once(results) if self._outer is None else self._outer.once(results)
 
     def sweep(self, arrays: Sequence[Operand]) -> list[NDArray]:
         """As `values`, with those results that are to come along."""
@@ -143,64 +132,39 @@ class Course:
             remaining = remaining[len(part.terms) :]
         return results[: len(arrays)]
 
-    def _once(self, find: Callable[[], list[NDArray]]) -> list[NDArray]:
-        results = None if self.journal is None else self.journal.recall()
-        if results is None:
-            results = find()
-            if self.journal is not None:
-                self.journal.record(results)
-        return results
 
-    def kept(self) -> list[NDArray] | None:
-        """The state that `keep` kept last in the run before."""
-        return None if self.journal is None else self.journal.kept()
-
-    def keep(self, step: int, state: Sequence[object]) -> None:
-        """Keeps the state after every so many steps, as `checkpoint` says: for fits whose sweeps leave more than sums.
-
-        It becomes the place to go on from; results before it are not needed any more.
-        """
-        if self.journal is not None and step % self.journal.every == 0:
-            self.journal.keep([np.asarray(part) for part in state])
-
-
-_running: ContextVar[Course | None] = ContextVar("outcore_fit", default=None)
+_running: ContextVar[Fit | None] = ContextVar("outcore_fit", default=None)
 
 
 @contextmanager
-def course(estimator: Any, *data: object, shown: bool = True, durable: bool = True) -> Iterator[Course]:
-    """The course of a fit over `data`; its history becomes `history_`.
-
-    `checkpoint` of the estimator keeps a journal, which goes when the fit ends, or its data is refused; none where the
-    course is not `durable`. A fit inside another one writes to the journal of that.
-    """
-    name = type(estimator).__name__
-    outer = _running.get()
-    every = getattr(estimator, "checkpoint", None) if durable else None
-    journal = outer.journal if outer is not None else None
-    if journal is None and every is not None:
+def fitting(estimator: Any, *data: object, progress: bool | None = None, durable: bool = True) -> Iterator[Fit]:
+    """A fit over `data`, whose history becomes `history_`; with checkpoints where the estimator has them, unless it is
+    not `durable`. Its progress line gives way to what `verbose` prints. Data that is refused ends it for good."""
+    name, verbose = type(estimator).__name__, int(getattr(estimator, "verbose", 0))
+    outer, checkpoints = _running.get(), None
+    every = getattr(estimator, "checkpoint", None) if durable and outer is None else None
+    if every is not None:
+        if every < 1:
+            raise ArgumentError(f"{name}: checkpoint must be at least 1, not {every}")
         params = {key: value for key, value in estimator.get_params().items() if key not in ("checkpoint", "verbose")}
-        journal = Journal(int(every), name, [params, *data])
-    verbose = int(getattr(estimator, "verbose", 0))
-    is_shown = current().options["progress"] if shown and not verbose and outer is None else False
-    ended = False
-    with live(is_shown) as bar:
-        going = Course(name, verbose, journal, outer.bar if outer is not None else bar)
-        token = _running.set(going)
+        parts = [name, oc.__version__, *map(_identity, [params, *data])]
+        checkpoints = Checkpoints.known_by(int(every), f"a fit of {name}", parts)
+    shown = False if verbose and progress is None else progress
+    with Fit(name, checkpoints, verbose, outer).running(shown, final=(ArgumentError,)) as fit:
+        token = _running.set(fit)
         try:
-            yield going
-            ended = True
-        except ArgumentError:
-            ended = True  # it would be refused again
-            raise
+            yield fit
         finally:
             _running.reset(token)
-            if journal is not None and outer is None:
-                journal.close(ended=ended)
-    estimator.history_ = {key: np.asarray(values) for key, values in going.history.items()}
+    estimator.history_ = {key: np.asarray(values) for key, values in fit.history.items()}
 
 
-def generator_state(random: np.random.RandomState) -> list[Any]:
+def _identity(value: object) -> str:
+    """The identity of data: lazy arrays by their files and formulas, others by their values."""
+    return content(value) if isinstance(value, Array) else content_hash(value)
+
+
+def generator_state(random: np.random.RandomState) -> list[npt.ArrayLike]:
     """The state of a generator as numbers: its words, and where it is in them."""
     _, words, *position = random.get_state()
     return [words, position]
@@ -223,23 +187,21 @@ def clear_room(numbers: int) -> None:
 def values(arrays: Sequence[Operand]) -> list[NDArray]:
     """The values of lazy arrays from one program, as a list however few they are.
 
-    Within a fit they are its results: small beside the data, and in the journal where there is one.
+    Within a fit they are its results: small beside the data, and recorded where it has checkpoints.
     """
-    going = _running.get() or Course("", 0, None, None)
-    return going.values(arrays)
+    return (_running.get() or Fit()).values(arrays)
 
 
 def sweep(arrays: Sequence[Operand]) -> list[NDArray]:
     """As `values`, of a program that reads all of the data: what the fit needs beside comes along."""
-    going = _running.get() or Course("", 0, None, None)
-    return going.sweep(arrays)
+    return (_running.get() or Fit()).sweep(arrays)
 
 
 __all__ = [
     "Beside",
-    "Course",
+    "Fit",
     "clear_room",
-    "course",
+    "fitting",
     "foresee",
     "generator_state",
     "refusal_of",

@@ -1,0 +1,114 @@
+"""A loop under way, of `iterate`, a fit or a solver: its history, its progress line, and its checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from outcore._base.types import NDArray, Scalar
+from outcore._lazy.array import Array
+from outcore._lazy.node import Operand, node
+from outcore._run.checkpoints import Checkpoints, History, State
+from outcore._run.running import plan_and_run
+from outcore._session.progress import Bar, of_loop
+from outcore._session.session import current
+
+if TYPE_CHECKING:
+    from typing import Self
+
+_COPIED_BYTES = 1 << 18
+
+
+class Driver:
+    """A history of numbers by name, a progress line, and checkpoints.
+
+    A loop goes on from the last state that was stored, and from the results that were recorded since: it follows from
+    these, so that it comes to the same bits.
+    """
+
+    def __init__(self, name: str, checkpoints: Checkpoints | None = None, verbose: int = 0) -> None:
+        self.name, self.checkpoints, self.verbose = name, checkpoints, verbose
+        self.history: History = {}
+        self._bar: Bar | None = None
+
+    @contextmanager
+    def running(self, progress: bool | None = None, final: tuple[type[Exception], ...] = ()) -> Iterator[Self]:
+        """The loop from its beginning to its end: programs within show in its progress line.
+
+        The checkpoints go when it ends, and with an error of a `final` type, to which it would come again; with others
+        they stay.
+        """
+        is_over = True
+        with of_loop(current().options["progress"] if progress is None else progress) as self._bar:
+            try:
+                yield self
+            except BaseException as error:
+                is_over = isinstance(error, final)
+                raise
+            finally:
+                if self.checkpoints is not None:
+                    self.checkpoints.close(is_over=is_over)
+
+    def record(self, objective: Mapping[str, Scalar]) -> None:
+        """The numbers of a step, into the history."""
+        for key, value in objective.items():
+            self.history.setdefault(key, []).append(value)
+
+    def show(self, step: int, most: int, unit: str = "step") -> None:
+        """A step in the progress line, with the last numbers of the history."""
+        if self._bar is not None:
+            begin = f"{self.name}: " if self.name else ""
+            self._bar.label = f"{begin}{unit} {step} of {most}{self._last()}"
+
+    def tell(self, step: int, most: int, unit: str = "iteration", **objective: float) -> None:
+        """The objective after a step: into the history, the progress line, and what `verbose` prints."""
+        self.record({key: float(value) for key, value in objective.items()})
+        self.show(step, most, unit)
+        if self.verbose:
+            print(f"{self.name}: {unit} {step}{self._last()}")
+
+    def _last(self) -> str:
+        last = {key: values[-1] for key, values in self.history.items() if values}
+        return "".join(f", {key.replace('_', ' ')} {value:.6g}" for key, value in last.items())
+
+    def values(self, arrays: Sequence[Operand]) -> list[NDArray]:
+        """The values of lazy arrays from one program, or from the checkpoints, where they are recorded."""
+        nodes = [node(array) for array in arrays]
+
+        def run() -> list[NDArray]:
+            results = [np.asarray(value) for value in plan_and_run(nodes, [None] * len(nodes))[0]]
+            # Small ones as copies: memory of results that are held would be missing to the next program.
+            return [value.copy() if value.nbytes <= _COPIED_BYTES else value for value in results]
+
+        return self.once(run)
+
+    def once(self, results: Callable[[], list[NDArray]]) -> list[NDArray]:
+        """Results of a function, which is not called where a process before has recorded them."""
+        recorded = None if self.checkpoints is None else self.checkpoints.recall()
+        if recorded is not None:
+            return recorded
+        new = results()
+        if self.checkpoints is not None:
+            self.checkpoints.record(new)
+        return new
+
+    def restore(self, is_usable: Callable[[State], bool] = lambda state: True) -> State | None:
+        """The last state that is stored whole and usable; the history becomes that of its step."""
+        states = () if self.checkpoints is None else self.checkpoints.states()
+        state = next(filter(is_usable, states), None)
+        if state is not None and self.checkpoints is not None:
+            self.checkpoints.follow(state.step)
+            self.history = state.history
+        return state
+
+    def save(self, step: int, arrays: Sequence[Array], values: Sequence[npt.ArrayLike] = ()) -> None:
+        """Stores the state after a step where it is due, with the history."""
+        if self.checkpoints is not None:
+            self.checkpoints.save(step, arrays, values, self.history)
+
+
+__all__ = ["Driver"]
