@@ -156,7 +156,7 @@ class Checkpoints:
        not count, and the one before it does.
     3. `results` has an entry with the step of a state, 0 before the first, and one for each result that was recorded
        since. An entry that is torn ends it; results of another state than the last do not count.
-    4. Contents are durable before names, and names when a call returns. Results are so after every so many.
+    4. Of states, contents are durable before names, and names when `save` returns; results are after every so many.
     """
 
     def __init__(self, every: int, folder: _core.StagesFolder, work: str) -> None:
@@ -244,7 +244,7 @@ class Checkpoints:
         self._recalling, self._unsynced = True, 0
 
     def _opened_results(self) -> BinaryIO:
-        """The file of results, where its first entry is the step of the state before; else an empty one."""
+        """The file of results behind the entry of their state; emptied where that is another one."""
         if self._results is None:
             path = self._path / "results"
             self._results = path.open("a+b")

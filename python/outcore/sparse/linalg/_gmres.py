@@ -11,6 +11,7 @@ from outcore import _api as oc
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
+from outcore._run.driver import Driver
 from outcore.errors import ArgumentError, LinAlgError
 from outcore.sparse.linalg._operators import MatrixLike
 from outcore.sparse.linalg._systems import Ends, System, system
@@ -63,22 +64,24 @@ def gmres(
     tell = callback if callback is not None and callback_type != "x" else None
     shown = problem.rescaled(callback) if tell is None else None
     taken, before, old = 0, np.inf, x
-    for _ in range(problem.most + 1):
-        r = problem.b - problem.a @ x if taken or problem.first is not None else problem.b
-        (x, r), (size,) = holder.held([x, r], [norm(r)])
-        if not np.isfinite(size):
-            problem.check_products()
-            x = old
-            break
-        if taken and shown is not None:
-            shown(x)
-        if size <= problem.limit or not size < before or taken >= problem.most * length:
-            break
-        before = size
-        basis, h = _arnoldi(problem, r, float(size), length, holder, tell)
-        y = _least(h, float(size))
-        taken += len(y)
-        old, x = x, x + problem.m @ basis.product(y[:, None], problem.dtype)[:, 0]
+    with Driver("gmres").running() as driver:
+        for begun in range(problem.most + 1):
+            r = problem.b - problem.a @ x if taken or problem.first is not None else problem.b
+            (x, r), (size,) = holder.held([x, r], [norm(r)])
+            driver.tell(begun, problem.most, "restart", residual=float(size))
+            if not np.isfinite(size):
+                problem.check_products()
+                x = old
+                break
+            if taken and shown is not None:
+                shown(x)
+            if size <= problem.limit or not size < before or taken >= problem.most * length:
+                break
+            before = size
+            basis, h = _arnoldi(problem, r, float(size), length, holder, tell)
+            y = _least(h, float(size))
+            taken += len(y)
+            old, x = x, x + problem.m @ basis.product(y[:, None], problem.dtype)[:, 0]
     return problem.result(x), 0 if size <= problem.limit else max(taken, 1)
 
 

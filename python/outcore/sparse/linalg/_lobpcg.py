@@ -10,6 +10,7 @@ from outcore import _api as oc
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, node
+from outcore._run.driver import Driver
 from outcore.errors import ArgumentError, ShapeError
 from outcore.sparse.linalg._operators import Identity, MatrixLike, Operator, floating_dtype, square
 from outcore.sparse.linalg._vectors import Holder
@@ -50,23 +51,26 @@ def lobpcg(
     dtype = floating_dtype(a.dtype, x.dtype)
     limit = a.shape[0] * float(np.sqrt(np.finfo(dtype).eps)) if tol is None else tol
     holder = Holder(x.size * dtype.itemsize, 12)
-    basis, images, grams = _extended(a, holder, [oc.linalg.qr(x.astype(dtype))[0]], [])
-    for remaining in reversed(range((20 if maxiter is None else maxiter) + 1)):
-        values, turns = _best(*grams, x.shape[1], largest)
-        vectors, image = _product(basis, turns), _product(images, turns)
-        (vectors, image), (sizes,) = holder.held([vectors, image], [_sizes(vectors, image, values)])
-        if (sizes <= limit).all():
-            # The image was carried along by linear combinations; the true one decides.
-            (image,), (sizes,) = holder.held([a @ vectors], [_sizes(vectors, a @ vectors, values)])
-        if (sizes <= limit).all() or remaining == 0:
-            break
-        near = m @ (image - vectors * oc.asarray(values))
-        near = near * oc.asarray(1 / np.where(sizes == 0, 1, sizes).astype(sizes.dtype))
-        near = near - vectors @ (oc.conj(vectors.T) @ near)
-        # The last step: what the new vectors have of all but the old ones.
-        steps = [_product(part[1:], turns[x.shape[1] :]) for part in (basis, images)] if len(basis) > 1 else None
-        known = ([vectors], [image]) if steps is None else ([vectors, steps[0]], [image, steps[1]])
-        basis, images, grams = _extended(a, holder, [known[0][0], near, *known[0][1:]], known[1])
+    most = 20 if maxiter is None else maxiter
+    with Driver("lobpcg").running() as driver:
+        basis, images, grams = _extended(a, holder, [oc.linalg.qr(x.astype(dtype))[0]], [])
+        for taken in range(most + 1):
+            values, turns = _best(*grams, x.shape[1], largest)
+            vectors, image = _product(basis, turns), _product(images, turns)
+            (vectors, image), (sizes,) = holder.held([vectors, image], [_sizes(vectors, image, values)])
+            if (sizes <= limit).all():
+                # The image was carried along by linear combinations; the true one decides.
+                (image,), (sizes,) = holder.held([a @ vectors], [_sizes(vectors, a @ vectors, values)])
+            driver.tell(taken, most, "step", residual=float(sizes.max()))
+            if (sizes <= limit).all() or taken == most:
+                break
+            near = m @ (image - vectors * oc.asarray(values))
+            near = near * oc.asarray(1 / np.where(sizes == 0, 1, sizes).astype(sizes.dtype))
+            near = near - vectors @ (oc.conj(vectors.T) @ near)
+            # The last step: what the new vectors have of all but the old ones.
+            steps = [_product(part[1:], turns[x.shape[1] :]) for part in (basis, images)] if len(basis) > 1 else None
+            known = ([vectors], [image]) if steps is None else ([vectors, steps[0]], [image, steps[1]])
+            basis, images, grams = _extended(a, holder, [known[0][0], near, *known[0][1:]], known[1])
     if not (sizes <= limit).all():
         said = f"lobpcg: residuals are up to {float(sizes.max())} after the last step, above tol={limit}"
         warnings.warn(f"{said}; give a larger maxiter", stacklevel=2)

@@ -12,6 +12,7 @@ from outcore import _api as oc
 from outcore._base.types import DType
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, node
+from outcore._run.driver import Driver
 from outcore.errors import ArgumentError, LinAlgError, ShapeError
 from outcore.sparse.linalg._operators import Identity, MatrixLike, Operator, floating_dtype, square
 from outcore.sparse.linalg._vectors import Holder, norm
@@ -148,26 +149,27 @@ def solve(
     if problem.first is not None:
         (x, r), size = _residual(problem, holder, x)
     taken = 0
-    while size > problem.limit and taken < problem.most:
-        watched = _Watched(step, problem.rescaled(callback))
-        loop = oc.iterate(
-            watched,
-            (x, *begin(r)),
-            until=lambda _, new, __: ~(new[-1] > problem.limit),
-            max_iter=problem.most - taken,
-            checkpoint=checkpoint,
-        )
-        taken += loop.iterations
-        before, old = size, x
-        (x, r), size = _residual(problem, holder, loop.state[0])
-        watched.last(x)
-        if not size < before:
-            if not np.isfinite(size):
-                problem.check_products()
-                x = old
-            break
-        if size > _WORTH * before:
-            break
+    with Driver(problem.name).running():
+        while size > problem.limit and taken < problem.most:
+            watched = _Watched(step, problem.rescaled(callback))
+            loop = oc.iterate(
+                watched,
+                (x, *begin(r)),
+                until=lambda _, new, __: ~(new[-1] > problem.limit),
+                max_iter=problem.most - taken,
+                checkpoint=checkpoint,
+            )
+            taken += loop.iterations
+            before, old = size, x
+            (x, r), size = _residual(problem, holder, loop.state[0])
+            watched.last(x)
+            if not size < before:
+                if not np.isfinite(size):
+                    problem.check_products()
+                    x = old
+                break
+            if size > _WORTH * before:
+                break
     return problem.result(x), 0 if size <= problem.limit else max(taken, 1)
 
 
