@@ -160,9 +160,7 @@ class Checkpoints:
     """
 
     def __init__(self, every: int, folder: _core.StagesFolder, work: str) -> None:
-        self._every = every
-        self._folder = folder
-        self._path = Path(folder.path)
+        self._every, self._folder, self._path = every, folder, Path(folder.path)
         self._results: BinaryIO | None = None
         self.follow(0)
         self._begin(work)
@@ -240,8 +238,7 @@ class Checkpoints:
         """Has results be those that come after the state of this step."""
         if self._results is not None:
             self._results.close()
-        self._results, self._step = None, step
-        self._recalling, self._unsynced = True, 0
+        self._results, self._step, self._unsynced = None, step, 0
 
     def _opened_results(self) -> BinaryIO:
         """The file of results behind the entry of their state; emptied where that is another one."""
@@ -258,13 +255,10 @@ class Checkpoints:
 
     def recall(self) -> list[NDArray] | None:
         """The next recorded result; None where there is no more."""
-        if not self._recalling:
-            return None
         file = self._opened_results()
         place = file.tell()
         entry = _unpacked(file)
         if entry is None:
-            self._recalling = False
             file.truncate(place)
             file.seek(place)
         return entry
@@ -273,11 +267,10 @@ class Checkpoints:
         """Adds a result; it is durable with every so many."""
         file = self._opened_results()
         file.write(_packed(results))
-        self._unsynced += 1
-        if self._unsynced >= self._every:
+        self._unsynced = (self._unsynced + 1) % self._every
+        if not self._unsynced:
             file.flush()
             os.fsync(file.fileno())
-            self._unsynced = 0
 
     def close(self, *, is_over: bool) -> None:
         """Leaves the folder to be gone on with, or removes it where the loop is over."""

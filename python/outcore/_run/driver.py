@@ -77,14 +77,7 @@ class Driver:
 
     def values(self, arrays: Sequence[Operand]) -> list[NDArray]:
         """The values of lazy arrays from one program, or from the checkpoints, where they are recorded."""
-        nodes = [node(array) for array in arrays]
-
-        def run() -> list[NDArray]:
-            results = [np.asarray(value) for value in plan_and_run(nodes, [None] * len(nodes))[0]]
-            # Small ones as copies: memory of results that are held would be missing to the next program.
-            return [value.copy() if value.nbytes <= _COPIED_BYTES else value for value in results]
-
-        return self.once(run)
+        return self.once(lambda: _computed(arrays))
 
     def once(self, results: Callable[[], list[NDArray]]) -> list[NDArray]:
         """Results of a function, which is not called where a process before has recorded them."""
@@ -109,6 +102,13 @@ class Driver:
         """Stores the state after a step where it is due, with the history."""
         if self.checkpoints is not None:
             self.checkpoints.save(step, arrays, values, self.history)
+
+
+def _computed(arrays: Sequence[Operand]) -> list[NDArray]:
+    results, _ = plan_and_run([node(array) for array in arrays], [None] * len(arrays))
+    # Small ones as copies: memory of results that are held would be missing to the next program.
+    values = [np.asarray(value) for value in results]
+    return [value.copy() if value.nbytes <= _COPIED_BYTES else value for value in values]
 
 
 __all__ = ["Driver"]

@@ -17,16 +17,13 @@ from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, node
 from outcore._run.checkpoints import Checkpoints
 from outcore._run.driver import Driver
-from outcore._run.holding import hold
+from outcore._run.holding import Holder
 from outcore._session.record import Outcome
-from outcore._session.session import current
-from outcore.errors import ArgumentError, DTypeError, MemoryLimitError, ShapeError
+from outcore.errors import ArgumentError, DTypeError, ShapeError
 
 StepFunction = Callable[..., object]
 Extras = list[Any]  # numbers, and lazy arrays of one element
 Scalars = dict[str, Any]  # what a step gives beside the state: numbers, or lazy arrays of one element, by name
-_STATE_SHARE = 3  # the old state, the new one and the work each have a third of the budget
-_SMALL_BYTES = 1 << 20  # arrays up to this size stay in memory whatever the limit
 
 
 class Loop(tuple[Array, ...]):
@@ -144,7 +141,7 @@ def iterate(
         last = driver.restore(lambda state: state.step <= most and _kinds(state.arrays) == _kinds(arrays))
         if last is not None:
             iteration, arrays, first = last.step, last.arrays, None
-        place = _StatePlaces(arrays, is_restored=last is not None)
+        holder = Holder.of_state(arrays)
         while iteration < most and not converged:
             iteration += 1
             start = arrays[0] if single else arrays
@@ -152,10 +149,11 @@ def iterate(
             first = None
             stop = None if until is None else until(start, new[0] if single else new, iteration)
             driver.show(iteration, most)
-            arrays, beside, outcome, seconds = place.run(arrays, new, [*scalars.values(), stop])
+            old, last = None if last is not None else arrays, None
+            arrays, beside, seconds = _held(holder, old, new, [*scalars.values(), stop])
             driver.record({name: _scalar(name, value) for name, value in zip(scalars, beside, strict=False)})
             converged = stop is not None and bool(_scalar("until", beside[-1]))
-            outcomes.append(outcome)
+            outcomes.append(holder.outcome)
             plan_seconds += seconds
             if iteration < most and not converged:
                 driver.save(iteration, arrays)
@@ -226,54 +224,24 @@ def _scalar(name: str, value: npt.ArrayLike) -> Scalar:
     return scalar
 
 
-class _StatePlaces:
-    """Where the arrays of a state are between steps: in memory, or in files of scratch."""
+def _held(
+    holder: Holder, old: tuple[Array, ...] | None, new: tuple[Array, ...], beside: Extras
+) -> tuple[tuple[Array, ...], Extras, float]:
+    """The values of the next state and of what is beside it, and the seconds of planning.
 
-    def __init__(self, state: tuple[Array, ...], *, is_restored: bool) -> None:
-        self._is_restored = is_restored  # it lies in a checkpoint, which the next one removes
-        room = current().counters()["budget_bytes"] // _STATE_SHARE
-        self._on_disk = [False] * len(state)
-        remaining = sum(array.nbytes for array in state)
-        for place in sorted(range(len(state)), key=lambda place: -state[place].nbytes):
-            if remaining > room:
-                self._put_on_disk(place, state)
-            remaining -= state[place].nbytes
-
-    def _put_on_disk(self, place: int, state: tuple[Array, ...]) -> None:
-        self._on_disk[place] = state[place].nbytes > _SMALL_BYTES
-
-    def run(
-        self, old: tuple[Array, ...], new: tuple[Array, ...], beside: Extras
-    ) -> tuple[tuple[Array, ...], Extras, Outcome, float]:
-        """Computes the next state and the values beside it: arrays, values, what was done, seconds of planning."""
-        try:
-            return self._run(old, new, beside)
-        except MemoryLimitError:
-            before = list(self._on_disk)
-            for place in range(len(new)):
-                self._put_on_disk(place, new)
-            if before == self._on_disk:
-                raise
-            return self._run(old, new, beside)
-
-    def _run(
-        self, old: tuple[Array, ...], new: tuple[Array, ...], beside: Extras
-    ) -> tuple[tuple[Array, ...], Extras, Outcome, float]:
-        # An array that a step hands on as it was needs no copy.
-        same = [not self._is_restored and new[place]._expr.id == old[place]._expr.id for place in range(len(new))]
-        due = [place for place in range(len(new)) if not same[place]]
-        lazy = [place for place, value in enumerate(beside) if isinstance(value, Array)]
-        begin = time.perf_counter()
-        on_disk = [self._on_disk[place] for place in due]
-        held, results, outcome = hold([new[place] for place in due], on_disk, [beside[place] for place in lazy])
-        seconds = time.perf_counter() - begin - outcome.seconds
-        self._is_restored = False
-        state, values = list(new), list(beside)
-        for place, array in zip(due, held, strict=True):
-            state[place] = array
-        for place, value in zip(lazy, results, strict=True):
-            values[place] = value
-        return tuple(state), values, outcome, seconds
+    An array that a step hands on as it was needs no copy, unless the state before is not `old` but in a checkpoint.
+    """
+    due = [place for place in range(len(new)) if old is None or new[place]._expr.id != old[place]._expr.id]
+    lazy = [place for place, value in enumerate(beside) if isinstance(value, Array)]
+    begin = time.perf_counter()
+    held, results = holder.held([new[place] for place in due], [beside[place] for place in lazy], due)
+    seconds = time.perf_counter() - begin - holder.outcome.seconds
+    state, values = list(new), list(beside)
+    for place, array in zip(due, held, strict=True):
+        state[place] = array
+    for place, value in zip(lazy, results, strict=True):
+        values[place] = value
+    return tuple(state), values, seconds
 
 
 __all__ = ["Loop", "iterate"]

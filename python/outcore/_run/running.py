@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from outcore import _core
 from outcore._base.types import NDArray
 from outcore._run.foresight import UnforeseenError, is_foreseeing
+from outcore._session.progress import of_program
 from outcore._session.record import Outcome
 from outcore._session.session import current
 from outcore.errors import ResumeWarning, StaleProgramError
@@ -27,7 +28,7 @@ def plan_and_run(
     if is_foreseeing():
         raise UnforeseenError
     session = current()
-    with session.watched(progress) as shown:
+    with of_program(session.options["progress"] if progress is None else progress) as shown:
         for retries in reversed(range(_PLANS_MAX)):
             program = session.plan(exprs, targets, shown)
             for note in program.notes():

@@ -10,7 +10,7 @@ import threading
 import warnings
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from types import TracebackType
 
@@ -19,7 +19,7 @@ from outcore._base.sizes import format_size
 from outcore._base.types import JSONObject, NDArray
 from outcore._session import record as _record
 from outcore._session import replaced
-from outcore._session.progress import Bar, of_program
+from outcore._session.progress import Bar
 from outcore._session.record import Outcome
 from outcore.errors import MemoryLimitError
 
@@ -117,10 +117,6 @@ class Session:
             self.rates.append(moved / outcome.seconds)
         _record.record(outcome)
         return list(counters["results"]), outcome
-
-    def watched(self, progress: bool | None) -> AbstractContextManager[Bar | None]:
-        """The bar of a computation: that of its loop, else one of its own where `progress` or configuration says so."""
-        return of_program(self.options["progress"] if progress is None else progress)
 
     @contextmanager
     def working(self) -> Iterator[Callable[[], bool]]:

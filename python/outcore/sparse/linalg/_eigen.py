@@ -112,7 +112,9 @@ def solved(problem: Problem, v0: Array | None, seed: int, checkpoint: int | None
     if order <= max(problem.capacity + problem.width, _DENSE):
         return _whole(problem)
     space = Krylov(problem.name, problem.inner, problem.width, problem.capacity, problem.dtype, seed)
-    saved = None if checkpoint is None else _stored(problem, v0, seed, checkpoint)
+    saved = None
+    if checkpoint is not None:
+        saved = Checkpoints.known_by(checkpoint, f"a loop of {problem.name}", _identity(problem, v0, seed))
     with Driver(problem.name, saved).running(final=(LinAlgError,)) as driver:
         restarts = Restarts(space, v0, driver, problem.most, problem.hermitian)
         while restarts.done < restarts.most and restarts.stricter >= _STRICTEST:
@@ -199,7 +201,7 @@ def _of_locked(problem: Problem, space: Krylov) -> tuple[NDArray, NDArray]:
 
 def _result(problem: Problem, space: Krylov) -> tuple[NDArray, Array]:
     values, weights = _of_locked(problem, space)
-    return problem.back(values), space.of_locked(weights)
+    return problem.back(values), space.vectors(weights)
 
 
 def _restart_beside(problem: Problem, space: Krylov, copies: Copies, ritz: NDArray, weights: NDArray) -> None:
@@ -239,11 +241,6 @@ def _schur(t: NDArray, first: NDArray) -> tuple[NDArray, NDArray, int]:
 def _ends(problem: Problem) -> bool:
     """Whether what is wanted are ends of the spectrum of a Hermitian matrix, to which each Ritz value is a bound."""
     return problem.hermitian and problem.which != "SM"
-
-
-def _stored(problem: Problem, v0: Array | None, seed: int, checkpoint: int) -> Checkpoints:
-    """Where the states of this problem are, and of no other."""
-    return Checkpoints.known_by(checkpoint, f"a loop of {problem.name}", _identity(problem, v0, seed))
 
 
 def _identity(problem: Problem, v0: Array | None, seed: int) -> Iterator[str]:

@@ -12,10 +12,11 @@ from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
 from outcore._run.driver import Driver
+from outcore._run.holding import Holder
 from outcore.errors import ArgumentError, LinAlgError
 from outcore.sparse.linalg._operators import MatrixLike
 from outcore.sparse.linalg._systems import Ends, System, system
-from outcore.sparse.linalg._vectors import Basis, Holder, norm, ratio
+from outcore.sparse.linalg._vectors import Basis, norm, ratio
 
 _RESTART = 20
 

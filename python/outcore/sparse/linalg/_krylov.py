@@ -10,9 +10,10 @@ import numpy.typing as npt
 from outcore import _api as oc
 from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array
+from outcore._run.holding import Holder
 from outcore.errors import LinAlgError
 from outcore.sparse.linalg._operators import Operator
-from outcore.sparse.linalg._vectors import Basis, Holder, dot, norm, ratio
+from outcore.sparse.linalg._vectors import Basis, dot, norm, ratio
 
 _LOST = 1e-4  # a vector of which a block leaves less is made orthogonal to the basis once more
 _SPENT = 64  # rounding errors, below which nothing is left of a vector
@@ -36,11 +37,8 @@ class Krylov:
         self.skew = 0.0  # part of a product by which xᴴ(Ay) and (Ax)ᴴy differed at most
         self.next: list[Array] = []
 
-    def begin(self, first: Array | None) -> None:
+    def begin(self, first: Array | None = None) -> None:
         """The first block: of `first`, or a random vector, and of random ones beside it."""
-        self._begin_block(first)
-
-    def _begin_block(self, first: Array | None) -> None:
         self.next = [self._fresh([], None if first is None else first[:, None])]
         for _ in range(1, len(self.b)):
             self.next.append(self._fresh(self.next))
@@ -120,7 +118,7 @@ class Krylov:
         self.basis.replace(vectors)
         self.locked = len(t)
         self.t, self.b = np.asarray(t, dtype=self.dtype), np.zeros((len(self.b), len(t)), dtype=self.dtype)
-        self._begin_block(None)
+        self.begin()
 
     def unlock(self, hermitian: bool) -> None:
         """All vectors are equal again."""
@@ -128,12 +126,8 @@ class Krylov:
             self.t[self.locked :, : self.locked] = self.t[: self.locked, self.locked :].conj().T
         self.locked = 0
 
-    def of_locked(self, weights: NDArray) -> Array:
-        """The locked vectors · weights, held."""
-        return self._holder.held([self.basis.product(weights, self.dtype)])[0][0]
-
     def vectors(self, weights: NDArray) -> Array:
-        """V · weights, held."""
+        """V · weights, held; of the first vectors where weights are fewer."""
         return self._holder.held([self.basis.product(weights, self.dtype)])[0][0]
 
     def restart(self, weights: NDArray, t: NDArray) -> None:

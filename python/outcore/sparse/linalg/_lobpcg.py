@@ -11,9 +11,9 @@ from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, node
 from outcore._run.driver import Driver
+from outcore._run.holding import Holder
 from outcore.errors import ArgumentError, ShapeError
 from outcore.sparse.linalg._operators import Identity, MatrixLike, Operator, floating_dtype, square
-from outcore.sparse.linalg._vectors import Holder
 
 
 def lobpcg(

@@ -10,10 +10,11 @@ from outcore import _api as oc
 from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
+from outcore._run.holding import Holder
 from outcore.errors import LinAlgError
 from outcore.sparse.linalg._operators import Damped, MatrixLike, Operator, floating_dtype, operator
 from outcore.sparse.linalg._systems import largest_of, scale_for, unscaled, vector
-from outcore.sparse.linalg._vectors import Holder, norm, ratio
+from outcore.sparse.linalg._vectors import norm, ratio
 
 
 class LSMRResult(NamedTuple):

@@ -10,10 +10,10 @@ from outcore import _api as oc
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
+from outcore._run.holding import Holder
 from outcore.errors import ArgumentError
 from outcore.sparse.linalg._eigenvalues import Search, columns_of, some_eigenvalues
 from outcore.sparse.linalg._operators import MatrixLike, Normal, floating_dtype, operator
-from outcore.sparse.linalg._vectors import Holder
 
 
 def svds(

@@ -13,9 +13,10 @@ from outcore._base.types import DType
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, node
 from outcore._run.driver import Driver
+from outcore._run.holding import Holder
 from outcore.errors import ArgumentError, LinAlgError, ShapeError
 from outcore.sparse.linalg._operators import Identity, MatrixLike, Operator, floating_dtype, square
-from outcore.sparse.linalg._vectors import Holder, norm
+from outcore.sparse.linalg._vectors import norm
 
 Begin = Callable[[Array], "tuple[Array, ...]"]
 SolverStep = Callable[..., "tuple[Array, ...]"]

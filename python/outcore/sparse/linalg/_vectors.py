@@ -1,9 +1,6 @@
-"""Vectors of solvers: products, safe quotients, and the place where vectors are held between steps."""
+"""Vectors of solvers: products, safe quotients, and bases."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -11,14 +8,10 @@ from outcore import _api as oc
 from outcore._base.element_types import DTypeLike
 from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array
-from outcore._run.holding import hold
-from outcore._session.session import current
-from outcore.errors import MemoryLimitError
+from outcore._run.holding import Holder
 
-_SHARE = 3  # a third of the budget for vectors that last; the matrix and the work have the rest
 _COLUMNS = 8  # vectors side by side that are copied when one more joins them
 _COPIED_BYTES = 1 << 22  # of a vector, beyond which it joins no others: to copy them would cost more than it saves
-_SMALL_BYTES = 1 << 16  # vectors that are held in memory in any case
 
 
 def dot(a: Array, b: Array) -> Array:
@@ -51,28 +44,6 @@ def where_broken(broken: Array, size: Array) -> Array:
 def scalar(value: complex, dtype: DTypeLike) -> Array:
     """A number as an array of no axes."""
     return oc.asarray(np.asarray(value, dtype=dtype))
-
-
-class Holder:
-    """Holds vectors that outlast a program: in memory while all of them fit into a third of it, else in scratch files.
-
-    Files go when nothing refers to their vector any more.
-    """
-
-    def __init__(self, bytes_each: int, count: int) -> None:
-        room = int(current().counters()["budget_bytes"])
-        self.on_disk = bytes_each > _SMALL_BYTES and bytes_each * count > room // _SHARE
-
-    def held(self, vectors: Sequence[Array], beside: Sequence[Array] = ()) -> tuple[list[Array], list[Any]]:
-        """The vectors with their values computed, and the values of other arrays, all by one program."""
-        while True:
-            try:
-                held, values, _ = hold(vectors, [self.on_disk] * len(vectors), beside, progress=False)
-                return held, values
-            except MemoryLimitError:
-                if self.on_disk:
-                    raise
-                self.on_disk = True
 
 
 class Basis:
@@ -130,4 +101,4 @@ class Basis:
         self._parts = [block]
 
 
-__all__ = ["Basis", "Holder", "dot", "norm", "ratio", "real_dot", "scalar", "where_broken"]
+__all__ = ["Basis", "dot", "norm", "ratio", "real_dot", "scalar", "where_broken"]
