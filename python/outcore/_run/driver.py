@@ -24,7 +24,7 @@ _COPIED_BYTES = 1 << 18
 
 
 class Driver:
-    """A history of numbers by name, a progress line, and checkpoints.
+    """A history of numbers by name, a progress line, and checkpoints, of a loop that has come to its `step`.
 
     A loop goes on from the last state that was stored, and from the results that were recorded since: it follows from
     these, so that it comes to the same bits.
@@ -32,7 +32,7 @@ class Driver:
 
     def __init__(self, name: str, checkpoints: Checkpoints | None = None, verbose: int = 0) -> None:
         self.name, self.checkpoints, self.verbose = name, checkpoints, verbose
-        self.history: History = {}
+        self.step, self.history = 0, History()
         self._bar: Bar | None = None
 
     @contextmanager
@@ -58,18 +58,19 @@ class Driver:
         for key, value in objective.items():
             self.history.setdefault(key, []).append(value)
 
-    def show(self, step: int, most: int, unit: str = "step") -> None:
-        """A step in the progress line, with the last numbers of the history."""
+    def show(self, most: int, unit: str = "step") -> None:
+        """The step, of so many, in the progress line, with the last numbers of the history."""
         if self._bar is not None:
             begin = f"{self.name}: " if self.name else ""
-            self._bar.label = f"{begin}{unit} {step} of {most}{self._last()}"
+            self._bar.label = f"{begin}{unit} {self.step} of {most}{self._last()}"
 
-    def tell(self, step: int, most: int, unit: str = "iteration", **objective: float) -> None:
-        """The objective after a step: into the history, the progress line, and what `verbose` prints."""
+    def tell(self, most: int, unit: str = "iteration", **objective: float) -> None:
+        """One step more, and the objective after it: into the history, the progress line, and what `verbose` prints."""
+        self.step += 1
         self.record({key: float(value) for key, value in objective.items()})
-        self.show(step, most, unit)
+        self.show(most, unit)
         if self.verbose:
-            print(f"{self.name}: {unit} {step}{self._last()}")
+            print(f"{self.name}: {unit} {self.step}{self._last()}")
 
     def _last(self) -> str:
         last = {key: values[-1] for key, values in self.history.items() if values}
@@ -90,18 +91,18 @@ class Driver:
         return new
 
     def restore(self, is_usable: Callable[[State], bool] = lambda state: True) -> State | None:
-        """The last state that is stored whole and usable; the history becomes that of its step."""
+        """The last state that is stored whole and usable; step and history become those of it."""
         states = () if self.checkpoints is None else self.checkpoints.states()
         state = next(filter(is_usable, states), None)
         if state is not None and self.checkpoints is not None:
             self.checkpoints.follow(state.step)
-            self.history = state.history
+            self.step, self.history = state.step, state.history
         return state
 
-    def save(self, step: int, arrays: Sequence[Array], values: Sequence[npt.ArrayLike] = ()) -> None:
-        """Stores the state after a step where it is due, with the history."""
+    def save(self, arrays: Sequence[Array], values: Sequence[npt.ArrayLike] = ()) -> None:
+        """Stores the state after the step where it is due, with the history."""
         if self.checkpoints is not None:
-            self.checkpoints.save(step, arrays, values, self.history)
+            self.checkpoints.save(self.step, arrays, values, self.history)
 
 
 def _computed(arrays: Sequence[Operand]) -> list[NDArray]:

@@ -132,7 +132,7 @@ def iterate(
         raise ArgumentError("iterate: the state has no arrays")
     spread = not single and (len(arrays) == 1 or _takes_several(step))
     outcomes: list[Outcome] = []
-    plan_seconds, converged, iteration = 0.0, False, 0
+    plan_seconds, converged = 0.0, False
     saved, first = None, None
     if checkpoint is not None:
         first = _parts(step(*arrays) if spread else step(arrays[0] if single else arrays), arrays, single)
@@ -140,26 +140,26 @@ def iterate(
     with Driver("", saved).running(progress) as driver:
         last = driver.restore(lambda state: state.step <= most and _kinds(state.arrays) == _kinds(arrays))
         if last is not None:
-            iteration, arrays, first = last.step, last.arrays, None
+            arrays, first = last.arrays, None
         holder = Holder.of_state(arrays)
-        while iteration < most and not converged:
-            iteration += 1
+        while driver.step < most and not converged:
+            driver.step += 1
             start = arrays[0] if single else arrays
             new, scalars = first or _parts(step(*arrays) if spread else step(start), arrays, single)
             first = None
-            stop = None if until is None else until(start, new[0] if single else new, iteration)
-            driver.show(iteration, most)
+            stop = None if until is None else until(start, new[0] if single else new, driver.step)
+            driver.show(most)
             old, last = None if last is not None else arrays, None
             arrays, beside, seconds = _held(holder, old, new, [*scalars.values(), stop])
             driver.record({name: _scalar(name, value) for name, value in zip(scalars, beside, strict=False)})
             converged = stop is not None and bool(_scalar("until", beside[-1]))
             outcomes.append(holder.outcome)
             plan_seconds += seconds
-            if iteration < most and not converged:
-                driver.save(iteration, arrays)
+            if driver.step < most and not converged:
+                driver.save(arrays)
     result = Loop(arrays)
     result.state = arrays[0] if single else arrays
-    result.iterations = iteration
+    result.iterations = driver.step
     result.converged = converged
     result.history = {name: np.asarray(values) for name, values in driver.history.items()}
     result.outcomes = tuple(outcomes)

@@ -44,14 +44,11 @@ def of_loop(shown: bool | None) -> Iterator[Bar | None]:
     """The bar of a loop, which its programs and the loops within it share."""
     outer = _loop.get()
     with nullcontext(outer[0]) if outer else live(shown) as bar:
-        label = None if bar is None else bar.label
         token = _loop.set((bar,))
         try:
             yield bar
         finally:
             _loop.reset(token)
-            if bar is not None and label is not None:
-                bar.label = label
 
 
 def of_program(shown: bool | None) -> AbstractContextManager[Bar | None]:

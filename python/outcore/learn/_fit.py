@@ -10,7 +10,6 @@ from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from joblib import hash as content_hash
 from sklearn.utils import check_random_state
 
@@ -164,17 +163,10 @@ def _identity(value: object) -> str:
     return content(value) if isinstance(value, Array) else content_hash(value)
 
 
-def generator_state(random: np.random.RandomState) -> list[npt.ArrayLike]:
-    """The state of a generator as numbers: its words, and where it is in them."""
-    _, words, *position = random.get_state()
-    return [words, position]
-
-
 def restored(state: Sequence[NDArray]) -> np.random.RandomState:
-    """The generator of a `generator_state`."""
-    words, (place, has_gauss, gauss) = state
+    """The generator whose `get_state` gave this behind its name."""
     random = np.random.RandomState()
-    random.set_state(("MT19937", words, int(place), int(has_gauss), float(gauss)))
+    random.set_state(("MT19937", *state))  # type: ignore[arg-type]
     return random
 
 
@@ -203,7 +195,6 @@ __all__ = [
     "clear_room",
     "fitting",
     "foresee",
-    "generator_state",
     "refusal_of",
     "restored",
     "sweep",

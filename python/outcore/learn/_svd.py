@@ -82,13 +82,13 @@ def by_range(
     far, variances, product = first[1:]
     offset = far if center else np.zeros(columns)
     whole = rows * float(np.sum(variances + (far * far if not center else 0.0)))
-    for iteration in range(1, power + 1):
+    for _ in range(power):
         product = product - rows * np.outer(offset, offset @ base)
         clear_room(RANGE_ROOM * product.size)
         base, _ = np.linalg.qr(product)
         product = values([a.T @ (a @ oc.asarray(base))])[0]
         caught = float(np.sum(base * product)) - rows * float(np.sum((offset @ base) ** 2))
-        fit.tell(iteration, power, captured=caught / whole if whole > 0 else 1.0)
+        fit.tell(power, captured=caught / whole if whole > 0 else 1.0)
     clear_room(RANGE_ROOM * product.size)
     crossed = (product - rows * np.outer(offset, offset @ base)).T
     weights, turns = np.linalg.eigh(crossed @ base)

@@ -221,7 +221,7 @@ class KMeans(_Clusters):
                 (stale.add if step > least else stale.discard)(place)
                 if step <= max(about.value().tolerance, least):
                     rounds[place] = iteration
-            fit.tell(iteration, self.max_iter, inertia=inertia.min())
+            fit.tell(self.max_iter, inertia=inertia.min())
             moving = [place for place in moving if rounds[place] > iteration]
             if not moving:
                 break

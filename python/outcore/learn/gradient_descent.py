@@ -15,7 +15,7 @@ from outcore._lazy.node import ArrayLike
 from outcore.errors import ArgumentError
 from outcore.learn._base import Answer, Classifier, Data, Estimator, Regressor
 from outcore.learn._blocks import batches, block_program
-from outcore.learn._fit import Fit, fitting, foresee, generator_state, restored
+from outcore.learn._fit import Fit, fitting, foresee, restored
 from outcore.learn._losses import CLASS_LOSSES, Loss, regression_losses
 
 _RATES = ("optimal", "invscaling", "constant")
@@ -121,25 +121,23 @@ class _Descent(_DescentParameters, Estimator):
         random, best, since = self._begin(data.x.shape[1], goal.shape[1], fit, fresh)
         patience = np.inf if self.tol is None else self.n_iter_no_change
         most = self.max_iter if fresh else 1
-        while self.n_iter_ < most and since < patience:
+        while fit.step < most and since < patience:
             lost = self._epoch(named, loss, random)
             since = since + 1 if self.tol is not None and lost > best - self.tol else 0
             best = min(best, lost)
-            self.n_iter_ += 1
-            fit.tell(self.n_iter_, most, "epoch", loss=lost)
-            counted = [self.t_, since, best]
-            fit.save(self.n_iter_, [], [self._point, self._bias, counted, *generator_state(random)])
+            fit.tell(most, "epoch", loss=lost)
+            _, *generator = random.get_state()
+            fit.save([], [self._point, self._bias, [self.t_, since, best], *generator])
+        self.n_iter_ = fit.step
         if fresh and most > 1 and self.tol is not None and since < patience:
             self._not_converged(self.max_iter)
         self._show(data.x.dtype)
 
     def _begin(self, features: int, columns: int, fit: Fit, fresh: bool) -> tuple[np.random.RandomState, float, int]:
         """The generator, the least loss and the epochs since, where the fit begins or goes on."""
-        self.n_iter_ = 0
         last = fit.restore()
         if last is not None:
             self._point, self._bias, counted, *state = last.values
-            self.n_iter_ = last.step
             self.t_, since, best = counted.tolist()
             return restored(state), best, int(since)
         if fresh or not hasattr(self, "t_"):

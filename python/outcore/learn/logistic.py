@@ -146,12 +146,9 @@ class LogisticRegression(Classifier):
         """The point of least loss near `start`, the iterations, and whether the gradient is below `tol`."""
         if self.solver == "newton-cholesky":
             return self._newton(objective, start, fit)
-        steps = 0
 
         def report(value: float) -> None:
-            nonlocal steps
-            steps += 1
-            fit.tell(steps, self.max_iter, loss=value)
+            fit.tell(self.max_iter, loss=value)
 
         if self.l1_ratio > 0:
             heavy = np.zeros(objective.size)
@@ -188,7 +185,7 @@ class LogisticRegression(Classifier):
                 return point, iteration, False
             point = point - step
             value, gradient, matrix = new
-            fit.tell(iteration + 1, self.max_iter, loss=value)
+            fit.tell(self.max_iter, loss=value)
         return point, self.max_iter, bool(np.max(np.abs(gradient)) <= self.tol)
 
     def _scores(self, X: ArrayLike) -> tuple[Data, Array]:

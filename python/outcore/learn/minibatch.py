@@ -14,7 +14,7 @@ from outcore._lazy.array import Array
 from outcore._lazy.node import ArrayLike
 from outcore.learn import _starts
 from outcore.learn._blocks import batches
-from outcore.learn._fit import Fit, fitting, generator_state, restored, values
+from outcore.learn._fit import Fit, fitting, restored, values
 from outcore.learn._flaws import refuse_row
 from outcore.learn.cluster import _Clusters
 
@@ -65,23 +65,22 @@ class MiniBatchKMeans(_Clusters):
         if last is None:
             random = fit.random(self.random_state)
             self._start(x, weights, random)
-            self.n_steps_, self.n_iter_ = 0, 0
+            self.n_steps_ = 0
         else:
-            self.n_iter_ = last.step
             self._centers, self._counts, counted, (smooth, best), *state = last.values
             self.n_steps_, since = (int(number) for number in counted)
             random = restored(state)
-        while self.n_iter_ < self.max_iter and since < patience:
-            self.n_iter_ += 1
+        while fit.step < self.max_iter and since < patience:
             for value in self._sweep(x, weights, random):
                 smooth = value if np.isinf(smooth) else smooth * (1 - share) + value * share
                 since = 0 if smooth < best else since + 1
                 best = min(best, smooth)
                 if since >= patience:
                     break
-            fit.tell(self.n_iter_, self.max_iter, "epoch", inertia=smooth)
-            state = [self._centers, self._counts, np.asarray([self.n_steps_, since]), np.asarray([smooth, best])]
-            fit.save(self.n_iter_, [], [*state, *generator_state(random)])
+            fit.tell(self.max_iter, "epoch", inertia=smooth)
+            _, *generator = random.get_state()
+            fit.save([], [self._centers, self._counts, [self.n_steps_, since], [smooth, best], *generator])
+        self.n_iter_ = fit.step
 
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
@@ -96,7 +95,7 @@ class MiniBatchKMeans(_Clusters):
                 self._start(data.x, weights, random)
                 self.n_steps_ = 0
             lost = list(self._sweep(data.x, weights, random))
-            fit.tell(1, 1, "epoch", inertia=np.mean(lost))
+            fit.tell(1, "epoch", inertia=np.mean(lost))
         self._show(data.x.dtype)
         self.labels_ = self.predict(X)
         return self

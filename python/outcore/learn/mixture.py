@@ -167,11 +167,12 @@ class GaussianMixture(DensityMixin, Estimator):  # type: ignore[misc]
     def _maximize(self, x: Array, state: tuple[NDArray, NDArray, NDArray], fit: Fit) -> tuple[Any, list[float], bool]:
         """EM from one start: the state, the mean log-likelihood before each step, whether it converged."""
         bounds: list[float] = []
+        fit.step = 0
         for iteration in range(1, self.max_iter + 1):
             likelihood, *sums = values(self._step(x, *state))
             bounds.append(float(likelihood))
             state = self._estimate(sums, x.shape[0])
-            fit.tell(iteration, self.max_iter, log_likelihood=bounds[-1])
+            fit.tell(self.max_iter, log_likelihood=bounds[-1])
             if iteration > 1 and abs(bounds[-1] - bounds[-2]) < self.tol:
                 return (*state, self._covariances), bounds, True
         return (*state, self._covariances), bounds, False

@@ -12,7 +12,6 @@ from outcore import _api as oc
 from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array
 from outcore._run.checkpoints import Checkpoints, content, identity
-from outcore._run.driver import Driver
 from outcore.errors import ArgumentError, LinAlgError
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse.linalg._copies import Copies, Gain, margin_of
@@ -115,9 +114,9 @@ def solved(problem: Problem, v0: Array | None, seed: int, checkpoint: int | None
     saved = None
     if checkpoint is not None:
         saved = Checkpoints.known_by(checkpoint, f"a loop of {problem.name}", _identity(problem, v0, seed))
-    with Driver(problem.name, saved).running(final=(LinAlgError,)) as driver:
-        restarts = Restarts(space, v0, driver, problem.most, problem.hermitian)
-        while restarts.done < restarts.most and restarts.stricter >= _STRICTEST:
+    with Restarts(problem.name, saved, space, problem.most).running(final=(LinAlgError,)) as restarts:
+        restarts.begin(v0, problem.hermitian)
+        while restarts.step < restarts.most and restarts.stricter >= _STRICTEST:
             result = _sought(problem, space, restarts) if restarts.copies is None else _copied(problem, space, restarts)
             if result is not None:
                 return result
@@ -265,7 +264,7 @@ def _not_converged(problem: Problem, space: Krylov, restarts: Restarts) -> NotCo
     chosen = problem.order_of(ritz)[: problem.k]
     values, vectors, good = _judged(problem, ritz[chosen], space.vectors(weights[:, chosen]))
     kept = [vectors[:, place] for place in np.flatnonzero(good)]
-    said = f"{problem.name}: {len(kept)} of {problem.k} eigenvalues converged in {restarts.done} restarts"
+    said = f"{problem.name}: {len(kept)} of {problem.k} eigenvalues converged in {restarts.step} restarts"
     if restarts.stricter < _STRICTEST:
         cause = "is not Hermitian, or tol is" if problem.hermitian else "has products that differ each time, or tol is"
         said += f"; true residuals do not follow their estimates: the matrix {cause} too small for {problem.dtype}"

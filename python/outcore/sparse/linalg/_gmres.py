@@ -66,10 +66,11 @@ def gmres(
     shown = problem.rescaled(callback) if tell is None else None
     taken, before, old = 0, np.inf, x
     with Driver("gmres").running() as driver:
-        for begun in range(problem.most + 1):
+        for _ in range(problem.most + 1):
             r = problem.b - problem.a @ x if taken or problem.first is not None else problem.b
             (x, r), (size,) = holder.held([x, r], [norm(r)])
-            driver.tell(begun, problem.most, "restart", residual=float(size))
+            if taken:
+                driver.tell(problem.most, "restart", residual=float(size))
             if not np.isfinite(size):
                 problem.check_products()
                 x = old

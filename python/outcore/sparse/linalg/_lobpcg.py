@@ -61,7 +61,8 @@ def lobpcg(
             if (sizes <= limit).all():
                 # The image was carried along by linear combinations; the true one decides.
                 (image,), (sizes,) = holder.held([a @ vectors], [_sizes(vectors, a @ vectors, values)])
-            driver.tell(taken, most, "step", residual=float(sizes.max()))
+            if taken:
+                driver.tell(most, "step", residual=float(sizes.max()))
             if (sizes <= limit).all() or taken == most:
                 break
             near = m @ (image - vectors * oc.asarray(values))

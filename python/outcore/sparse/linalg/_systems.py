@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -149,21 +148,27 @@ def solve(
     r, size = problem.b, problem.size
     if problem.first is not None:
         (x, r), size = _residual(problem, holder, x)
-    taken = 0
+    taken, shown = 0, problem.rescaled(callback)
+
+    def named(*state: Array) -> tuple[Array | dict[str, Array], ...]:
+        new = step(*state)
+        return (*new, {"residual": new[-1]})
+
+    def until(old: tuple[Array, ...], new: tuple[Array, ...], number: int) -> Array:
+        # The values of the state before are known, so that `callback` costs no computation.
+        if shown is not None and number > 1:
+            shown(old[0])
+        return ~(new[-1] > problem.limit)
+
     with Driver(problem.name).running():
         while size > problem.limit and taken < problem.most:
-            watched = _Watched(step, problem.rescaled(callback))
-            loop = oc.iterate(
-                watched,
-                (x, *begin(r)),
-                until=lambda _, new, __: ~(new[-1] > problem.limit),
-                max_iter=problem.most - taken,
-                checkpoint=checkpoint,
-            )
+            most = problem.most - taken
+            loop = oc.iterate(named, (x, *begin(r)), until=until, max_iter=most, checkpoint=checkpoint)
             taken += loop.iterations
             before, old = size, x
             (x, r), size = _residual(problem, holder, loop.state[0])
-            watched.last(x)
+            if shown is not None:
+                shown(x)
             if not size < before:
                 if not np.isfinite(size):
                     problem.check_products()
@@ -178,24 +183,6 @@ def _residual(problem: System, holder: Holder, x: Array) -> tuple[list[Array], f
     r = problem.b - problem.a @ x
     held, values = holder.held([x, r], [norm(r)])
     return held, float(values[0])
-
-
-class _Watched:
-    """A step that tells what the one before came to: so `callback` costs no computation."""
-
-    def __init__(self, step: SolverStep, callback: Callback | None) -> None:
-        self._step, self._callback, self._is_first = step, callback, True
-
-    def __call__(self, *state: Array) -> Any:
-        if self._callback is not None and not self._is_first:
-            self._callback(state[0])
-        self._is_first = False
-        new = self._step(*state)
-        return (*new, {"residual": new[-1]})
-
-    def last(self, x: Array) -> None:
-        if self._callback is not None:
-            self._callback(x)
 
 
 __all__ = ["System", "largest_of", "scale_for", "solve", "system", "unscaled", "vector"]
