@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -147,6 +148,33 @@ def test_results_go_on_behind_their_state_only(tmp_path: Path) -> None:
         fourth.follow(7)
         assert fourth.recall() is None
         fourth.close(is_over=True)
+    assert files_below(tmp_path) == []
+
+
+class KilledFolder:
+    """A folder whose process ends before it is removed."""
+
+    def remove(self) -> None:
+        raise StopError
+
+
+def test_a_loop_that_was_killed_when_it_was_over_left_no_state(tmp_path: Path) -> None:
+    with session(tmp_path), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        checkpoints = Checkpoints.known_by(1, "a test", ["of an end"])
+        checkpoints.record([np.asarray(1.0)])
+        checkpoints.save(1, [oc.arange(3)], [], {})
+        checkpoints.record([np.asarray(2.0)])
+        folder, checkpoints._folder = checkpoints._folder, KilledFolder()  # type: ignore[assignment]
+        with pytest.raises(StopError):
+            checkpoints.close(is_over=True)
+        del folder, checkpoints
+        for path in tmp_path.rglob("format"):
+            path.unlink()
+        again = Checkpoints.known_by(1, "a test", ["of an end"])
+        assert list(again.states()) == []
+        assert again.recall() is None
+        again.close(is_over=True)
     assert files_below(tmp_path) == []
 
 

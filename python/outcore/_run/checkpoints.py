@@ -195,14 +195,17 @@ class Checkpoints:
         note = self._path / "format"
         if note.exists() and note.read_bytes() == _FORMAT:
             return
-        older = [path for path in self._path.iterdir() if path.name not in ("target", "format.new")]
-        if older:
+        if older := self._contents():
             said = "has checkpoints of another version of outcore, which are removed: it begins anew"
             warnings.warn(f"{work} ({self._path}) {said}", ResumeWarning, stacklevel=2)
         for path in older:
             _files.remove(path)
         _files.write_durably(note, _FORMAT)
         _files.sync_name(self._path)
+
+    def _contents(self) -> list[Path]:
+        """States and results, and all else that is there."""
+        return [path for path in self._path.iterdir() if path.name not in ("target", "format", "format.new")]
 
     def states(self) -> Iterator[State]:
         """The states that are whole, the last one first."""
@@ -277,4 +280,7 @@ class Checkpoints:
         if self._results is not None:
             self._results.close()
         if is_over:
+            # Before the format: a process that is killed in between leaves nothing that would be of another.
+            for path in self._contents():
+                _files.discard(path)
             self._folder.remove()
