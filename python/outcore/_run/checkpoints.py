@@ -49,12 +49,6 @@ def _checksum(path: Path) -> int:
     return checksum
 
 
-def interval(name: str, every: SupportsIndex) -> int:
-    """Every how many steps states are stored. Raises ArgumentError below 1."""
-    count(name, 1, checkpoint=every)
-    return every.__index__()
-
-
 def content(array: Array) -> str:
     """The identity of an array: by its files and formulas where every process sees the same, else by its values.
 
@@ -166,17 +160,17 @@ class Checkpoints:
         self._begin(work)
 
     @classmethod
-    def known_by(cls, every: int, work: str, parts: Iterable[str]) -> Checkpoints:
+    def known_by(cls, every: SupportsIndex, work: str, parts: Iterable[str]) -> Checkpoints:
         """The checkpoints of work that is the same where all parts of what tells it are."""
         key = blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
-        return cls(every, current()._core.stages_folder(key, work), work)
+        return cls(every.__index__(), current()._core.stages_folder(key, work), work)
 
     @classmethod
     def hold(
         cls, every: SupportsIndex, state: tuple[Array, ...], first: tuple[tuple[Array, ...], Mapping[str, object]]
     ) -> Checkpoints:
         """The checkpoints of a loop, known by the state it begins with and by what its step gives first."""
-        steps = interval("iterate", every)
+        count("iterate", 1, checkpoint=every)
         new, scalars = first
         lazy = {name: value for name, value in scalars.items() if isinstance(value, Array)}
         values = [content(array) for array in state]
@@ -188,7 +182,7 @@ class Checkpoints:
         parts = digests[: len(new)]
         parts += [f"{name}:{by_name.get(name, '')}" for name in scalars]
         parts += values
-        return cls.known_by(steps, "a loop", parts)
+        return cls.known_by(every, "a loop", parts)
 
     def _begin(self, work: str) -> None:
         """Names the format of a new folder, and of one of another format, which is emptied."""

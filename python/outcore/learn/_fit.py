@@ -146,8 +146,9 @@ def fitting(estimator: Any, *data: object, progress: bool | None = None, durable
         if every < 1:
             raise ArgumentError(f"{name}: checkpoint must be at least 1, not {every}")
         params = {key: value for key, value in estimator.get_params().items() if key not in ("checkpoint", "verbose")}
-        parts = [name, oc.__version__, *map(_identity, [params, *data])]
-        checkpoints = Checkpoints.known_by(int(every), f"a fit of {name}", parts)
+        # Lazy arrays by their files and formulas, others by their values.
+        parts = [content(part) if isinstance(part, Array) else content_hash(part) for part in (params, *data)]
+        checkpoints = Checkpoints.known_by(int(every), f"a fit of {name}", [name, oc.__version__, *parts])
     shown = False if verbose and progress is None else progress
     with Fit(name, checkpoints, verbose, outer).running(shown, final=(ArgumentError,)) as fit:
         token = _running.set(fit)
@@ -156,11 +157,6 @@ def fitting(estimator: Any, *data: object, progress: bool | None = None, durable
         finally:
             _running.reset(token)
     estimator.history_ = {key: np.asarray(values) for key, values in fit.history.items()}
-
-
-def _identity(value: object) -> str:
-    """The identity of data: lazy arrays by their files and formulas, others by their values."""
-    return content(value) if isinstance(value, Array) else content_hash(value)
 
 
 def restored(state: Sequence[NDArray]) -> np.random.RandomState:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from outcore._base.arguments import count
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
-from outcore._run.checkpoints import interval
 from outcore.errors import ArgumentError
 from outcore.sparse.linalg._copies import Gain
 from outcore.sparse.linalg._eigen import Problem, inverse, problem_checked, solved
@@ -102,7 +102,8 @@ def some_eigenvalues(name: str, A: MatrixLike, search: Search) -> tuple[NDArray,
     ncv, width, maxiter, seed = search.ncv, search.block_size, search.maxiter, search.seed
     order_of, gain = _order_and_gain(name, which)
     a = square(A, name)
-    every = None if search.checkpoint is None else interval(name, search.checkpoint)
+    if search.checkpoint is not None:
+        count(name, 1, checkpoint=search.checkpoint)
     capacity, most = problem_checked(name, a, k, ncv, width, maxiter)
     dtype = floating_dtype(a.dtype, *([np.complex64] if name == "eigs" else []))
     inner, forward, back, solver = a, _same, _same, None
@@ -135,7 +136,8 @@ def some_eigenvalues(name: str, A: MatrixLike, search: Search) -> tuple[NDArray,
         sigma=sigma,
         solver=solver,
     )
-    values, vectors = solved(problem, None if v0 is None else vector(name, v0, a.shape[0], "v0"), seed, every)
+    first = None if v0 is None else vector(name, v0, a.shape[0], "v0")
+    values, vectors = solved(problem, first, seed, search.checkpoint)
     return values.astype(dtype) if name == "eigs" else values, vectors
 
 
