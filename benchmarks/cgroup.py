@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -58,11 +59,12 @@ class Outcome:
 
 
 class Group(Protocol):
-    """A memory limit that a shell command can enter."""
+    """A memory limit that a shell command can enter, and a process can be put under."""
 
     label: str
 
     def enter(self) -> str: ...
+    def admit(self, process: int) -> None: ...
     def counters(self) -> dict[str, int | None]: ...
     def remove(self) -> None: ...
 
@@ -79,6 +81,9 @@ class _V1:
 
     def enter(self) -> str:
         return f"echo $$ > '{self.path}/cgroup.procs'"
+
+    def admit(self, process: int) -> None:
+        (self.path / "cgroup.procs").write_text(str(process))
 
     def counters(self) -> dict[str, int | None]:
         control = dict(line.split() for line in (self.path / "memory.oom_control").read_text().splitlines())
@@ -110,6 +115,9 @@ class _V2:
     def enter(self) -> str:
         return f"echo $$ > '{self.path}/cgroup.procs'"
 
+    def admit(self, process: int) -> None:
+        (self.path / "cgroup.procs").write_text(str(process))
+
     def counters(self) -> dict[str, int | None]:
         events = dict(line.split() for line in (self.path / "memory.events").read_text().splitlines())
         peak = self.path / "memory.peak"
@@ -131,6 +139,9 @@ class _AddressSpace:
     def enter(self) -> str:
         return f"ulimit -v {self.limit_bytes // 1024}"
 
+    def admit(self, process: int) -> None:
+        resource.prlimit(process, resource.RLIMIT_AS, (self.limit_bytes, self.limit_bytes))
+
     def counters(self) -> dict[str, int | None]:
         return {}
 
@@ -144,6 +155,9 @@ class _Unlimited(_AddressSpace):
 
     def enter(self) -> str:
         return ":"
+
+    def admit(self, process: int) -> None:
+        pass
 
 
 def _own_path(controller: str) -> str:

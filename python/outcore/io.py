@@ -14,10 +14,12 @@ from outcore._base.arguments import whole
 from outcore._base.element_types import DTypeLike
 from outcore._base.sizes import parse_size
 from outcore._base.types import DType, NDArray
-from outcore._session.session import current
+from outcore._session.session import check_room, current
 from outcore.errors import ArgumentError, IndexingError, ShapeError
 
 _WRITES = 1 << 14  # offsets that one call writes to
+# The memory of a cache at least: a request, whatever the size of pages, and a set of pages.
+_LEAST_BYTES, _LEAST_PAGES = 9 << 17, 14
 
 
 class CacheCounters(NamedTuple):
@@ -162,15 +164,17 @@ def cached(
     array([7.e+04, 5.e+00])
     """
     session = current()
+    whole("cached", 2**63 - 1, page_bytes=page_bytes)
+    if page_bytes < 512 or page_bytes & (page_bytes - 1):
+        raise ArgumentError(f"cached: page_bytes={page_bytes} is no power of two from 512 on")
     try:
-        room = session.counters()["budget_bytes"] // 8 if memory is None else parse_size(memory)
+        eighth = session.counters()["budget_bytes"] // 8
+        room = max(eighth, _LEAST_BYTES + _LEAST_PAGES * page_bytes) if memory is None else parse_size(memory)
     except ValueError as error:
         raise ArgumentError(f"cached: memory={memory!r}: {error}") from None
     if mode not in ("r", "r+"):
         raise ArgumentError(f"cached: mode={mode!r}; r and r+ are right")
-    whole("cached", 2**63 - 1, page_bytes=page_bytes)
-    if page_bytes < 512 or page_bytes & (page_bytes - 1):
-        raise ArgumentError(f"cached: page_bytes={page_bytes} is no power of two from 512 on")
+    check_room("cached", room)
     absolute = Path(path).absolute()
     core = _core.CachedFile(session._core, str(absolute), room, page_bytes, policy, mode == "r+")
     return CachedFile(core, absolute, mode)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,18 +12,24 @@ import numpy.typing as npt
 from outcore import _core
 from outcore._base.element_types import dtype_of
 from outcore._base.types import NDArray, PathLike
-from outcore._session.session import current
+from outcore._session.session import check_room, current
 from outcore.errors import ArgumentError, ShapeError
 from outcore.sparse._content import PassingEntries
 from outcore.sparse._foreign import is_foreign, open_foreign
 from outcore.sparse._matrix import SparseMatrix
-from outcore.sparse._places import keys_of, order_of
+from outcore.sparse._places import is_wide, keys_of, order_of
 from outcore.sparse._stream import File
 from outcore.sparse._writer import Writer
 
 Duplicates = Literal["sum", "last", "refuse"]
 # Rows and columns of a tile, unless told.
 SIDE = 16384
+# Entries whose places are computed, and which are written, at once.
+_PIECE = 1 << 18
+# For each entry: a key and its position, and while these are sorted half of the positions again.
+_SORTING_BYTES = 20
+# Rows of SciPy's own layouts as numbers of 32 or 64 bits, and for some of them columns.
+_TRIPLET_BYTES = 16
 
 
 def open(path: PathLike, *, group: str | None = None, side: int = SIDE) -> SparseMatrix:
@@ -84,8 +91,8 @@ def from_coo(
     places are stored.
 
     `duplicates` says what becomes of entries at one place, as by `from_entries`. Raises ShapeError for arrays that
-    differ in length, ArgumentError for indices outside `shape` and sums that the type of the values does not hold.
-    I/O: one write.
+    differ in length, ArgumentError for indices outside `shape` and sums that the type of the values does not hold,
+    MemoryLimitError. Memory: 20 bytes an entry, 40 where places have more than 64 bits. I/O: one write.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
@@ -100,19 +107,34 @@ def from_coo(
         raise ShapeError(f"sparse: rows {r.shape}, columns {c.shape}, values {None if v is None else v.shape}")
     check_indices("rows", r, shape[0])
     check_indices("columns", c, shape[1])
-    keys = keys_of(r, c, shape, side)
+    check_room("from_coo", _sorting_bytes(len(r), shape, side))
+    keys = tuple(np.empty(len(r), np.uint64) for _ in range(1 + is_wide(shape, side)))
+    for some in _pieces(len(r)):
+        for key, part in zip(keys, keys_of(r[some], c[some], shape, side), strict=True):
+            key[some] = part
     order = order_of(keys)
     file = File(path)
     with Writer(file.path, shape, None if v is None else v.dtype, side, duplicates, overwrite) as writer:
-        writer.add(tuple(key[order] for key in keys), order if v is None else v[order])
+        for some in _pieces(len(r)):
+            places = order[some]
+            writer.add(tuple(key[places] for key in keys), places if v is None else v[places])
         writer.finish()
     made: SparseMatrix = file.opened()
     return made
 
 
+def _sorting_bytes(entries: int, shape: tuple[int, int], side: int) -> int:
+    return _SORTING_BYTES * entries * (1 + is_wide(shape, side))
+
+
+def _pieces(length: int) -> Iterator[slice]:
+    return (slice(start, start + _PIECE) for start in range(0, length, _PIECE))
+
+
 def from_scipy(matrix: Any, path: PathLike | None = None, *, side: int = SIDE, overwrite: bool = False) -> SparseMatrix:
     """Stores a SciPy sparse matrix or array at `path`, or in scratch, and opens what was stored. Entries at one place
-    are added up, as SciPy does; those that are 0 stay entries. I/O: one write.
+    are added up, as SciPy does; those that are 0 stay entries. Memory: up to 16 bytes an entry, and that of `from_coo`.
+    I/O: one write.
 
     >>> import outcore as oc, scipy.sparse, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
@@ -121,10 +143,12 @@ def from_scipy(matrix: Any, path: PathLike | None = None, *, side: int = SIDE, o
     >>> (oc.sparse.from_scipy(scipy.sparse.eye(3)) @ [1.0, 2.0, 3.0]).compute()
     array([1., 2., 3.])
     """
-    triplets = matrix.tocoo()
-    if len(triplets.shape) != 2:
-        raise ShapeError(f"from_scipy: shape {triplets.shape} is no matrix's")
-    shape = (int(triplets.shape[0]), int(triplets.shape[1]))
+    if len(matrix.shape) != 2:
+        raise ShapeError(f"from_scipy: shape {matrix.shape} is no matrix's")
+    shape = (int(matrix.shape[0]), int(matrix.shape[1]))
+    count = int(matrix.nnz)
+    check_room("from_scipy", _TRIPLET_BYTES * count + _sorting_bytes(count, shape, side))
+    triplets = matrix.tocoo(copy=False)
     return from_coo(triplets.row, triplets.col, triplets.data, shape, path, side=side, overwrite=overwrite)
 
 
