@@ -8,7 +8,7 @@ OUTCORE_LARGE data is eight times the limit, and every call runs beside the thre
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,14 +108,14 @@ def servers(shared: Path) -> Iterator[Servers]:
     made.close()
 
 
-def faulty(always: dict[str, str], at_times: dict[str, str]) -> list[Any]:
-    """All calls; those that are known to fail, for data of this size, as failures that are expected."""
+def faulty(names: Sequence[str], always: dict[str, str], at_times: dict[str, str]) -> list[Any]:
+    """Calls; those that are known to fail, for data of this size, as failures that are expected."""
     known = always | at_times
     return [
         pytest.param(name, marks=pytest.mark.xfail(reason=known[name], strict=name in always and not LARGE))
         if name in known
         else name
-        for name in CALLS
+        for name in names
     ]
 
 
@@ -146,7 +146,7 @@ def test_every_public_name_is_called_or_moves_nothing() -> None:
     assert {name for name in called | set(MOVES_NOTHING) if ".__" not in name} <= names
 
 
-@pytest.mark.parametrize("name", faulty(BEYOND_THE_LIMIT, {}))
+@pytest.mark.parametrize("name", faulty(list(CALLS), BEYOND_THE_LIMIT, {}))
 def test_the_limit_that_is_named_holds(name: str, servers: Servers, out: Path) -> None:
     refused, ran = servers.at_its_limit(name, out, False)
     if name in RESERVES_NOTHING:
@@ -157,13 +157,13 @@ def test_the_limit_that_is_named_holds(name: str, servers: Servers, out: Path) -
     assert_within(ran, False)
 
 
-@pytest.mark.parametrize("name", faulty(REFUSED_OFTEN, REFUSED_AT_TIMES))
+@pytest.mark.parametrize("name", faulty(list(CALLS), REFUSED_OFTEN, REFUSED_AT_TIMES))
 def test_the_second_limit_that_is_named_is_enough(name: str, servers: Servers, out: Path) -> None:
     refused, _ = servers.at_its_limit(name, out, False)
     assert len(refused) <= REFUSALS_MAX
 
 
-@pytest.mark.parametrize("name", spread(list(CALLS), 14))
+@pytest.mark.parametrize("name", faulty(spread(list(CALLS), 14), BEYOND_THE_LIMIT, {}))
 def test_it_holds_beside_a_thread_that_computes_and_reads(name: str, servers: Servers, out: Path) -> None:
     _, ran = servers.at_its_limit(name, out, True)
     assert_within(ran, True)
