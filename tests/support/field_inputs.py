@@ -13,9 +13,9 @@ from conftest import LARGE
 import outcore as oc
 from support.running import session
 
-ORDER, SIDE, EACH = (1 << 18, 16384, 96) if LARGE else (1 << 15, 4096, 64)
+ORDER, SIDE, EACH = (1 << 18, 16384, 48) if LARGE else (1 << 15, 4096, 64)
 # Columns of a dense operand, and the shape of a table: 8 times the memory limit, or 8 times the least pool.
-COLUMNS, ROWS, FEATURES = (768, 6_000_000, 32) if LARGE else (64, 200_000, 16)
+COLUMNS, ROWS, FEATURES = (640, 7_000_000, 32) if LARGE else (64, 200_000, 16)
 
 
 def _table(folder: Path, random: np.random.Generator) -> None:
