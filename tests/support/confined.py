@@ -31,7 +31,7 @@ from support.killing import PATHS, ROOT
 from support.namespace import targets_of
 
 FIGURES = ("bytes_read", "bytes_written", "peak_bytes")
-HANG_SECONDS = 200
+HANG_SECONDS = 900
 CACHE_BYTES = 3 << 19
 
 
