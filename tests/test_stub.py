@@ -13,8 +13,9 @@ import outcore
 from outcore import _core
 
 STUB = ast.parse((Path(outcore.__file__).parent / "_core.pyi").read_text())
-# Types that exist for the checker only.
+# Types and bases that exist for the checker only.
 ONLY_IN_STUB = {"Target"}
+BASES_IN_STUB = {"Generic[_T]"}
 
 
 def public(names):
@@ -42,7 +43,7 @@ def test_the_stub_names_everything_the_module_has_and_nothing_more():
 @pytest.mark.parametrize("owner", CLASSES, ids=lambda node: node.name)
 def test_a_class_has_the_members_its_stub_names(owner):
     members = {node.name for node in owner.body if isinstance(node, ast.FunctionDef)}
-    for base in owner.bases:
+    for base in (base for base in owner.bases if ast.unparse(base) not in BASES_IN_STUB):
         members |= set(dir(getattr(builtins, ast.unparse(base))))
     assert public(dir(getattr(_core, owner.name))) == public(members)
 

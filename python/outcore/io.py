@@ -18,8 +18,6 @@ from outcore._session.session import check_room, current
 from outcore.errors import ArgumentError, IndexingError, ShapeError
 
 _WRITES = 1 << 14  # offsets that one call writes to
-# The memory of a cache at least: a request, whatever the size of pages, and a set of pages.
-_LEAST_BYTES, _LEAST_PAGES = 9 << 17, 14
 
 
 class CacheCounters(NamedTuple):
@@ -168,8 +166,7 @@ def cached(
     if page_bytes < 512 or page_bytes & (page_bytes - 1):
         raise ArgumentError(f"cached: page_bytes={page_bytes} is no power of two from 512 on")
     try:
-        eighth = session.counters()["budget_bytes"] // 8
-        room = max(eighth, _LEAST_BYTES + _LEAST_PAGES * page_bytes) if memory is None else parse_size(memory)
+        room = _core.cached_memory(session._core, page_bytes) if memory is None else parse_size(memory)
     except ValueError as error:
         raise ArgumentError(f"cached: memory={memory!r}: {error}") from None
     if mode not in ("r", "r+"):

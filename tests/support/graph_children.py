@@ -153,13 +153,13 @@ def make(bits: int, edges: int, path: str, scratch: str, memory_limit: int) -> i
         return G.number_of_edges
 
 
-RESERVED: dict[str, Callable[[Any, Any], Any]] = {
-    "bfs": lambda core, run: core.levels(run, [0], "out", 9),
-    "components": lambda core, run: core.components(run, False),
-    "strong": lambda core, run: core.components(run, True),
-    "ranks": lambda core, run: core.ranks(run, 0.85, 0.0, 2, False, None, None, None, None),
-    "cores": lambda core, run: core.cores(run),
-    "order": lambda core, run: core.generations(run),
+RESERVED: dict[str, Callable[[Any], Any]] = {
+    "bfs": lambda core: core.levels([0], "out", 9),
+    "components": lambda core: core.components(False),
+    "strong": lambda core: core.components(True),
+    "ranks": lambda core: core.ranks(0.85, 0.0, 2, False, None, [None, None, None]),
+    "cores": lambda core: core.cores(),
+    "order": lambda core: core.generations(),
 }
 
 
@@ -178,7 +178,7 @@ def grown(name: str, path: str, scratch: str) -> list[int]:
             before = resident("VmRSS:")
             try:
                 with running(name) as run:
-                    found = RESERVED[name](G._core, run)
+                    found = RESERVED[name](G._core).run(run)
             except oc.errors.MemoryLimitError as error:
                 least = max(error.smallest, least) + 1
                 continue

@@ -41,9 +41,8 @@ const LONG_FILES: [&str; 0] = [];
 const LONG_FUNCTIONS: [&str; 0] = [];
 
 /// Functions that may have more parameters, each with the reason.
-const MANY_PARAMETERS: [(&str, &str); 8] = [
+const MANY_PARAMETERS: [(&str, &str); 7] = [
     ("crates/python/src/files/text.rs: new", PYTHON),
-    ("crates/python/src/graph/ranking.rs: ranks", PYTHON),
     ("crates/python/src/graph/reading.rs: each_lists", PYTHON),
     ("crates/python/src/sparse/ingest.rs: assemble_sparse", PYTHON),
     ("crates/python/src/sparse/matrix.rs: open_rows", PYTHON),

@@ -1,6 +1,7 @@
 //! The engine of outcore: typed expressions, planned into passes, ordered, placed in memory ahead of time, and played.
 //!
-//! Rooms stand in a row and use only what is to their left: `task ← expr ← strips ← ops ← sort ← linalg ← sparse ← graph ← plan ← schedule ← place ← run`.
+//! Rooms stand in a row and use only what is to their left:
+//! `task ← expr ← strips ← ops ← sort ← linalg ← sparse ← plan ← schedule ← place ← run ← live ← graph`.
 #![forbid(unsafe_code)]
 
 pub mod cancel;
@@ -8,6 +9,7 @@ pub mod error;
 pub mod expr;
 pub mod graph;
 pub mod linalg;
+pub mod live;
 pub mod ops;
 pub mod place;
 pub mod plan;

@@ -9,8 +9,7 @@ import sys
 import threading
 import warnings
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from contextvars import ContextVar
 from types import TracebackType
 
@@ -60,8 +59,6 @@ class Session:
         self._core = _core.Session(core_options)
         _record.joined(self)
         self._entries = 0
-        # Runs that are under way, and that have begun.
-        self._working = self._begun = 0
         # Bytes per second that large runs moved, the last of them.
         self.rates: deque[float] = deque(maxlen=_RATES)
         # Of masks, by digest: what was held of each in scratch, if anything, and how much of it is true.
@@ -102,7 +99,7 @@ class Session:
 
     def run(self, program: _core.Program, bar: Bar | None = None) -> tuple[list[NDArray | None], Outcome]:
         """Plays a program and tells a bar how far it is: results of outputs without a target, and what the run did."""
-        with self.working(), _record.tracing() as trace:
+        with _record.tracing() as trace:
             report, say = (None, None) if bar is None else (bar.report, bar.say)
             try:
                 counters = program.run(report, trace, say)
@@ -118,18 +115,6 @@ class Session:
         _record.record(outcome)
         return list(counters["results"]), outcome
 
-    @contextmanager
-    def working(self) -> Iterator[Callable[[], bool]]:
-        """A run of the session. Gives what tells whether there has been no other since it began."""
-        with _lock:
-            self._working += 1
-            self._begun += 1
-            is_first, number = self._working == 1, self._begun
-        try:
-            yield lambda: is_first and self._begun == number
-        finally:
-            with _lock:
-                self._working -= 1
 
     def counters(self) -> JSONObject:
         """Everything the session counted since it was made."""

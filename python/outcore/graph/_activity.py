@@ -14,56 +14,39 @@ from outcore._session.progress import live
 from outcore._session.record import Outcome
 from outcore._session.session import current
 
-#: The runs that only tell what they would begin with, where that is what is asked for.
-_forecasts: ContextVar[list[_core.GraphRun] | None] = ContextVar("outcore_forecasts", default=None)
+#: The run that is under way, which counts what silent runs read.
+_under_way: ContextVar[_core.LiveRun | None] = ContextVar("outcore_live_run", default=None)
 
 
 @contextmanager
-def forecasting() -> Iterator[list[_core.GraphRun]]:
-    """Runs within it end before they begin; gives them."""
-    runs: list[_core.GraphRun] = []
-    token = _forecasts.set(runs)
-    try:
-        yield runs
-    finally:
-        _forecasts.reset(token)
-
-
-@contextmanager
-def running(name: str) -> Iterator[_core.GraphRun]:
+def running(name: str) -> Iterator[_core.LiveRun]:
     """A run of a function of that name: a bar tells of its iterations, a profile has them as a row each.
 
-    Reads beside its iterations count as far as no other run of the session was under way meanwhile. Where the function
-    raises, the profile has the iterations until then, and the name of the error.
+    Where the function raises, the profile has the iterations until then, and the name of the error.
     """
     session = current()
-    if (activity := _forecasts.get()) is not None:
-        activity.append(_core.GraphRun(session._core, None, True))
-        yield activity[-1]
-        return
     began = time.perf_counter()
     other: JSONObject = {"graph": name}
-    before = session.counters()["bytes_read"]
-    with session.working() as is_alone, live(session.options["progress"]) as bar:
+    with live(session.options["progress"]) as bar:
         if bar is not None:
             bar.label = name
-        run = _core.GraphRun(session._core, None if bar is None else bar.iteration)
+        run = _core.LiveRun(session._core, None if bar is None else bar.iteration)
+        token = _under_way.set(run)
         try:
             yield run
         except BaseException as error:
             other["error"] = type(error).__name__
             raise
         finally:
+            _under_way.reset(token)
             run.release()
             rows = other["iterations"] = [_record.Iterations(*row) for row in run.rows()]
-            bytes_read = sum(row.bytes_read for row in rows)
-            # The session counts degrees as well, and what a program asks for by itself; but those of all runs.
-            beside = session.counters()["bytes_read"] - before - bytes_read
-            if beside > 0 and is_alone():
+            # Degrees, and what a program asks for by itself.
+            beside = run.bytes_read - sum(row.bytes_read for row in rows)
+            if beside > 0:
                 other["bytes_beside_iterations"] = beside
-                bytes_read += beside
             outcome = Outcome(
-                bytes_read=bytes_read,
+                bytes_read=run.bytes_read,
                 peak_bytes=run.reserved_bytes,
                 seconds=time.perf_counter() - began,
                 other=other,
@@ -71,9 +54,9 @@ def running(name: str) -> Iterator[_core.GraphRun]:
             _record.record(outcome)
 
 
-def silent_run() -> _core.GraphRun:
-    """A run that nobody is told of."""
-    return _core.GraphRun(current()._core)
+def silent_run() -> _core.LiveRun:
+    """A run that nobody is told of: what it reads counts for the run that is under way."""
+    return _core.LiveRun(current()._core, None, _under_way.get())
 
 
-__all__ = ["forecasting", "running", "silent_run"]
+__all__ = ["running", "silent_run"]

@@ -10,10 +10,11 @@ import numpy.typing as npt
 from outcore._base.arguments import real, whole
 from outcore._lazy.node import ArrayLike
 from outcore.errors import ArgumentError, ShapeError
-from outcore.graph._activity import running
 from outcore.graph._graph import Graph, ids_of, stored
+from outcore.graph._live import Live, live, work
 
 
+@live
 def pagerank(
     G: Graph,
     damping: float = 0.85,
@@ -26,7 +27,7 @@ def pagerank(
     tol: float = 1e-6,
     iterations: int = 100,
     full_output: bool = False,
-) -> Any:
+) -> Live[Any]:
     """PageRank of each vertex (Page, Brin, Motwani, Winograd 1999): float64 (n,), with sum 1.
 
     With d = `damping`, s the number of edges that leave a vertex (their weights, if `weighted`) and Z the vertices
@@ -77,13 +78,11 @@ def pagerank(
                 "pagerank: dangling and start cannot be given with a threshold; leave one or the other out"
             )
     parts = {"personalization": personalization, "dangling": dangling, "start": start}
-    vectors = (_parts(G, name, vector) for name, vector in parts.items())
-    p, q, r = vectors
+    vectors = [_parts(G, name, vector) for name, vector in parts.items()]
     if G.number_of_vertices == 0:
-        return (np.zeros(0), 0) if full_output else np.zeros(0)
-    with running("pagerank") as run:
-        ranks, done = G._core.ranks(run, damping, tol, iterations, weighted, threshold, p, q, r)
-    return (ranks, done) if full_output else ranks
+        return Live(None, lambda: (np.zeros(0), 0) if full_output else np.zeros(0))
+    walk = work("pagerank", G._core.ranks(damping, tol, iterations, weighted, threshold, vectors))
+    return walk if full_output else walk.then(lambda ranked: ranked[0])
 
 
 def _parts(G: Graph, name: str, weights: ArrayLike | None) -> npt.NDArray[np.float64] | None:
@@ -108,9 +107,10 @@ def _parts(G: Graph, name: str, weights: ArrayLike | None) -> npt.NDArray[np.flo
     return parts
 
 
+@live
 def betweenness_centrality(
     G: Graph, sources: npt.ArrayLike | int | None = None, *, normalized: bool = True, seed: int = 0
-) -> npt.NDArray[np.float64]:
+) -> Live[npt.NDArray[np.float64]]:
     """The part of all shortest paths between other vertices that lead through each: float64 (n,); weights do not count.
 
     `sources` are vertices, or how many to draw (with `seed`); all unless given. From those alone paths are counted, and
@@ -136,13 +136,14 @@ def betweenness_centrality(
         chosen = np.sort(np.random.default_rng(seed).choice(n, int(sources), replace=False)).tolist()
     else:
         chosen = ids_of("betweenness_centrality", G, sources)
-    with running("betweenness_centrality") as run:
-        sums = G._core.betweenness(run, chosen)
     # A pair of an undirected graph is met from both of its ends.
     scale = 1.0 if G.directed else 0.5
     if normalized:
         scale = 1 / ((n - 1) * (n - 2)) if n > 2 else 1.0
-    return np.multiply(sums, scale * n / max(len(chosen), 1) if len(chosen) != n else scale)
+    if len(chosen) != n:
+        scale = scale * n / max(len(chosen), 1)
+    search = work("betweenness_centrality", G._core.betweenness(chosen))
+    return search.then(lambda sums: np.multiply(sums, scale))
 
 
 def degree_histogram(G: Graph, direction: str = "both") -> npt.NDArray[np.int64]:

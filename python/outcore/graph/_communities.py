@@ -5,16 +5,19 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from outcore import _core
 from outcore._base.arguments import real, whole
 from outcore.errors import ArgumentError
 from outcore.graph._activity import running, silent_run
 from outcore.graph._graph import Graph, undirected
+from outcore.graph._live import Live, live, work
 
 # A weight and a sum of weights between which products of two of them are numbers of usual size.
 _USUAL = (1e-150, 1e150)
 
 
-def label_propagation(G: Graph, *, iterations: int = 100, seed: int = 0) -> npt.NDArray[np.uint32]:
+@live
+def label_propagation(G: Graph, *, iterations: int = 100, seed: int = 0) -> Live[npt.NDArray[np.uint32]]:
     """Communities by labels that spread: each vertex has the label that most of its neighbours have (Raghavan, Albert,
     Kumara 2007): uint32 (n,).
 
@@ -32,13 +35,13 @@ def label_propagation(G: Graph, *, iterations: int = 100, seed: int = 0) -> npt.
     undirected("label_propagation", G)
     whole("label_propagation", 2**32 - 1, iterations=iterations)
     whole("label_propagation", 2**64 - 1, seed=seed)
-    with running("label_propagation") as run:
-        return G._core.spread(run, iterations, seed)[0]
+    return work("label_propagation", G._core.spread(iterations, seed)).then(lambda labelled: labelled[0])
 
 
+@live
 def louvain_communities(
     G: Graph, *, resolution: float = 1.0, seed: int = 0, threshold: float = 1e-7
-) -> tuple[npt.NDArray[np.uint32], float]:
+) -> Live[tuple[npt.NDArray[np.uint32], float]]:
     """Communities of high modularity by the method of Louvain: the lowest vertex of the community of each, uint32 (n,),
     and the modularity (Blondel, Guillaume, Lambiotte, Lefebvre 2008).
 
@@ -65,16 +68,22 @@ def louvain_communities(
     real("louvain_communities", "a number from 0 on", resolution=resolution, threshold=threshold)
     if not (0 <= resolution < np.inf and threshold >= 0):
         raise ArgumentError(f"louvain_communities: resolution={resolution}, threshold={threshold}; from 0, and finite")
-    with running("louvain_communities") as run:
-        exponent = 0 if G.dtype is None else _exponent_of_weights(G)
-        return G._core.louvain(run, resolution, seed, threshold, exponent)
+
+    def moves(exponent: int) -> _core.LiveOperator[tuple[npt.NDArray[np.uint32], float]]:
+        return G._core.louvain(resolution, seed, threshold, exponent)
+
+    def communities() -> tuple[npt.NDArray[np.uint32], float]:
+        with running("louvain_communities") as run:
+            return moves(0 if G.dtype is None else _exponent_of_weights(G)).run(run)
+
+    return Live(moves(0), communities)
 
 
 def _exponent_of_weights(G: Graph) -> int:
     """The power of two by which weights are multiplied, so that their sum is a number; looked up once. Raises
     ArgumentError for a weight that is negative, infinite or no number."""
     if not hasattr(G, "_weights"):
-        lowest, highest, total, is_nan = G._core.weights(silent_run())
+        lowest, highest, total, is_nan = G._core.weights().run(silent_run())
         if lowest < 0 or highest == np.inf or is_nan:
             if is_nan and lowest >= 0:
                 raise ArgumentError("louvain_communities: a weight is not a number; all must be at least 0 and finite")
@@ -86,7 +95,8 @@ def _exponent_of_weights(G: Graph) -> int:
     return G._weights  # type: ignore[attr-defined, no-any-return]
 
 
-def maximal_independent_set(G: Graph, *, seed: int = 0) -> npt.NDArray[np.uint32]:
+@live
+def maximal_independent_set(G: Graph, *, seed: int = 0) -> Live[npt.NDArray[np.uint32]]:
     """Vertices no two of which are neighbours, and to which none can be added, ascending: uint32 (Luby 1986).
 
     A loop does not count. The same seed gives the same set. Memory: 9 bytes a vertex. Raises ArgumentError for a
@@ -99,8 +109,7 @@ def maximal_independent_set(G: Graph, *, seed: int = 0) -> npt.NDArray[np.uint32
     """
     undirected("maximal_independent_set", G)
     whole("maximal_independent_set", 2**64 - 1, seed=seed)
-    with running("maximal_independent_set") as run:
-        return G._core.independent(run, seed)
+    return work("maximal_independent_set", G._core.independent(seed))
 
 
 __all__ = ["label_propagation", "louvain_communities", "maximal_independent_set"]

@@ -6,11 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore.errors import ArgumentError
-from outcore.graph._activity import running
 from outcore.graph._graph import Graph, directed, stored
+from outcore.graph._live import Live, live, work
 
 
-def connected_components(G: Graph) -> npt.NDArray[np.uint32]:
+@live
+def connected_components(G: Graph) -> Live[npt.NDArray[np.uint32]]:
     """The lowest vertex that each vertex is connected with: uint32 (n,). Directions of edges do not count.
 
     Two vertices are in one component where the numbers are equal; there are as many components as vertices that have
@@ -22,11 +23,11 @@ def connected_components(G: Graph) -> npt.NDArray[np.uint32]:
     array([0, 0, 2, 2], dtype=uint32)
     """
     stored("connected_components", G)
-    with running("connected_components") as run:
-        return G._core.components(run, False)
+    return work("connected_components", G._core.components(False))
 
 
-def strongly_connected_components(G: Graph) -> npt.NDArray[np.uint32]:
+@live
+def strongly_connected_components(G: Graph) -> Live[npt.NDArray[np.uint32]]:
     """The lowest vertex of the component of each, within which paths lead from each to every other: uint32 (n,).
 
     Memory: 13 bytes a vertex. Raises ArgumentError for an undirected graph. I/O: some reads of both directions, most of
@@ -38,11 +39,11 @@ def strongly_connected_components(G: Graph) -> npt.NDArray[np.uint32]:
     array([0, 0, 2], dtype=uint32)
     """
     directed("strongly_connected_components", G)
-    with running("strongly_connected_components") as run:
-        return G._core.components(run, True)
+    return work("strongly_connected_components", G._core.components(True))
 
 
-def core_number(G: Graph) -> npt.NDArray[np.uint32]:
+@live
+def core_number(G: Graph) -> Live[npt.NDArray[np.uint32]]:
     """Core numbers: the largest k such that the vertex is in a subgraph of minimum degree k, uint32 (n,).
 
     Edges of directed graphs count both ways. A loop counts as one neighbour. Memory: 15 bytes a vertex, 17 of a
@@ -55,17 +56,16 @@ def core_number(G: Graph) -> npt.NDArray[np.uint32]:
     array([2, 2, 2, 1], dtype=uint32)
     """
     stored("core_number", G)
-    with running("core_number") as run:
-        return G._core.cores(run)
+    return work("core_number", G._core.cores())
 
 
 def generations_of(G: Graph) -> npt.NDArray[np.int64]:
     """The longest way to each vertex, in edges; -1 for those on or behind a circle."""
-    with running("topological_sort") as run:
-        return G._core.generations(run)
+    return work("topological_sort", G._core.generations()).result()
 
 
-def topological_sort(G: Graph) -> npt.NDArray[np.int64]:
+@live
+def topological_sort(G: Graph) -> Live[npt.NDArray[np.int64]]:
     """The vertices in an order in which every edge leads forward: int64 (n,), by generations, then numbers.
 
     Memory: 23 bytes a vertex. Raises ArgumentError for an undirected graph, or one with a circle. I/O: each list once.
@@ -76,7 +76,11 @@ def topological_sort(G: Graph) -> npt.NDArray[np.int64]:
     array([2, 0, 1])
     """
     directed("topological_sort", G)
-    generations = generations_of(G)
+    return work("topological_sort", G._core.generations()).then(_in_order)
+
+
+def _in_order(generations: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Vertices by generations, if there is no circle."""
     on_circles = np.flatnonzero(generations < 0)
     if len(on_circles):
         raise ArgumentError(

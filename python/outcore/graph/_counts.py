@@ -6,11 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore.errors import ArgumentError
-from outcore.graph._activity import running
 from outcore.graph._graph import Graph, undirected
+from outcore.graph._live import Live, live, work
 
 
-def triangles(G: Graph, *, each: bool = False) -> int | npt.NDArray[np.uint64]:
+@live
+def triangles(G: Graph, *, each: bool = False) -> Live[int | npt.NDArray[np.uint64]]:
     """The number of triangles; with `each` those that every vertex is in: uint64 (n,). Loops do not count.
 
     Lists of as many vertices as there is memory for are kept while the others pass by. Memory: 11 bytes a vertex, 23
@@ -24,9 +25,7 @@ def triangles(G: Graph, *, each: bool = False) -> int | npt.NDArray[np.uint64]:
     (1, [1, 1, 1, 0])
     """
     undirected("triangles", G)
-    with running("triangles") as run:
-        count, of = G._core.triangles(run, bool(each))
-    return of if each else count
+    return work("triangles", G._core.triangles(bool(each))).then(lambda counts: counts[1] if each else counts[0])
 
 
 def _simple_degrees(G: Graph) -> npt.NDArray[np.int64]:
@@ -36,7 +35,8 @@ def _simple_degrees(G: Graph) -> npt.NDArray[np.int64]:
     return degrees
 
 
-def clustering(G: Graph) -> npt.NDArray[np.float64]:
+@live
+def clustering(G: Graph) -> Live[npt.NDArray[np.float64]]:
     """Of the pairs of neighbours of each vertex, the part that are neighbours of each other: float64 (n,), 0 for fewer
     than two (Watts, Strogatz 1998). Raises ArgumentError for a directed graph. Memory and I/O: those of `triangles`
     with `each`.
@@ -48,11 +48,11 @@ def clustering(G: Graph) -> npt.NDArray[np.float64]:
     array([0.33, 1.  , 1.  , 0.  ])
     """
     undirected("clustering", G)
-    with running("clustering") as run:
-        return G._core.clustering(run)
+    return work("clustering", G._core.clustering())
 
 
-def average_clustering(G: Graph) -> float:
+@live
+def average_clustering(G: Graph) -> Live[float]:
     """The mean of `clustering`; 0 for a graph without vertices. I/O: that of `triangles`.
 
     >>> import outcore as oc, tempfile, pathlib
@@ -61,11 +61,13 @@ def average_clustering(G: Graph) -> float:
     >>> oc.graph.average_clustering(G)
     1.0
     """
-    coefficients = clustering(G)
-    return float(coefficients.mean()) if len(coefficients) else 0.0
+    undirected("clustering", G)
+    coefficients = work("clustering", G._core.clustering())
+    return coefficients.then(lambda each: float(each.mean()) if len(each) else 0.0)
 
 
-def scan_statistics(G: Graph) -> tuple[int, int]:
+@live
+def scan_statistics(G: Graph) -> Live[tuple[int, int]]:
     """The vertex around which there are the most edges, and how many: its own and those between its neighbours (Priebe,
     Conroy, Marchette, Park 2005). Of several the lowest; loops do not count.
 
@@ -80,8 +82,11 @@ def scan_statistics(G: Graph) -> tuple[int, int]:
     (0, 4)
     """
     undirected("scan_statistics", G)
-    with running("scan_statistics") as run:
-        statistics = G._core.scan(run)
+    return work("scan_statistics", G._core.scan()).then(_densest)
+
+
+def _densest(statistics: tuple[int, int, int] | None) -> tuple[int, int]:
+    """The vertex and its edges, if there is a vertex."""
     if statistics is None:
         raise ArgumentError("scan_statistics: the graph must have at least 1 vertex")
     return statistics[0], statistics[1]

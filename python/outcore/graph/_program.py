@@ -21,7 +21,6 @@ _VERTICES = 1 << 20
 _NEIGHBOURS = 1 << 20
 _ID = 4  # bytes of a vertex
 _Ids = npt.NDArray[np.uint32]
-_STEP = 4 << 20  # bytes by which what is held for an iteration grows, or an eighth of it
 
 
 class _State(NamedTuple):
@@ -235,7 +234,7 @@ class VertexProgram:
                     raise IndexingError(f"{name}: {outermost} is no vertex; there are {self.graph.number_of_vertices}")
         return ids.astype(np.uint32, copy=False)
 
-    def _begin(self, graph: StoredLists, seen: _core.GraphRun) -> None:
+    def _begin(self, graph: StoredLists, seen: _core.LiveRun) -> None:
         self.graph, self._seen = graph, seen
         n = graph.number_of_vertices
         members = ((name, getattr(type(self), name)) for name in dir(type(self)))
@@ -243,8 +242,7 @@ class VertexProgram:
         taken = [name for name in states if name == "graph" or hasattr(VertexProgram, name)]
         if taken:
             raise ArgumentError(f"run: {taken[0]} is no name for a state, programs have something of that name")
-        # Beside states, a bit for who is active next, and for who is asked for in either direction.
-        seen.hold(n * sum(declared.dtype.itemsize for declared in states.values()) + 3 * (n // 8))
+        seen.hold_states(n, sum(declared.dtype.itemsize for declared in states.values()))
         for name, declared in states.items():
             setattr(self, name, np.full(n, declared.fill, declared.dtype))
         self._next = _core.Frontier(n)
@@ -259,15 +257,13 @@ class VertexProgram:
         )
         codes = (getattr(member, "__code__", None) for member in attributes)
         self._weighted = graph.dtype is not None and any(_names(code, "weights") for code in codes if code)
-        # Bytes of vertices that are listed, of what was sent, and what is held for both.
-        self._listed = self._sent_bytes = self._kept = 0
+        # Bytes of vertices that are listed, and of what was sent.
+        self._listed = self._sent_bytes = 0
 
     def _keep(self, more: int) -> None:
         """Has memory for so many bytes beside the vertices that are listed, and what was sent."""
-        need = self._listed + 2 * self._sent_bytes + more  # messages are put together in the end
-        if need > self._kept:
-            self._kept = need + max(_STEP, need // 8)
-            self._seen.hold_meanwhile(self._kept)
+        # Messages are put together in the end.
+        self._seen.hold_meanwhile(self._listed + 2 * self._sent_bytes + more)
 
     def _end(self) -> None:
         """Lets go of what the run had."""

@@ -7,16 +7,17 @@ import numpy.typing as npt
 
 from outcore._base.arguments import real, whole
 from outcore.errors import ArgumentError, IndexingError
-from outcore.graph._activity import running
 from outcore.graph._graph import Graph, ids_of, stored
+from outcore.graph._live import Live, live, work
 from outcore.graph._stored import directions
 
 _FARTHEST = 2**32 - 1  # no path is longer
 
 
+@live
 def bfs(
     G: Graph, source: npt.ArrayLike, *, direction: str = "out", cutoff: float | None = None
-) -> npt.NDArray[np.int32]:
+) -> Live[npt.NDArray[np.int32]]:
     """The distance of each vertex from the nearest `source`, in edges: int32 (n,), -1 where no path leads.
 
     `source` is a vertex or several. Edges are followed "out", "in" or "both" ways, no more than `cutoff` of them: what
@@ -37,13 +38,13 @@ def bfs(
     real("bfs", "a number from 0 on, or None,", cutoff=farthest)
     if farthest < 0:
         raise ArgumentError(f"bfs: cutoff must be at least 0, not {cutoff}")
-    with running("bfs") as run:
-        return G._core.levels(run, sources, direction, int(min(farthest, _FARTHEST)))
+    return work("bfs", G._core.levels(sources, direction, int(min(farthest, _FARTHEST))))
 
 
+@live
 def shortest_paths(
     G: Graph, source: npt.ArrayLike, *, step: float | None = None, direction: str = "out"
-) -> npt.NDArray[np.float64]:
+) -> Live[npt.NDArray[np.float64]]:
     """The distance of each vertex from the nearest `source` along weighted edges: float64 (n,), infinity where no path
     leads.
 
@@ -66,10 +67,15 @@ def shortest_paths(
         if step <= 0:
             raise ArgumentError(f"shortest_paths: step must be above 0, not {step}")
     if G.dtype is None:
-        levels = bfs(G, sources, direction=direction)
-        return np.where(levels < 0, np.inf, levels)
-    with running("shortest_paths") as run:
-        distances, wrong = G._core.distances(run, sources, step, direction)
+        return work("bfs", G._core.levels(sources, direction, _FARTHEST)).then(
+            lambda levels: np.where(levels < 0, np.inf, levels)
+        )
+    return work("shortest_paths", G._core.distances(sources, step, direction)).then(_checked)
+
+
+def _checked(reached: tuple[npt.NDArray[np.float64], float | None]) -> npt.NDArray[np.float64]:
+    """Distances, if no weight was wrong."""
+    distances, wrong = reached
     if wrong is None:
         return distances
     if np.isnan(wrong):
@@ -77,7 +83,8 @@ def shortest_paths(
     raise ArgumentError(f"shortest_paths: weights must be at least 0; one is {wrong}")
 
 
-def diameter(G: Graph, *, sweeps: int = 4, source: int | None = None) -> int:
+@live
+def diameter(G: Graph, *, sweeps: int = 4, source: int | None = None) -> Live[int]:
     """A lower bound of the longest of all shortest paths, in edges, and mostly the length itself.
 
     From the vertex with the most neighbours, or `source`, it goes to the farthest, from there to the farthest, and on,
@@ -98,7 +105,13 @@ def diameter(G: Graph, *, sweeps: int = 4, source: int | None = None) -> int:
     if start is not None and len(start) != 1:
         raise IndexingError(f"diameter: source must be 1 vertex, not {len(start)}")
     if G.number_of_vertices == 0:
-        return 0
+        return Live(None, lambda: 0)
+    searches = G._core.levels([0], "both", _FARTHEST, sweeps)
+    return Live(searches, lambda: _longest(G, sweeps, start))
+
+
+def _longest(G: Graph, sweeps: int, start: list[int] | None) -> int:
+    """The longest path that searches find, each from the end of the one before."""
     at = int(G.degrees().argmax()) if start is None else start[0]
     longest = -1
     for _ in range(sweeps):

@@ -42,7 +42,7 @@ class StoredLists:
     def _loops(self) -> npt.NDArray[np.uint32]:
         """The vertices of the loops, ascending; looked for once."""
         if self._loop_ids is None:
-            self._loop_ids = self._core.loops(silent_run())
+            self._loop_ids = self._core.loops().run(silent_run())
         return self._loop_ids
 
     @property
@@ -83,7 +83,7 @@ class StoredLists:
         the degrees, about a byte a vertex.
         """
         names = directions("degrees", self, direction)
-        counts, *others = (self._core.degrees(session(), name).view(np.int64) for name in names)
+        counts, *others = (self._core.degrees(name).run(silent_run()).view(np.int64) for name in names)
         for other in others:
             counts += other
         return counts

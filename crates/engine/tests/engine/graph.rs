@@ -1,20 +1,23 @@
 //! Graphs: every algorithm against a plain loop, with any number of threads and as little memory as it takes.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::Arc;
 
 use outcore_coding::lists::ListIndex;
 use outcore_dtype::DType;
 use outcore_engine::graph::{
-    self, Activity, Bits, BreadthFirst, Delivery, Frames, Frontier, Graph, Heading, List, ListSelection, Outbox, Paths,
-    Requests, Resources, Strength, Sweep, VertexProgram, VertexSet,
+    self, Bits, BreadthFirst, Delivery, Frontier, Graph, Heading, List, ListSelection, Outbox, Paths, Requests,
+    Strength, Sweep, VertexProgram, VertexSet,
 };
+use outcore_engine::live::{Activity, Frames, Resources, PORTION_PAGES};
 use outcore_engine::EngineError;
 use outcore_store::{Direction, Faults, GraphFile, GraphShape, GraphWriter, Io};
 use proptest::prelude::*;
 
 mod delivery;
+mod live;
 mod long_lists;
 mod parts;
 mod programs;
@@ -90,13 +93,14 @@ fn the_same<T: PartialEq + std::fmt::Debug>(made: &Made, io: &Io, work: impl Fn(
     // In the last two, a part of the pages is looked up at a time.
     let pages = made.file.file_bytes() / 4096;
     let ways = [
-        (1, 64 << 20, graph::PORTION_PAGES),
-        (2, 64 << 20, graph::PORTION_PAGES),
+        (1, 64 << 20, PORTION_PAGES),
+        (2, 64 << 20, PORTION_PAGES),
         (8, least, 1 + pages / 6),
         (1, least / 16, 1 + pages / 16),
     ];
     let found = ways.map(|(threads, memory, portion_pages)| {
         work(&Resources {
+            known: 0,
             memory,
             portion_pages,
             threads,
@@ -105,6 +109,7 @@ fn the_same<T: PartialEq + std::fmt::Debug>(made: &Made, io: &Io, work: impl Fn(
             frames: &frames,
             cache: None,
             activity: &Activity::default(),
+            scratch: &no_scratch,
         })
     });
     let [first, others @ ..] = found;
@@ -117,16 +122,22 @@ fn the_same<T: PartialEq + std::fmt::Debug>(made: &Made, io: &Io, work: impl Fn(
     first
 }
 
+fn no_scratch() -> Result<PathBuf, EngineError> {
+    Err(EngineError::Internal("no scratch".into()))
+}
+
 fn the_means(io: &Io) -> Resources<'_> {
     Resources {
+        known: 0,
         memory: 64 << 20,
-        portion_pages: graph::PORTION_PAGES,
+        portion_pages: PORTION_PAGES,
         threads: 2,
         io_threads: 2,
         io,
         frames: Box::leak(Box::default()),
         cache: None,
         activity: Box::leak(Box::default()),
+        scratch: &no_scratch,
     }
 }
 
@@ -335,14 +346,16 @@ fn a_read_that_fails_ends_a_run_with_its_name() {
         }));
         // Few pages a batch, so that there are many reads.
         let resources = Resources {
+            known: 0,
             memory: 32 << 10,
-            portion_pages: graph::PORTION_PAGES,
+            portion_pages: PORTION_PAGES,
             threads: 2,
             io_threads: 2,
             io: &io,
             frames: &frames,
             cache: None,
             activity: &Activity::default(),
+            scratch: &no_scratch,
         };
         match graph::components(&made.file, &resources, &mut go) {
             Ok(_) => {}
@@ -361,14 +374,16 @@ fn whoever_watches_ends_a_run() {
     let made = made(3000, &skewed(3000, 30_000), false);
     let (io, frames) = (Io::direct(), Frames::default());
     let resources = Resources {
+        known: 0,
         memory: 32 << 10,
-        portion_pages: graph::PORTION_PAGES,
+        portion_pages: PORTION_PAGES,
         threads: 2,
         io_threads: 2,
         io: &io,
         frames: &frames,
         cache: None,
         activity: &Activity::default(),
+        scratch: &no_scratch,
     };
     let mut watch = || Err(EngineError::Cancelled);
     let ended = graph::components(&made.file, &resources, &mut watch);
@@ -425,7 +440,7 @@ proptest! {
         let mut bits = Bits::none(3000);
         chosen.iter().for_each(|vertex| bits.insert(*vertex));
         let frames = Frames::default();
-        let resources = Resources { memory: 1 << memory, portion_pages: 1 << (memory - 12), threads: 2, io_threads: 2, io: &io, frames: &frames, cache: None, activity: &Activity::default() };
+        let resources = Resources { known: 0, memory: 1 << memory, portion_pages: 1 << (memory - 12), threads: 2, io_threads: 2, io: &io, frames: &frames, cache: None, activity: &Activity::default(), scratch: &no_scratch };
         let selection = ListSelection {
             file: &made.file,
             direction: Direction::In,

@@ -1,20 +1,17 @@
-//! Graphs. Uses `base`, `session` and `sparse`. Start with `graph.rs`; algorithms are methods of it, by what they find.
+//! Graphs. Uses `base`, `session` and `sparse`. Start with `graph.rs`; algorithms are methods of it, in `operators.rs`.
 #![allow(clippy::module_inception)] // the graph of the room of graphs
 
-mod communities;
 mod graph;
-mod memory;
-mod pages;
+mod operators;
 mod program;
-mod ranking;
 mod reading;
 mod run;
-mod searching;
-mod structure;
 
 use pyo3::prelude::*;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     graph::register(module)?;
+    module.add_class::<run::PyLiveRun>()?;
+    module.add_class::<operators::PyLiveOperator>()?;
     program::register(module)
 }

@@ -7,7 +7,7 @@ use outcore_engine::graph::{Combine, Frontier, Mail, MessageNumber, NeighbourLis
 use outcore_engine::EngineError;
 use pyo3::prelude::*;
 
-use super::run::PyGraphRun;
+use super::run::PyLiveRun;
 use crate::base::errors::to_python;
 
 /// Vertices that are active next.
@@ -67,21 +67,14 @@ impl<T: MessageNumber + Element> Sent for Mail<T> {
     }
 }
 
-const OPERATOR: &str = "graph: messages";
-/// A thread of messages' own takes no more than this part of the memory that is left: lists need it too.
-const SPARED: u64 = 8;
-
 fn mail<T: MessageNumber + Element + 'static>(
     py: Python<'_>,
-    run: &PyGraphRun,
+    run: &PyLiveRun,
     vertices: usize,
     combine: Combine,
 ) -> PyResult<Box<dyn Sent>> {
-    run.hold_for(py, OPERATOR, Mail::<T>::memory_bytes(vertices as u64))?;
-    let bytes = Mail::<T>::thread_bytes();
-    let is_little = bytes <= run.session.spare() / SPARED;
-    let has_thread = run.threads() > 1 && is_little && run.hold_for(py, OPERATOR, bytes).is_ok();
-    Ok(Box::new(Mail::<T>::new(vertices, combine, has_thread)))
+    let held = py.detach(|| Mail::<T>::held(&run.live, vertices, combine));
+    Ok(Box::new(held.map_err(to_python)?))
 }
 
 /// Messages that are combined as they come.
@@ -99,7 +92,7 @@ impl PyMail {
     #[new]
     fn new(
         py: Python<'_>,
-        run: &Bound<'_, PyGraphRun>,
+        run: &Bound<'_, PyLiveRun>,
         vertices: usize,
         combine: &str,
         dtype: &str,

@@ -1,107 +1,30 @@
-//! A run over a graph: its session, who is told how far it is, and what its iterations did.
+//! A run of live work: who is told how far it is, and its iterations.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
-use outcore_engine::graph::{Activity, Frames, Resources, Watch, PORTION_PAGES};
-use outcore_engine::run::Session;
+use outcore_engine::graph::program_bytes;
+use outcore_engine::live::{LiveOperator, LiveRun, Watch};
 use outcore_engine::EngineError;
-use outcore_store::cache::CachedFile;
-use outcore_store::Reservation;
-use pyo3::create_exception;
-use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
 use crate::base::errors::to_python;
 use crate::base::signals::{watching, TELL};
 use crate::session::PySession;
 
-#[pyclass(frozen, name = "GraphRun", module = "outcore._core")]
-pub struct PyGraphRun {
-    pub session: Arc<Session>,
+#[pyclass(frozen, name = "LiveRun", module = "outcore._core")]
+pub struct PyLiveRun {
+    pub live: LiveRun,
     /// Is told of the iteration that is under way.
     report: Option<Py<PyAny>>,
-    pub activity: Activity,
-    reserved_bytes: AtomicU64,
-    /// What a run would begin with, if it only tells.
-    forecast: Option<OnceLock<Begin>>,
-    /// Memory of what the run knows of vertices, and of what its iterations have meanwhile.
-    held: Mutex<Vec<Reservation>>,
-    meanwhile: Mutex<Vec<Reservation>>,
 }
 
-create_exception!(
-    outcore._core,
-    OnlyForecast,
-    PyException,
-    "A run that only tells what it would begin with has told."
-);
-
-/// What a run begins with.
-#[derive(Clone, Copy)]
-pub struct Begin {
-    /// Bytes for what is known of vertices, with the index.
-    pub known: u64,
-    /// Bytes for what is read and sent.
-    pub meanwhile: u64,
-    /// Bytes that the page cache may take.
-    pub cache: u64,
-}
-
-fn lock(held: &Mutex<Vec<Reservation>>) -> MutexGuard<'_, Vec<Reservation>> {
-    held.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl PyGraphRun {
-    pub fn resources<'a>(&'a self, memory: u64, frames: &'a Frames, cache: Option<&'a CachedFile>) -> Resources<'a> {
-        Resources {
-            memory,
-            portion_pages: PORTION_PAGES,
-            threads: self.threads(),
-            io_threads: self.session.options().io_threads,
-            io: self.session.io(),
-            frames,
-            cache,
-            activity: &self.activity,
-        }
-    }
-
-    /// Threads that work.
-    pub fn threads(&self) -> usize {
-        self.session.options().threads
-    }
-
-    /// Has memory for what is known of vertices until it is released: computations run in what is left.
-    ///
-    /// # Errors
-    /// There is not so much.
-    pub fn hold_for(&self, py: Python<'_>, operator: &'static str, bytes: u64) -> PyResult<()> {
-        let more = py.detach(|| self.session.hold_beside(operator, bytes));
-        lock(&self.held).extend(more.map_err(to_python)?);
-        Ok(())
-    }
-
-    /// Ends here, if the run only tells what it would begin with.
-    ///
-    /// # Errors
-    /// It is such a run.
-    pub fn begins(&self, begin: Begin) -> PyResult<()> {
-        let Some(forecast) = &self.forecast else { return Ok(()) };
-        let _ = forecast.set(begin);
-        Err(OnlyForecast::new_err("told"))
-    }
-
-    /// What the run has reserved at a time.
-    pub fn reserves(&self, bytes: u64) {
-        self.reserved_bytes.fetch_max(bytes, Relaxed);
-    }
-
+impl PyLiveRun {
     /// Works without the interpreter, looking for signals and telling how far it is whenever the work asks.
     pub fn watching<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut Watch<'_>) -> Result<T, EngineError> + Send,
+        work: impl FnOnce(&LiveRun, &mut Watch<'_>) -> Result<T, EngineError> + Send,
     ) -> PyResult<T> {
         let mut told = Instant::now();
         let tell = move |py: Python<'_>| {
@@ -109,79 +32,79 @@ impl PyGraphRun {
             match &self.report {
                 Some(report) if told.elapsed() >= TELL => {
                     told = Instant::now();
-                    let now = self.activity.now();
+                    let now = self.live.activity().now();
                     let what = (now.first, now.active, now.lists, now.read_bytes, now.hits);
                     report.call1(py, what).map(|_| ())
                 }
                 _ => Ok(()),
             }
         };
-        watching(py, tell, work)
+        watching(py, tell, |watch| work(&self.live, watch))
+    }
+
+    pub fn work<O: LiveOperator>(&self, py: Python<'_>, operator: &O) -> PyResult<O::Output> {
+        self.watching(py, |live, watch| live.work(operator, watch))
     }
 }
 
 #[pymethods]
-impl PyGraphRun {
+impl PyLiveRun {
+    /// A run of a session, or one within another.
     #[new]
-    #[pyo3(signature = (session, report=None, only_forecast=false))]
-    fn new(session: PyRef<'_, PySession>, report: Option<Py<PyAny>>, only_forecast: bool) -> PyGraphRun {
-        PyGraphRun {
-            session: session.0.clone(),
-            report,
-            activity: Activity::default(),
-            reserved_bytes: AtomicU64::new(0),
-            forecast: only_forecast.then(OnceLock::new),
-            held: Mutex::default(),
-            meanwhile: Mutex::default(),
-        }
+    #[pyo3(signature = (session, report=None, outer=None))]
+    fn new(session: PyRef<'_, PySession>, report: Option<Py<PyAny>>, outer: Option<PyRef<'_, PyLiveRun>>) -> PyLiveRun {
+        let is_within = |outer: &PyRef<'_, PyLiveRun>| Arc::ptr_eq(outer.live.session(), &session.0);
+        let live = match outer.filter(is_within) {
+            Some(outer) => LiveRun::within(&outer.live),
+            None => LiveRun::new(session.0.clone()),
+        };
+        PyLiveRun { live, report }
+    }
+
+    #[getter]
+    fn bytes_read(&self) -> u64 {
+        self.live.bytes_read()
     }
 
     #[getter]
     fn reserved_bytes(&self) -> u64 {
-        self.reserved_bytes.load(Relaxed)
+        self.live.reserved_bytes()
     }
 
-    /// What the run would begin with, once it has told: bytes for what is known of vertices with the index, for what is read
-    /// and sent, and for the page cache at most; and what the session has.
-    #[getter]
-    fn forecast(&self) -> Option<(u64, u64, u64, u64)> {
-        let begin = self.forecast.as_ref()?.get()?;
-        Some((begin.known, begin.meanwhile, begin.cache, self.session.spare()))
+    /// Holds memory for the states of a program, in so many bytes of each vertex.
+    fn hold_states(&self, py: Python<'_>, vertices: u64, state_bytes: u64) -> PyResult<()> {
+        self.hold(py, program_bytes(vertices, state_bytes))
     }
 
     /// Holds memory for states.
     fn hold(&self, py: Python<'_>, bytes: u64) -> PyResult<()> {
-        self.hold_for(py, "graph: states", bytes)
+        py.detach(|| self.live.hold("graph: states", bytes)).map_err(to_python)
     }
 
-    /// Holds memory for vertices and messages of an iteration, in place of what was held for them before.
+    /// Holds memory for vertices and messages of an iteration, if it is more than was held for them before.
     fn hold_meanwhile(&self, py: Python<'_>, bytes: u64) -> PyResult<()> {
-        lock(&self.meanwhile).clear();
-        let more = py.detach(|| self.session.hold_beside("graph: vertices and messages", bytes));
-        lock(&self.meanwhile).extend(more.map_err(to_python)?);
-        Ok(())
+        py.detach(|| self.live.hold_meanwhile(bytes)).map_err(to_python)
     }
 
     /// Gives back what was held.
     fn release(&self) {
-        lock(&self.held).clear();
-        lock(&self.meanwhile).clear();
+        self.live.release();
     }
 
     /// An iteration begins, with so many active vertices that ask for so many lists.
     fn begin(&self, active: u64) {
-        self.activity.begin(active, None);
+        self.live.activity().begin(active, None);
     }
 
     /// The last iteration has ended.
     fn end(&self) {
-        self.activity.end(None);
+        self.live.activity().end(None);
     }
 
     /// Iterations: the first of each row, how many, active vertices, lists, bytes read, pages from the cache, seconds.
     #[allow(clippy::type_complexity)] // a row of a table
     fn rows(&self) -> Vec<(u64, u64, u64, u64, u64, u64, f64)> {
-        let rows = self.activity.rows().into_iter();
+        let rows = self.live.activity().rows().into_iter();
         rows.map(|row| {
             (
                 row.first,

@@ -1,19 +1,22 @@
 //! Betweenness: of the shortest paths between two vertices, those that lead through a third.
 
 use std::sync::atomic::AtomicU64;
+use std::sync::Arc;
 
 use outcore_coding::lists::Vertex;
 use outcore_store::{Direction, GraphFile};
 
 use super::bfs_levels::{Layers, LAYERS_BYTES_MOST};
 use crate::graph::program::run::{run, Delivery, Graph, Outbox, VertexProgram};
+use crate::graph::read::algorithm::GraphAlgorithm;
 use crate::graph::read::bits::Bits;
 use crate::graph::read::frontier::Frontier;
 use crate::graph::read::heading::Heading;
-use crate::graph::read::resources::{Resources, Watch};
 use crate::graph::read::selection::{List, ListScratch, ListSelection};
+use crate::graph::read::stored::StoredGraph;
 use crate::graph::read::sums::{add_to, value_of, Sums};
 use crate::graph::read::sweep::Sweep;
+use crate::live::{LiveOperator, Resources, Watch};
 use crate::EngineError;
 
 /// A level is divided by 2^256 where the largest of its numbers of paths is above 2^900: one of the next level, a sum of less
@@ -303,4 +306,34 @@ impl Dependencies {
             watch,
         )
     }
+}
+/// A number with a comma before each three digits.
+fn grouped(number: u64) -> String {
+    match number {
+        0..1000 => number.to_string(),
+        _ => format!("{},{:03}", grouped(number / 1000), number % 1000),
+    }
+}
+
+/// Betweenness in a stored graph, with room for the levels of any search where there is so much: see [`betweenness`].
+pub fn betweenness_of(
+    graph: Arc<StoredGraph>,
+    sources: Vec<Vertex>,
+) -> impl LiveOperator<Output = Option<Vec<f64>>> + Send {
+    let count = sources.len() as u64;
+    let most = (2 * graph.each_bytes(&[Direction::Out], false)).saturating_mul(count);
+    let because = format!(
+        "the lists of what is reached, twice for each of {} sources",
+        grouped(count)
+    );
+    let bound = graph.bound(Some(most), &[Direction::Out], false, because);
+    let ([any, few_levels], least) = (BETWEENNESS_BYTES, graph.in_parts(8));
+    let search = GraphAlgorithm::new(graph, "graph: betweenness", any, move |graph, resources, watch| {
+        let bytes = match resources.known < graph.state_bytes(any) {
+            true => few_levels,
+            false => any,
+        };
+        betweenness(&graph.file, &sources, bytes, resources, watch)
+    });
+    search.frugal(few_levels, Option::is_some).least(least).bound(bound)
 }

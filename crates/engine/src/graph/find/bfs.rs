@@ -1,25 +1,29 @@
 //! Breadth-first search.
 
+use std::sync::Arc;
+
 use outcore_coding::lists::Vertex;
 use outcore_store::{large_vec, Direction, GraphFile};
 
 use super::bfs_kept::{Keeping, KeptPart, UnmetLists};
+use crate::graph::read::algorithm::GraphAlgorithm;
 use crate::graph::read::batch::VertexSet;
 use crate::graph::read::bits::{Bits, SharedBits};
 use crate::graph::read::frontier::Frontier;
 use crate::graph::read::heading::Heading;
 use crate::graph::read::lists::{Lists, Looked};
 use crate::graph::read::queue::{bytes_of_vertices, most_bytes_of_vertices, ResultBudget};
-use crate::graph::read::resources::{Resources, Watch};
 use crate::graph::read::selection::{ListScratch, ListSelection};
+use crate::graph::read::stored::StoredGraph;
 use crate::graph::read::sweep::Sweep;
+use crate::live::{LiveOperator, Resources, Watch};
 use crate::EngineError;
 
 /// A vertex that was not met.
 pub const UNMET: i32 = -1;
 
 /// Bytes of memory for each vertex: its level, and a bit in each of four sets.
-pub const LEVELS_BYTES: u64 = 5;
+const LEVELS_BYTES: u64 = 5;
 
 /// An iteration turns round where that reads less than so many times the bytes: most of what is read then is not decoded,
 /// for a list ends with the first neighbour that is looked for.
@@ -289,4 +293,30 @@ fn against(direction: Direction) -> Direction {
         Direction::Out => Direction::In,
         Direction::In => Direction::Out,
     }
+}
+
+/// A search of a stored graph: see [`BreadthFirst::levels`]. Its bound is that of so many `searches` one after the other.
+pub fn levels(
+    graph: Arc<StoredGraph>,
+    sources: Vec<Vertex>,
+    directions: &'static [Direction],
+    farthest: u32,
+    searches: u64,
+) -> impl LiveOperator<Output = Vec<i32>> + Send {
+    // Where a search turns round it reads less than twice of what it would have read.
+    let most = 2 * graph.each_bytes(directions, false);
+    let because = match searches {
+        1 => "each list, or less than twice as much of those not met".into(),
+        searches => format!("{searches} searches at most"),
+    };
+    let bound = graph.bound(Some(most.saturating_mul(searches)), graph.both(), false, because);
+    GraphAlgorithm::new(graph, "graph: levels", LEVELS_BYTES, move |graph, resources, watch| {
+        let search = BreadthFirst {
+            file: &graph.file,
+            directions,
+            farthest,
+        };
+        search.levels(&sources, resources, watch)
+    })
+    .bound(bound)
 }

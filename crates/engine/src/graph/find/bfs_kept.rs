@@ -8,7 +8,7 @@ use outcore_store::GraphFile;
 
 use crate::graph::read::bits::SharedBits;
 use crate::graph::read::gaps::{get, put};
-use crate::graph::read::resources::each_part;
+use crate::live::each_part;
 use crate::EngineError;
 
 /// Pieces for each thread that are looked at before what was found there is taken.

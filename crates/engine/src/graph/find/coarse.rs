@@ -13,9 +13,9 @@ use super::strength::times_power;
 use crate::graph::read::batch::{VertexSet, WeightIndex};
 use crate::graph::read::heading::Heading;
 use crate::graph::read::lists::Lists;
-use crate::graph::read::resources::{Resources, Watch};
 use crate::graph::read::selection::{List, ListScratch, ListSelection, PartOfList};
 use crate::graph::read::sweep::Sweep;
+use crate::live::{Resources, Watch};
 use crate::EngineError;
 
 /// A graph whose lists are read in order, again and again.

@@ -1,15 +1,18 @@
 //! Connected components, in one read of the edges.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::Arc;
 
 use outcore_coding::lists::Vertex;
 use outcore_store::{large_vec, Direction, GraphFile, LargePages};
 
+use crate::graph::read::algorithm::GraphAlgorithm;
 use crate::graph::read::batch::VertexSet;
 use crate::graph::read::heading::Heading;
-use crate::graph::read::resources::{no_memory, Resources, Watch};
 use crate::graph::read::selection::{ListScratch, ListSelection};
+use crate::graph::read::stored::StoredGraph;
 use crate::graph::read::sweep::Sweep;
+use crate::live::{no_memory, LiveOperator, Resources, Watch};
 use crate::EngineError;
 
 /// Trees of vertices that are connected, each with its lowest vertex as the root
@@ -65,7 +68,7 @@ impl Forest {
 }
 
 /// Bytes of memory for each vertex.
-pub const COMPONENTS_BYTES: u64 = 8;
+const COMPONENTS_BYTES: u64 = 8;
 
 /// The lowest vertex that each is connected with; directions of edges do not count. I/O: one read of the lists.
 ///
@@ -99,4 +102,14 @@ pub fn components(
     let mut lowest = large_vec(vertices as usize);
     lowest.extend((0..vertices).map(|vertex| forest.root(vertex)));
     Ok(lowest)
+}
+
+/// The components of a stored graph: see [`components`].
+pub fn components_of(graph: Arc<StoredGraph>) -> impl LiveOperator<Output = Vec<Vertex>> + Send {
+    let most = graph.sweep_bytes(Direction::Out, false);
+    let bound = graph.bound(Some(most), &[Direction::Out], false, "each list once, in order");
+    let run = |graph: &StoredGraph, resources: &Resources<'_>, watch: &mut Watch<'_>| {
+        components(&graph.file, resources, watch)
+    };
+    GraphAlgorithm::new(graph, "graph: connected components", COMPONENTS_BYTES, run).bound(bound)
 }

@@ -1,12 +1,20 @@
 //! Core numbers.
 
+use std::sync::Arc;
+
 use outcore_coding::lists::Vertex;
 use outcore_store::Direction;
 
-use crate::graph::program::run::{Outbox, VertexProgram};
+use crate::graph::program::run::{run_stored, Outbox, VertexProgram};
+use crate::graph::read::algorithm::GraphAlgorithm;
 use crate::graph::read::bits::Bits;
 use crate::graph::read::frontier::Frontier;
 use crate::graph::read::selection::List;
+use crate::graph::read::stored::StoredGraph;
+use crate::live::{LiveOperator, Resources, Watch};
+
+/// Bytes of memory for each vertex: its state, of which the result is a part, and sets.
+const CORES_BYTES: u64 = 12 + 1;
 
 /// The state of a vertex: its neighbours that are left, and its core once it has gone.
 #[derive(Clone, Copy, Debug, Default)]
@@ -96,4 +104,28 @@ impl VertexProgram for Peeling {
     fn on_iteration_end(&mut self, _: u32, states: &mut [CoreState], active: &mut Frontier) {
         self.go_on(states, active);
     }
+}
+
+/// The core that each vertex of a stored graph is in.
+pub fn core_numbers(graph: Arc<StoredGraph>) -> impl LiveOperator<Output = Vec<u32>> + Send {
+    let bound = graph.bound(
+        Some(graph.each_bytes(graph.both(), false)),
+        graph.both(),
+        false,
+        "each list once",
+    );
+    let bytes = CORES_BYTES + graph.degree_bytes(graph.both());
+    let run = |graph: &StoredGraph, resources: &Resources<'_>, watch: &mut Watch<'_>| {
+        let mut states = vec![CoreState::new(0); graph.vertices()];
+        for direction in graph.both() {
+            let degrees = graph.degrees(*direction, resources.io)?;
+            for (vertex, span) in degrees.spans(0..Vertex::MAX) {
+                states[vertex as usize].degree += span.bytes as u32;
+            }
+        }
+        let (mut program, mut active) = Peeling::new(graph.both(), &states);
+        run_stored(graph, &mut program, &mut states, &mut active, resources, watch)?;
+        Ok(states.into_iter().map(|state| state.core).collect())
+    };
+    GraphAlgorithm::new(graph, "graph: cores", bytes, run).bound(bound)
 }

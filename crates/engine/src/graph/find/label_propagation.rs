@@ -1,26 +1,25 @@
 //! Communities by labels that spread, and sets of vertices that are not neighbours.
 
+use std::sync::Arc;
+
 use outcore_coding::lists::Vertex;
 use outcore_store::{Direction, GraphFile};
 
+use crate::graph::read::algorithm::GraphAlgorithm;
 use crate::graph::read::batch::VertexSet;
 use crate::graph::read::bits::Bits;
 use crate::graph::read::heading::Heading;
 use crate::graph::read::memory::has_long_lists;
-use crate::graph::read::resources::{Resources, Watch};
 use crate::graph::read::selection::{ListScratch, ListSelection};
+use crate::graph::read::stored::StoredGraph;
 use crate::graph::read::sweep::Sweep;
+use crate::live::{LiveOperator, Resources, Watch};
 use crate::EngineError;
 
 /// Bytes of memory for each vertex: labels, sets, and what changes of a half.
 const LABELS_BYTES: u64 = 4 + 1 + 5;
 /// And where a list is long, how often each label was met around its vertex.
 const TALLY_BYTES: u64 = 4 + 1;
-
-/// Bytes of memory that `spread` takes for each vertex of a graph.
-pub fn labels_bytes(file: &GraphFile) -> u64 {
-    LABELS_BYTES + if has_long_lists(file) { TALLY_BYTES } else { 0 }
-}
 
 fn selection<'a>(file: &'a GraphFile, chosen: &'a Bits) -> ListSelection<'a> {
     ListSelection {
@@ -184,7 +183,7 @@ pub fn spread(
 }
 
 /// Bytes of memory that `independent` takes for each vertex: sets, and what is found of those that are left.
-pub const INDEPENDENT_BYTES: u64 = 1 + 8;
+const INDEPENDENT_BYTES: u64 = 1 + 8;
 
 /// What neighbours say of a vertex that is left: none is before it, one that is left is, one has joined.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -258,6 +257,43 @@ pub fn independent(
         }
     }
     Ok(joined)
+}
+/// Communities of a stored graph by labels: see [`spread`].
+pub fn label_propagation(
+    graph: Arc<StoredGraph>,
+    iterations: u32,
+    seed: u64,
+) -> impl LiveOperator<Output = (Vec<Vertex>, Option<u32>)> + Send {
+    let most = graph
+        .sweep_bytes(Direction::Out, false)
+        .saturating_mul(iterations.into());
+    let because = format!("the lists of half of the vertices, in each of {iterations} iterations at most");
+    let bound = graph.bound(Some(most), &[Direction::Out], false, because);
+    let tally = if has_long_lists(&graph.file) { TALLY_BYTES } else { 0 };
+    let spreading = GraphAlgorithm::new(
+        graph,
+        "graph: labels",
+        LABELS_BYTES + tally,
+        move |graph, resources, watch| spread(&graph.file, iterations, seed, resources, watch),
+    );
+    spreading.bound(bound)
+}
+
+/// A maximal independent set of a stored graph: see [`independent`].
+pub fn independent_set(graph: Arc<StoredGraph>, seed: u64) -> impl LiveOperator<Output = Vec<Vertex>> + Send {
+    let bound = graph.bound(
+        None,
+        &[Direction::Out],
+        false,
+        "the lists of those that are left, each round",
+    );
+    let rounds = GraphAlgorithm::new(
+        graph,
+        "graph: independent set",
+        INDEPENDENT_BYTES,
+        move |graph, resources, watch| Ok(independent(&graph.file, seed, resources, watch)?.iter().collect()),
+    );
+    rounds.bound(bound)
 }
 
 #[cfg(test)]

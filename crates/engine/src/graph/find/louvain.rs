@@ -1,16 +1,19 @@
 //! Communities of the highest modularity, level by level.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use outcore_coding::lists::{ListIndex, Vertex};
-use outcore_store::GraphFile;
+use outcore_store::{Direction, GraphFile};
 
 use super::coarse::{add_up, weighted, Coarse, EdgeSource, Merging, ABSENT};
 use super::label_propagation::drawn;
+use crate::graph::read::algorithm::GraphAlgorithm;
 use crate::graph::read::batch::VertexSet;
 use crate::graph::read::bits::Bits;
-use crate::graph::read::resources::{Resources, Watch};
 use crate::graph::read::selection::List;
+use crate::graph::read::stored::StoredGraph;
+use crate::live::{LiveOperator, Resources, Watch};
 use crate::EngineError;
 
 /// How communities are found.
@@ -29,7 +32,7 @@ pub struct Louvain {
 
 /// Bytes of memory for each vertex: its community in the graph and in a level, sums and totals of communities, sets, where
 /// the list of a community begins in memory or the indexes of a file, the communities around a vertex.
-pub const LOUVAIN_BYTES: u64 = 4 + 4 + 8 + 8 + 1 + 4 + 4;
+const LOUVAIN_BYTES: u64 = 4 + 4 + 8 + 8 + 1 + 4 + 4;
 /// Sweeps of a level at most: a file whose weights differ both ways might never come to an end.
 const SWEEPS: usize = 100;
 /// The part of a strength that a move has to be better by: what rounding leaves is no reason.
@@ -262,4 +265,29 @@ fn name_by_lowest(labels: &mut [Vertex]) {
         *name = (*name).min(vertex);
         *label = *name;
     }
+}
+/// A part of the memory for reading, of which smaller graphs have the rest.
+const READ_PART: u64 = 2;
+
+/// The communities of a stored graph: see [`louvain`].
+pub fn louvain_communities(
+    graph: Arc<StoredGraph>,
+    how: Louvain,
+) -> impl LiveOperator<Output = (Vec<Vertex>, f64)> + Send {
+    let because = "a read of the lists an iteration, and of smaller graphs made of them";
+    let bound = graph.bound(None, &[Direction::Out], false, because);
+    let degrees = u64::from(graph.is_weighted()) * graph.degree_bytes(&[Direction::Out]);
+    let (bytes, least) = (LOUVAIN_BYTES + degrees, READ_PART * graph.with_weights(8));
+    let moves = GraphAlgorithm::new(graph, "graph: communities", bytes, move |graph, resources, watch| {
+        let degrees = graph.degrees_of_weights(Direction::Out, true, resources.io)?;
+        // Lists take eight bytes for a neighbour; the rest is for graphs of communities.
+        let memory = resources.memory / READ_PART;
+        let mut coarse = Coarse {
+            bytes: resources.memory - memory,
+            path: &mut || (resources.scratch)(),
+        };
+        let resources = Resources { memory, ..*resources };
+        louvain(&graph.file, degrees.as_deref(), &how, &mut coarse, &resources, watch)
+    });
+    moves.least(least).bound(bound)
 }

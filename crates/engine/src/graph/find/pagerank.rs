@@ -7,10 +7,10 @@ use super::strength::{Strength, SHARED};
 use crate::graph::read::batch::{VertexSet, WeightIndex};
 use crate::graph::read::heading::Heading;
 use crate::graph::read::lists::Lists;
-use crate::graph::read::resources::{each_part, no_memory, Resources, Watch};
 use crate::graph::read::selection::{ListScratch, ListSelection};
 use crate::graph::read::sums::{taken, Sums};
 use crate::graph::read::sweep::Sweep;
+use crate::live::{each_part, no_memory, Resources, Watch};
 use crate::EngineError;
 
 /// How ranks are found.
@@ -30,7 +30,7 @@ pub struct Ranking<'a> {
 }
 
 /// Bytes of memory for each vertex.
-pub const RANKS_BYTES: u64 = 16;
+pub(crate) const RANKS_BYTES: u64 = 16;
 
 /// Neighbours that are looked up together: most of what they give is in no cache of the processor, and the reads of all are
 /// under way at once.

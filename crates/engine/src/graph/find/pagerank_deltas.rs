@@ -1,18 +1,21 @@
 //! PageRank by what changes: vertices tell their neighbours what their rank has gained, and only those that have gained much.
 
 use std::sync::atomic::AtomicU64;
+use std::sync::Arc;
 
 use outcore_coding::lists::{ListIndex, Vertex};
 use outcore_store::{Direction, GraphFile};
 
-use super::pagerank::{gather, incoming};
-use super::strength::{Strength, SHARED};
+use super::pagerank::{gather, incoming, ranks, Ranking, RANKS_BYTES};
+use super::strength::{Strength, SHARED, STRENGTH_BYTES};
 use crate::graph::program::run::{run, Delivery, Graph, Outbox, VertexProgram};
+use crate::graph::read::algorithm::GraphAlgorithm;
 use crate::graph::read::frontier::Frontier;
 use crate::graph::read::heading::Heading;
-use crate::graph::read::resources::{each_part, Resources, Watch};
 use crate::graph::read::selection::List;
+use crate::graph::read::stored::StoredGraph;
 use crate::graph::read::sums::{taken, Sums};
+use crate::live::{each_part, IoBound, LiveOperator, Resources, Watch};
 use crate::EngineError;
 
 /// How ranks are found.
@@ -28,7 +31,7 @@ pub struct Deltas<'a> {
 }
 
 /// Bytes of memory for each vertex: its rank, what it has gained, what it gives along an edge, and sets.
-pub const DELTAS_BYTES: u64 = 24 + 1;
+const DELTAS_BYTES: u64 = 24 + 1;
 
 /// All lists are read in order where those of the vertices that have gained much are more than one in so many bytes of them:
 /// what is gathered goes by no messages.
@@ -219,4 +222,64 @@ fn choose(gains: &mut Sums, threshold: f64, active: &mut Frontier, threads: usiz
         }
     });
     active.normalize();
+}
+
+/// Ranks of the vertices of a stored graph, by weights if they are to count: see [`ranks`]; with a threshold those of
+/// [`ranks_by_deltas`].
+pub fn page_rank<'a>(
+    graph: Arc<StoredGraph>,
+    how: Ranking<'a>,
+    weighted: bool,
+    threshold: Option<f64>,
+) -> impl LiveOperator<Output = (Vec<f64>, Option<u32>)> + Send + 'a {
+    let bound = rank_bound(&graph, how.iterations, weighted, threshold.is_some());
+    let weights = u64::from(weighted) * (STRENGTH_BYTES + graph.degree_bytes(&[Direction::In]));
+    let bytes = threshold.map_or(RANKS_BYTES, |_| DELTAS_BYTES) + graph.degree_bytes(&[Direction::Out]) + weights;
+    let messages = threshold.map_or(0, |_| size_of::<f64>() as u64);
+    let least = match weighted {
+        true => graph.with_weights(messages),
+        false => graph.in_parts(messages),
+    };
+    let run = move |graph: &StoredGraph, resources: &Resources<'_>, watch: &mut Watch<'_>| {
+        let degrees = graph.degrees(Direction::Out, resources.io)?;
+        let into = graph.degrees_of_weights(Direction::In, weighted, resources.io)?;
+        let strength = match weighted {
+            true => Strength::of_weights(&graph.file, &degrees, resources, watch)?,
+            false => Strength::Degrees(&degrees),
+        };
+        let Some(threshold) = threshold else {
+            return ranks(&graph.file, &strength, into.as_deref(), &how, resources, watch);
+        };
+        let deltas = Deltas {
+            damping: how.damping,
+            threshold,
+            iterations: how.iterations,
+            teleport: how.teleport,
+        };
+        let both = into.as_deref().map(|into| (&*degrees, into));
+        ranks_by_deltas(&graph.file, &strength, both, &deltas, resources, watch)
+    };
+    GraphAlgorithm::new(graph, "graph: pagerank", bytes, run)
+        .least(least)
+        .bound(bound)
+}
+
+fn rank_bound(graph: &StoredGraph, iterations: u32, weighted: bool, by_deltas: bool) -> IoBound {
+    let incoming = graph.sweep_bytes(Direction::In, weighted);
+    let (once, text) = match by_deltas {
+        true => {
+            let gained = graph.each_bytes(&[Direction::Out], weighted);
+            (incoming.max(gained), "these, or the lists of those that gained")
+        }
+        false => (incoming, "the lists that lead to each vertex"),
+    };
+    let directions = if weighted || by_deltas {
+        graph.both()
+    } else {
+        &[Direction::In]
+    };
+    let strengths = u64::from(weighted) * graph.sweep_bytes(Direction::Out, true);
+    let most = once.saturating_mul(iterations.into()).saturating_add(strengths);
+    let because = format!("{text}, in each of {iterations} iterations at most");
+    graph.bound(Some(most), directions, weighted, because)
 }

@@ -2,21 +2,24 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 use outcore_coding::lists::{ListIndex, Vertex};
 use outcore_store::{Direction, GraphFile};
 
+use crate::graph::read::algorithm::GraphAlgorithm;
 use crate::graph::read::batch::VertexSet;
 use crate::graph::read::bits::Bits;
 use crate::graph::read::heading::Heading;
 use crate::graph::read::lists::Lists;
-use crate::graph::read::resources::{Resources, Watch};
 use crate::graph::read::selection::{ListScratch, ListSelection};
+use crate::graph::read::stored::StoredGraph;
 use crate::graph::read::sweep::Sweep;
+use crate::live::{LiveOperator, Resources, Watch};
 use crate::EngineError;
 
 /// Bytes of memory for each vertex: bounds, marks or degrees, and sets.
-pub const SCAN_BYTES: u64 = 8 + 8 + 1;
+const SCAN_BYTES: u64 = 8 + 8 + 1;
 /// Vertices that are looked at together: a bit of a word each.
 const TOGETHER: usize = 64;
 
@@ -228,4 +231,16 @@ pub fn scan(
         edges,
         looked_at,
     }))
+}
+
+/// The densest neighbourhood of a stored graph: see [`scan`].
+pub fn scan_statistics(graph: Arc<StoredGraph>) -> impl LiveOperator<Output = Option<Densest>> + Send {
+    let because = "the lists around those whose degree leaves it open who has the most";
+    let bound = graph.bound(None, &[Direction::Out], false, because);
+    let (bytes, least) = (SCAN_BYTES + graph.degree_bytes(&[Direction::Out]), graph.in_parts(8));
+    let search = GraphAlgorithm::new(graph, "graph: scan statistics", bytes, |graph, resources, watch| {
+        let degrees = graph.degrees(Direction::Out, resources.io)?;
+        scan(&graph.file, &degrees, resources, watch)
+    });
+    search.least(least).bound(bound)
 }

@@ -1,27 +1,34 @@
 //! Shortest paths along weighted edges.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use outcore_coding::lists::Vertex;
 use outcore_store::{large_vec, Direction};
 
 use crate::graph::program::run::Graph;
+use crate::graph::read::algorithm::GraphAlgorithm;
 use crate::graph::read::bits::SharedBits;
 use crate::graph::read::frontier::Frontier;
 use crate::graph::read::heading::Heading;
+use crate::graph::read::lookup::mean_weight;
 use crate::graph::read::queue::{bytes_of_vertices, most_bytes_of_vertices, ResultBudget};
-use crate::graph::read::resources::{Resources, Watch};
 use crate::graph::read::selection::{List, ListScratch, ListSelection};
+use crate::graph::read::stored::StoredGraph;
 use crate::graph::read::sweep::Sweep;
+use crate::live::{LiveOperator, Resources, Watch, READING_PART_ALONE};
 use crate::EngineError;
 
 /// Bytes of memory for each vertex: its distance, and a bit in each of four sets, three of which are lists where they are few.
-pub const PATHS_BYTES: u64 = 10;
+const PATHS_BYTES: u64 = 10;
 
 /// Neighbours whose distances are compared before the first of them is changed: what is read of them comes to the processor
 /// together.
 const TOGETHER: usize = 64;
+
+/// Weights on the average to a step of paths: as lists of many vertices share a page, few wide iterations read less than many
+/// narrow ones, and are hardly slower where paths are long.
+const STEP_WEIGHTS: f64 = 8.0;
 
 /// Shortest paths from some sources.
 #[derive(Clone, Copy)]
@@ -253,4 +260,42 @@ impl Reached {
 
 fn is_right(weight: f64) -> bool {
     weight >= 0.0
+}
+
+/// Shortest paths of a stored graph: see [`Paths::distances`]. The step is found from some of the weights unless it is given.
+pub fn distances(
+    graph: Arc<StoredGraph>,
+    sources: Vec<Vertex>,
+    step: Option<f64>,
+    directions: &'static [Direction],
+) -> impl LiveOperator<Output = (Vec<f64>, Option<f64>)> + Send {
+    let because = "lists and weights of what is reached, again where a path is shorter";
+    let bound = graph.bound(None, directions, true, because);
+    let (bytes, least) = (PATHS_BYTES + graph.degree_bytes(directions), graph.with_weights(0));
+    let run = move |graph: &StoredGraph, resources: &Resources<'_>, watch: &mut Watch<'_>| {
+        let degrees = directions.iter().map(|along| graph.degrees(*along, resources.io));
+        let degrees = degrees.collect::<Result<Vec<_>, _>>()?;
+        // Of the direction that is not read nobody asks.
+        let (first, last) = (&*degrees[0], &*degrees[degrees.len() - 1]);
+        let step = match step {
+            Some(step) => step,
+            None => {
+                let mean = mean_weight(&graph.file, directions[0], first, resources)?;
+                (STEP_WEIGHTS * mean).max(f64::MIN_POSITIVE)
+            }
+        };
+        let graph = Graph {
+            file: &graph.file,
+            degrees: Some((first, last)),
+        };
+        let paths = Paths {
+            graph: &graph,
+            directions,
+            step,
+        };
+        paths.distances(&sources, resources, watch)
+    };
+    // Nothing is sent.
+    let search = GraphAlgorithm::new(graph, "graph: distances", bytes, run);
+    search.least(least).part(READING_PART_ALONE).bound(bound)
 }

@@ -7,10 +7,10 @@ use outcore_store::{Direction, GraphFile};
 
 use crate::graph::read::batch::{VertexSet, WeightIndex};
 use crate::graph::read::heading::Heading;
-use crate::graph::read::resources::{Resources, Watch};
 use crate::graph::read::selection::{ListScratch, ListSelection};
 use crate::graph::read::sums::Sums;
 use crate::graph::read::sweep::Sweep;
+use crate::live::{Resources, Watch};
 use crate::EngineError;
 
 /// Vertices that one thread looks at in one go. Sums over all are sums of theirs, in order.
@@ -34,7 +34,7 @@ const PART: f64 = 18_446_744_073_709_551_616.0;
 const PART_EXPONENT: i32 = 64;
 
 /// Bytes of memory for each vertex whose weights are added up.
-pub const STRENGTH_BYTES: u64 = 8;
+pub(crate) const STRENGTH_BYTES: u64 = 8;
 
 impl<'a> Strength<'a> {
     /// Adds up the weights of each vertex, in the order of its list. I/O: one read of lists and weights.

@@ -1,15 +1,19 @@
 //! Strongly connected components.
 
+use std::sync::Arc;
+
 use outcore_coding::lists::Vertex;
 use outcore_store::{Direction, GraphFile};
 
 use super::label_propagation::drawn;
 use crate::graph::program::run::{run, Delivery, Graph, Outbox, VertexProgram};
+use crate::graph::read::algorithm::GraphAlgorithm;
 use crate::graph::read::frontier::Frontier;
 use crate::graph::read::heading::Heading;
-use crate::graph::read::resources::{Resources, Watch};
 use crate::graph::read::selection::{List, ListSelection};
+use crate::graph::read::stored::StoredGraph;
 use crate::graph::read::sweep::Sweep;
+use crate::live::{LiveOperator, Resources, Watch};
 use crate::EngineError;
 
 /// The state of a vertex.
@@ -146,7 +150,7 @@ impl VertexProgram for Back {
 }
 
 /// Bytes of memory for each vertex.
-pub const STRONG_BYTES: u64 = 8 + 4 + 1;
+const STRONG_BYTES: u64 = 8 + 4 + 1;
 
 /// The lowest vertex of the strongly connected component of each vertex: what one edge leads into is trimmed both ways, then
 /// what one vertex reaches and is reached from goes, which mostly is the largest component, then colors spread and are
@@ -287,4 +291,14 @@ fn count(
             .for_each(|(vertex, count)| states[*vertex as usize].color += *count);
     }
     Ok(())
+}
+
+/// The strongly connected components of a stored graph: see [`strong_components`].
+pub fn strong_components_of(graph: Arc<StoredGraph>) -> impl LiveOperator<Output = Vec<Vertex>> + Send {
+    let bound = graph.bound(None, graph.both(), false, "lists of what is left over, each time");
+    let (name, least) = ("graph: strongly connected components", graph.in_parts(4));
+    let search = GraphAlgorithm::new(graph, name, STRONG_BYTES, |graph, resources, watch| {
+        strong_components(&graph.file, resources, watch)
+    });
+    search.least(least).bound(bound)
 }

@@ -1,17 +1,20 @@
 //! Triangles.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::Arc;
 
 use outcore_coding::lists::{ListIndex, Vertex};
 use outcore_store::{Direction, GraphFile};
 
+use crate::graph::read::algorithm::GraphAlgorithm;
 use crate::graph::read::batch::VertexSet;
 use crate::graph::read::bits::Bits;
 use crate::graph::read::heading::Heading;
 use crate::graph::read::lists::Lists;
-use crate::graph::read::resources::{Resources, Watch};
 use crate::graph::read::selection::{List, ListScratch, ListSelection};
+use crate::graph::read::stored::StoredGraph;
 use crate::graph::read::sweep::{Round, Sweep};
+use crate::live::{LiveOperator, Resources, Watch};
 use crate::EngineError;
 
 /// Lists of some vertices that follow each other, each of the ranks of the neighbours that stand higher.
@@ -67,9 +70,14 @@ impl RankedLists {
 }
 
 /// Bytes of memory for each vertex: ranks; where lists of a block begin, for which the order of ranks is gone; with `each`
-/// counts by ranks, and in the end by vertices; marks of loops, and of each thread's.
-pub fn triangles_bytes(each: bool, threads: usize) -> u64 {
-    4 + if each { 8 + 8 } else { 4 } + (1 + threads as u64).div_ceil(8)
+/// counts by ranks, and in the end by vertices.
+fn triangles_bytes(each: bool) -> u64 {
+    4 + if each { 8 + 8 } else { 4 }
+}
+
+/// And marks of loops, and of each thread's.
+fn marks_bytes(threads: usize) -> u64 {
+    (1 + threads as u64).div_ceil(8)
 }
 
 /// The counts of triangles, and all that counting takes.
@@ -317,4 +325,36 @@ fn ranks(degrees: &ListIndex) -> Vec<u32> {
         ranks[vertex as usize] = rank;
     }
     ranks
+}
+/// The triangles of a stored graph, and with `each` those of each vertex: see [`triangles`].
+pub fn triangles_of(graph: Arc<StoredGraph>, each: bool) -> impl LiveOperator<Output = (u64, Vec<u64>)> + Send {
+    counted(graph, each, move |file, degrees, block_bytes, resources, watch| {
+        triangles(file, degrees, each, block_bytes, resources, watch)
+    })
+}
+
+/// Clustering coefficients of a stored graph: see [`clustering`].
+pub fn clustering_of(graph: Arc<StoredGraph>) -> impl LiveOperator<Output = Vec<f64>> + Send {
+    counted(graph, true, clustering)
+}
+
+/// A part of the memory for reading, of which a block of lists has the rest.
+const READ_PART: u64 = 4;
+
+/// A count with memory for a block of lists.
+fn counted<T: Send>(
+    graph: Arc<StoredGraph>,
+    each: bool,
+    count: impl Fn(&GraphFile, &ListIndex, u64, &Resources<'_>, &mut Watch<'_>) -> Result<T, EngineError> + Send + Sync,
+) -> impl LiveOperator<Output = T> + Send {
+    let because = "one read of the lists, and one for each part of them that memory holds";
+    let bound = graph.bound(None, &[Direction::Out], false, because);
+    let bytes = triangles_bytes(each) + graph.degree_bytes(&[Direction::Out]);
+    let counting = GraphAlgorithm::new(graph, "graph: triangles", bytes, move |graph, resources, watch| {
+        let degrees = graph.degrees(Direction::Out, resources.io)?;
+        let memory = resources.memory / READ_PART;
+        let resources = Resources { memory, ..*resources };
+        count(&graph.file, &degrees, memory * (READ_PART - 1), &resources, watch)
+    });
+    counting.for_threads(marks_bytes).bound(bound)
 }

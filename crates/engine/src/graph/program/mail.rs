@@ -7,6 +7,7 @@ use outcore_coding::lists::Vertex;
 
 use super::combine::{Combine, Combined, MessageNumber};
 use crate::graph::read::frontier::are_vertices;
+use crate::live::LiveRun;
 use crate::EngineError;
 
 /// Messages of an iteration. They are combined in the order in which they are sent, so that sums have the same bits; with a
@@ -52,6 +53,18 @@ impl<T: MessageNumber> Mail<T> {
             held: Where::Here(Combined::new(vertices, combine)),
             has_thread,
         }
+    }
+
+    /// Messages in memory that a run holds, with a thread of their own where there is enough.
+    ///
+    /// # Errors
+    /// There is not so much memory.
+    pub fn held(run: &LiveRun, vertices: usize, combine: Combine) -> Result<Mail<T>, EngineError> {
+        const OPERATOR: &str = "graph: messages";
+        run.hold(OPERATOR, Mail::<T>::memory_bytes(vertices as u64))?;
+        let is_several = run.session().options().threads > 1;
+        let has_thread = is_several && run.hold_spared(OPERATOR, Mail::<T>::thread_bytes());
+        Ok(Mail::new(vertices, combine, has_thread))
     }
 
     /// Bytes that it takes.

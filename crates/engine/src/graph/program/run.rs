@@ -13,9 +13,10 @@ use crate::graph::read::batch::WeightIndex;
 use crate::graph::read::frontier::Frontier;
 use crate::graph::read::heading::Heading;
 use crate::graph::read::queue::ResultBudget;
-use crate::graph::read::resources::{each_part, Resources, Watch, BATCH_PAGES};
 use crate::graph::read::selection::{List, ListScratch, ListSelection};
+use crate::graph::read::stored::StoredGraph;
 use crate::graph::read::sweep::Sweep;
+use crate::live::{each_part, Resources, Watch, BATCH_PAGES};
 use crate::EngineError;
 
 /// Something that is done at vertices, iteration by iteration, until none is active.
@@ -209,6 +210,29 @@ pub enum Delivery {
     /// iteration. A program whose fixed point is one takes no more iterations for it and asks for fewer lists; how many, and
     /// the bits of what depends on the order, differ with threads and memory.
     Asynchronous,
+}
+
+/// Bytes of the states of a program in Python, and beside them a bit for who is active next, and for who is asked for in either
+/// direction.
+pub fn program_bytes(vertices: u64, state_bytes: u64) -> u64 {
+    vertices * state_bytes + 3 * (vertices / 8)
+}
+
+/// Runs a program over a stored graph, without weights, until no vertex is active.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn run_stored<P: VertexProgram>(
+    graph: &StoredGraph,
+    program: &mut P,
+    states: &mut [P::State],
+    active: &mut Frontier,
+    resources: &Resources<'_>,
+    watch: &mut Watch<'_>,
+) -> Result<(), EngineError> {
+    let (file, degrees) = (&*graph.file, None);
+    let graph = Graph { file, degrees };
+    run(&graph, program, states, active, Delivery::Synchronous, resources, watch).map(|_| ())
 }
 
 /// Runs a program from the active vertices on until none is, or `watch` ends it. Gives the number of iterations. One in

@@ -7,7 +7,7 @@ use outcore_store::{GraphFile, Part, PlacedRun, Section, PAGE};
 
 use super::bits::{blocks, Bits};
 use super::heading::Heading;
-use super::resources::{each_part, BATCH_PAGES};
+use crate::live::{each_part, BATCH_PAGES};
 
 /// The vertices whose lists are read.
 #[derive(Clone, Copy, Debug)]

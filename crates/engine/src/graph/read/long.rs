@@ -7,8 +7,8 @@ use outcore_coding::Malformed;
 use outcore_store::{AlignedBuffer, Part};
 
 use super::batch::PART_NEIGHBOURS;
-use super::resources::Resources;
 use super::selection::{ListScratch, ListSelection, PartOfList};
+use crate::live::Resources;
 use crate::EngineError;
 
 /// A list that is read part by part.

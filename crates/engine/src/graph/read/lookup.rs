@@ -1,17 +1,20 @@
 //! Lists as they are, for those who work on them elsewhere.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use outcore_coding::lists::{Extent, ListIndex, Vertex};
 use outcore_store::{Direction, GraphFile, Part, PAGE};
 
+use super::algorithm::GraphAlgorithm;
 use super::batch::{VertexSet, WeightIndex};
 use super::heading::Heading;
 use super::lists::Lists;
 use super::memory::parts_round;
-use super::resources::{Resources, Watch};
 use super::selection::{ListScratch, ListSelection};
+use super::stored::StoredGraph;
 use super::sweep::Sweep;
+use crate::live::{LiveOperator, Resources, Watch};
 use crate::EngineError;
 
 /// Lists of vertices, one behind the other.
@@ -171,6 +174,9 @@ impl ListRequest<'_> {
     }
 }
 
+/// Bytes of memory for the loop of a vertex, in a list that has grown.
+const LOOPS_BYTES: u64 = 8;
+
 /// The vertices of edges that lead to where they come from, ascending. I/O: one read of the lists.
 ///
 /// # Errors
@@ -282,4 +288,21 @@ pub fn weights(
         watch,
     )?;
     Ok((lowest, highest, sum, is_nan))
+}
+
+/// The loops of a stored graph: see [`loops`].
+pub fn loops_of(graph: Arc<StoredGraph>) -> impl LiveOperator<Output = Vec<Vertex>> + Send {
+    let run =
+        |graph: &StoredGraph, resources: &Resources<'_>, watch: &mut Watch<'_>| loops(&graph.file, resources, watch);
+    GraphAlgorithm::new(graph, "graph: loops", LOOPS_BYTES, run)
+}
+
+/// The weights of a stored graph: see [`weights`].
+pub fn weights_of(graph: Arc<StoredGraph>) -> impl LiveOperator<Output = (f64, f64, f64, bool)> + Send {
+    let (bytes, least) = (graph.degree_bytes(&[Direction::Out]), graph.with_weights(0));
+    let sweep = GraphAlgorithm::new(graph, "graph: weights", bytes, |graph, resources, watch| {
+        let degrees = graph.degrees(Direction::Out, resources.io)?;
+        weights(&graph.file, &degrees, resources, watch)
+    });
+    sweep.least(least)
 }

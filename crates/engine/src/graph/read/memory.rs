@@ -3,7 +3,7 @@
 use outcore_store::{Direction, GraphFile, PAGE};
 
 use super::batch::{most_neighbours, plan_bytes, BATCH_VERTICES, LONG_BYTES};
-use super::resources::{Resources, BATCH_PAGES};
+use crate::live::{BATCH_PAGES, CALL_BYTES, PORTION_PAGES};
 
 /// Batches that are worked on and not handed over, for each thread.
 pub(crate) const BACKLOG: usize = 4;
@@ -41,8 +41,6 @@ fn all_list_bytes(file: &GraphFile) -> u64 {
     of(Direction::Out).max(of(Direction::In))
 }
 
-/// What a call takes at least. A session lets less go beyond its limit, and without a turn.
-const CALL_BYTES: u64 = 20 << 20;
 const BATCH_BYTES: u64 = BATCH_PAGES * PAGE as u64;
 /// Threads that look at lists that are handed over, at most: one who takes them, and has a processor too, does not keep pace with more.
 const PARTS_THREADS: usize = 4;
@@ -56,24 +54,28 @@ pub(crate) fn parts_round(file: &GraphFile) -> u64 {
     }
 }
 
-/// What lists take that are handed over some at a time, long ones whole or in parts, and the means for it.
-pub fn for_parts<'a>(file: &GraphFile, in_parts: bool, resources: Resources<'a>) -> (u64, Resources<'a>) {
+/// What lists take that are handed over some at a time.
+pub struct PartsMemory {
+    /// Memory for reading, and beside it.
+    pub reading: u64,
+    pub beside: u64,
+    /// Threads that look at them.
+    pub threads: usize,
+}
+
+/// The memory of lists that are handed over some at a time, long ones whole or in parts.
+pub fn for_parts(file: &GraphFile, in_parts: bool, threads: usize) -> PartsMemory {
     let largest = if in_parts { 0 } else { largest_list(file) };
     let weight = file.shape().weights.map_or(0, |dtype| dtype.size() as u64);
     // A neighbour takes a byte of a list at least; it is decoded with its weight, in what has grown.
     let neighbour = 4 + 8 * u64::from(weight > 0);
-    let threads = resources.threads.saturating_sub(1).clamp(1, PARTS_THREADS);
-    let frames = 4 * BATCH_BYTES + (1 + weight) * largest;
+    let threads = threads.saturating_sub(1).clamp(1, PARTS_THREADS);
     let waiting = ((threads * BACKLOG + 2) as u64 * BATCH_BYTES).max(2 * largest);
-    let resources = Resources {
-        memory: 4 * BATCH_BYTES,
+    PartsMemory {
+        reading: 4 * BATCH_BYTES,
+        beside: (1 + weight) * largest + neighbour * waiting + portion_bytes(file, PORTION_PAGES),
         threads,
-        ..resources
-    };
-    (
-        frames + neighbour * waiting + portion_bytes(file, resources.portion_pages),
-        resources,
-    )
+    }
 }
 
 /// Whether there are lists that are given in parts to those who take them so.

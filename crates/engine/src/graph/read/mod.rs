@@ -1,8 +1,10 @@
 //! Reading lists of neighbours: which are asked for, in what batches, with what memory and threads.
 //!
-//! Uses `task` and `expr` of the rooms below, no other room of graphs. Start with `sweep.rs`.
+//! Uses `live` and the rooms below, no other room of graphs. Start with `sweep.rs`, of what algorithms say of themselves with
+//! `algorithm.rs`.
 
-pub mod activity;
+pub mod algorithm;
+pub mod asked;
 pub mod batch;
 pub mod bits;
 pub mod frontier;
@@ -13,7 +15,7 @@ pub mod long;
 pub mod lookup;
 pub mod memory;
 pub mod queue;
-pub mod resources;
 pub mod selection;
+pub mod stored;
 pub mod sums;
 pub mod sweep;

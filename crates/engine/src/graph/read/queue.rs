@@ -10,7 +10,7 @@ use outcore_store::AlignedBuffer;
 use super::batch::{ListBatch, WeightIndex};
 use super::heading::Heading;
 use super::memory::BACKLOG;
-use super::resources::{Frames, Watch};
+use crate::live::{Frames, Watch};
 use crate::EngineError;
 
 /// Batches that are read and not handed over, for each thread.

@@ -8,7 +8,7 @@ use outcore_kernels::cast_kernel;
 use outcore_store::{AlignedBuffer, Caching, Direction, GraphFile, Part, PlacedRun, PAGE};
 
 use super::batch::{pages_of, ListBatch, VertexSet, WeightIndex};
-use super::resources::Resources;
+use crate::live::Resources;
 use crate::EngineError;
 
 /// The lists that a sweep reads.

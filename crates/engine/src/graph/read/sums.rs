@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use outcore_coding::lists::Vertex;
 use outcore_store::{large_vec, LargePages};
 
-use super::resources::no_memory;
+use crate::live::no_memory;
 use crate::EngineError;
 
 /// A sum for each vertex, 0 at first.

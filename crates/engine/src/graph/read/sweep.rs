@@ -8,14 +8,14 @@ use outcore_coding::lists::Vertex;
 use outcore_store::cache::PageCache;
 use outcore_store::PAGE;
 
-use super::activity::Activity;
 use super::batch::{rank, BatchCutting, ListBatch};
 use super::heading::Heading;
 use super::lists::{ListSource, Lists};
 use super::long::LongList;
 use super::queue::{Ahead, QueueBudget, ResultBudget, Stretch, SweepQueue};
-use super::resources::{Resources, Watch, BATCH_PAGES};
 use super::selection::{List, ListScratch, ListSelection};
+use crate::live::Activity;
+use crate::live::{Resources, Watch, BATCH_PAGES};
 use crate::EngineError;
 
 /// Threads that read, for each that the session has for it: while one checks and copies what has come, the disk has the

@@ -38,14 +38,16 @@ fn strong_components_reach_each_other() {
         }
         let means_frames = Frames::default();
         let resources = Resources {
+            known: 0,
             memory: 64 << 20,
-            portion_pages: graph::PORTION_PAGES,
+            portion_pages: PORTION_PAGES,
             threads: 1,
             io_threads: 1,
             io: &io,
             frames: &means_frames,
             cache: None,
             activity: &Activity::default(),
+            scratch: &no_scratch,
         };
         let mut near = vec![];
         for vertex in (0..made.vertices as u32).step_by(7) {

@@ -1,6 +1,6 @@
-//! What the work on a graph is done with: memory, threads, the file's cache.
+//! What live work is handed: memory, threads, counters, the file's cache.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use outcore_store::cache::CachedFile;
@@ -14,9 +14,11 @@ pub use crate::cancel::Watch;
 /// As `Resources` have it where nothing is said: a gibibyte of lists and weights is looked up at a time, in a few mebibytes.
 pub const PORTION_PAGES: u64 = 1 << 18;
 
-/// Memory, threads and cache of live work.
+/// Memory, threads, counters and cache of live work.
 #[derive(Clone, Copy)]
 pub struct Resources<'a> {
+    /// Bytes that are held for what is known of vertices and lists.
+    pub known: u64,
     /// Bytes that are held for what is read and what is sent.
     pub memory: u64,
     /// Pages of lists and weights of which it is known at once which are to be read: that is beside `memory`.
@@ -31,6 +33,8 @@ pub struct Resources<'a> {
     pub cache: Option<&'a CachedFile>,
     /// What is told of iterations.
     pub activity: &'a Activity,
+    /// A path in scratch that is not used.
+    pub scratch: &'a (dyn Fn() -> Result<PathBuf, EngineError> + Sync),
 }
 
 impl Resources<'_> {

@@ -1,37 +1,64 @@
-//! Pages of a graph that stay in the memory of a session from call to call.
+//! Pages of a file that stay in the memory of a session from call to call.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use outcore_engine::run::Session;
 use outcore_store::cache::{CacheOptions, CachedFile, PageCache};
-use outcore_store::{GraphFile, Reclaim, PAGE};
+use outcore_store::{Reclaim, StoreError, PAGE};
 
-/// A smaller cache is not worth its while.
-pub const CACHE_LEAST: u64 = 4 << 20;
+use super::memory::{CacheShare, CACHE_LEAST};
+use crate::run::Session;
 
-/// A graph by way of a page cache in one session. The cache is made when there is memory for it; where others need that, it
+/// A file that live work reads page by page.
+pub trait Paged: Sync {
+    /// Its pages in the sessions that read it.
+    fn pages(&self) -> &PagesOfSessions;
+
+    /// Bytes of all of its pages.
+    fn pages_bytes(&self) -> u64;
+
+    /// The file by way of a cache.
+    ///
+    /// # Errors
+    /// It cannot be opened, or is not what it was.
+    fn open_in(&self, cache: &Arc<PageCache>) -> Result<CachedFile, StoreError>;
+
+    /// The file by way of the session's cache of it, if there is memory for one, of so many bytes. Its pages stay for the next
+    /// call, until others in the session need the memory. The cache of a run becomes as large as that; else a larger one
+    /// stays as it is.
+    fn by_cache(&self, session: &Arc<Session>, bytes: u64, share: CacheShare) -> Option<Arc<CachedFile>> {
+        let (pages, is_turn) = (self.pages().of(session), share != CacheShare::Beside);
+        let is_there = |file: &Arc<CachedFile>| share != CacheShare::Run && file.cache().bytes() as u64 >= bytes;
+        if let Some(held) = pages.held().filter(is_there) {
+            pages.prefer(session);
+            return Some(held);
+        }
+        pages.sized(session, bytes, is_turn, |cache| self.open_in(cache))
+    }
+}
+
+/// A file by way of a page cache in one session. The cache is made when there is memory for it; where others need that, it
 /// becomes smaller, and goes as a whole unless somebody reads.
 #[derive(Default)]
-pub struct GraphPages(Mutex<Option<Arc<CachedFile>>>);
+struct FilePages(Mutex<Option<Arc<CachedFile>>>);
 
-impl GraphPages {
+impl FilePages {
     fn slot(&self) -> MutexGuard<'_, Option<Arc<CachedFile>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The cache as it is, if there is one.
-    pub fn held(&self) -> Option<Arc<CachedFile>> {
+    fn held(&self) -> Option<Arc<CachedFile>> {
         self.slot().clone()
     }
 
     /// The file by way of the cache, as large as `bytes` if there is so much, or else as large as can be. Without one, if
     /// there is no memory or the file cannot be opened again, reading says why.
-    pub fn sized(
+    fn sized(
         self: &Arc<Self>,
-        file: &Arc<GraphFile>,
         session: &Session,
         bytes: u64,
         is_turn: bool,
+        open: impl FnOnce(&Arc<PageCache>) -> Result<CachedFile, StoreError>,
     ) -> Option<Arc<CachedFile>> {
         if bytes < CACHE_LEAST {
             *self.slot() = None;
@@ -49,7 +76,7 @@ impl GraphPages {
             ..CacheOptions::default()
         };
         let cache = PageCache::new(session.io(), session.ledger(), bytes, options).ok()?;
-        let made = Arc::new(file.open_in(&cache).ok()?);
+        let made = Arc::new(open(&cache).ok()?);
         *self.slot() = Some(made.clone());
         let holder: Arc<dyn Reclaim> = self.clone();
         session.ledger().hold_pages(&*cache, Arc::downgrade(&holder));
@@ -57,7 +84,7 @@ impl GraphPages {
     }
 
     /// Says that it is used: others go first where memory is short.
-    pub fn prefer(self: &Arc<Self>, session: &Session) {
+    fn prefer(self: &Arc<Self>, session: &Session) {
         let holder: Arc<dyn Reclaim> = self.clone();
         session.ledger().add_pages(Arc::downgrade(&holder));
     }
@@ -71,7 +98,7 @@ fn reclaimable(held: &Arc<CachedFile>) -> (usize, bool) {
     }
 }
 
-impl Reclaim for GraphPages {
+impl Reclaim for FilePages {
     fn bytes(&self) -> usize {
         self.slot().as_ref().map_or(0, |held| reclaimable(held).0)
     }
@@ -99,12 +126,12 @@ impl Reclaim for GraphPages {
     }
 }
 
-/// Those of a graph, one for each session that it is used in.
+/// The pages of a file, for each session that it is read in.
 #[derive(Default)]
-pub struct PagesOfSessions(Mutex<Vec<(Weak<Session>, Arc<GraphPages>)>>);
+pub struct PagesOfSessions(Mutex<Vec<(Weak<Session>, Arc<FilePages>)>>);
 
 impl PagesOfSessions {
-    pub fn of(&self, session: &Arc<Session>) -> Arc<GraphPages> {
+    fn of(&self, session: &Arc<Session>) -> Arc<FilePages> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|(session, _)| session.strong_count() > 0);
         let ours = all
@@ -113,7 +140,7 @@ impl PagesOfSessions {
         if let Some((_, pages)) = ours {
             return pages.clone();
         }
-        let pages = Arc::<GraphPages>::default();
+        let pages = Arc::<FilePages>::default();
         all.push((Arc::downgrade(session), pages.clone()));
         pages
     }

@@ -84,14 +84,15 @@ impl Activity {
         }
     }
 
-    /// Bytes are read that `begin` and `end` do not see in a cache.
+    /// Bytes are read past the cache.
     pub fn read(&self, bytes: u64) {
         self.told_bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// Pages were in a cache that `begin` and `end` do not see.
-    pub fn hit(&self, pages: u64) {
-        self.told_hits.fetch_add(pages, Relaxed);
+    /// Bytes are read, and pages found, by way of a cache that `begin` and `end` do not see.
+    pub fn read_by_cache(&self, bytes: u64, hits: u64) {
+        self.told_bytes.fetch_add(bytes, Relaxed);
+        self.told_hits.fetch_add(hits, Relaxed);
     }
 
     /// The last iteration has ended.
