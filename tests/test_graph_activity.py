@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -193,6 +194,32 @@ def test_what_another_thread_reads_meanwhile_is_not_its_own(current: Any, out: P
         G.run(Calling(aside), active=[0])
     assert current.counters()["bytes_read"] - before >= 80_000
     assert (seen.bytes_read, "bytes_beside_iterations" in seen.outcomes[0].other) == (0, False)
+
+
+def test_a_program_counts_its_own_reads_beside_those_of_another_thread(current: Any, out: Path) -> None:
+    doubly(out / "g.ocg")
+    np.save(out / "x.npy", np.ones(10_000))
+
+    def read() -> None:
+        with current:
+            oc.open(out / "x.npy").sum().compute()
+
+    counted = []
+    for is_beside in (False, True):
+        G = oc.graph.open(out / "g.ocg")
+
+        def call(G: oc.graph.Graph = G, is_beside: bool = is_beside) -> None:
+            thread = threading.Thread(target=read if is_beside else time.monotonic)
+            thread.start()
+            G.lists([1, 2, 3])
+            thread.join()
+
+        with oc.profile() as seen:
+            G.run(Calling(call), active=[0])
+        (outcome,) = (outcome for outcome in seen.outcomes if "graph" in outcome.other)
+        counted.append((outcome.bytes_read, outcome.other["bytes_beside_iterations"]))
+    assert counted[0] == counted[1]
+    assert counted[0][0] > 0
 
 
 @pytest.mark.parametrize("error", [KeyError("mine"), KeyboardInterrupt()])

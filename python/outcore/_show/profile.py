@@ -40,9 +40,9 @@ class Profile:
     """The runs of one block: `outcomes` one per run, and their sums. Made by `profile`.
 
     Of a run over a graph, `other["iterations"]` has `Iterations`, and `other["bytes_beside_iterations"]` the part of
-    its `bytes_read` that was read beside them, as degrees are; where runs of other threads are under way in the same
-    session that is not known, and left out. A run over a graph that raised is one of the runs, with the name of the
-    exception as `other["error"]`; of one over arrays that raised, nothing is known but what the disks of volumes did.
+    its `bytes_read` that was read beside them, as degrees are. A run over a graph that raised is one of the runs, with
+    the name of the exception as `other["error"]`; of one over arrays that raised, nothing is known but what the disks
+    of volumes did.
 
     >>> import outcore as oc
     >>> with oc.profile() as seen:
