@@ -115,7 +115,6 @@ class Session:
         _record.record(outcome)
         return list(counters["results"]), outcome
 
-
     def counters(self) -> JSONObject:
         """Everything the session counted since it was made."""
         return dict(self._core.counters())
