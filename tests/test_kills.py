@@ -5,9 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -47,26 +46,13 @@ def check(name: str, server: Server, home: Path, tmp_path: Path, kills: int) -> 
     assert said["left"] == []
 
 
-# In a random moment of these one array of several is durable and another is not.
-OF_SEVERAL_ARRAYS = {
-    *(f"sparse.from_{name}" for name in ("binary", "edges", "entries", "mtx", "npz")),
-    "sparse.rmat",
-    *(f"graph.from_{name}" for name in ("arrays", "edges", "networkx", "sparse")),
-}
-
-
-def calls(names: Sequence[str]) -> list[Any]:
-    mark = pytest.mark.xfail(reason="an array that is durable is overwritten with zeros", strict=False)
-    return [pytest.param(name, marks=mark) if name in OF_SEVERAL_ARRAYS else name for name in names]
-
-
-@pytest.mark.parametrize("name", calls(NAMES))
+@pytest.mark.parametrize("name", NAMES)
 def test_killed_in_a_folder_it_goes_on_to_the_same_bits(name: str, server: Server, tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     check(name, server, tmp_path / "home", tmp_path, KILLS)
 
 
-@pytest.mark.parametrize("name", calls(spread(NAMES, 14)))
+@pytest.mark.parametrize("name", spread(NAMES, 14))
 def test_killed_on_a_volume_it_goes_on_to_the_same_bits(name: str, server: Server, tmp_path: Path) -> None:
     volume = volumes.made(tmp_path, 1, 1)
     check(name, server, volume.home, tmp_path, KILLS_ON_VOLUMES)
@@ -77,7 +63,6 @@ def test_killed_on_a_volume_it_goes_on_to_the_same_bits(name: str, server: Serve
 # -- faults that these kills found -------------------------------------------------------------------------------------
 
 
-@pytest.mark.xfail(reason="the program writes stand-ins over what is durable", strict=True)
 @pytest.mark.parametrize("moment", [6, 7])
 def test_an_array_that_is_durable_stays_while_another_is_computed(moment: int, out: Path, scratch: Path) -> None:
     np.save(out / "x.npy", np.arange(1.0, 60_001.0))
@@ -94,7 +79,6 @@ def test_an_array_that_is_durable_stays_while_another_is_computed(moment: int, o
     np.testing.assert_array_equal(np.load(out / "b.npy"), np.arange(1.0, 60_001.0) * 3)
 
 
-@pytest.mark.xfail(reason="forks draw the same numbers for the parts of their files", strict=True)
 def test_forks_of_a_process_write_parts_of_their_own(tmp_path: Path) -> None:
     volume = volumes.made(tmp_path, 1, 1)
 

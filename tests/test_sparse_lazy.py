@@ -90,6 +90,8 @@ def test_a_stored_matrix_is_a_result_beside_arrays(tmp_path: Path, threads: int)
         assert (made.to_scipy() != matrix * 3.0).nnz == 0
         np.testing.assert_allclose(np.load(tmp_path / "s.npy"), np.asarray(matrix.sum(axis=1)).ravel())
         bound, fewer = oc.explain({tmp_path / "c.ocs": A.tril()}), oc.store({tmp_path / "c.ocs": A.tril()})
+        assert said.exact
+        assert not bound.exact
         assert fewer.bytes_written <= bound.bytes_written
         assert (oc.sparse.open(tmp_path / "c.ocs").to_scipy() != scipy.sparse.tril(matrix)).nnz == 0
 

@@ -103,6 +103,11 @@ def _plain(name: str, *given: Any, **options: Any) -> Call:
     return lambda inputs: getattr(inputs.matrix(), name)(*given, **options)
 
 
+def _stored(name: str, *given: Any) -> Call:
+    """A method of a matrix whose result is lazy, and then in a file."""
+    return lambda inputs: getattr(inputs.matrix(), name)(*given).copy(path=inputs.target.with_suffix(".ocs"))
+
+
 MATRIX: dict[str, Call] = {
     **{name: _of_two(name) for name in ("add", "maximum", "minimum", "multiply")},
     "compare": _of_two("compare", ">"),
@@ -114,10 +119,13 @@ MATRIX: dict[str, Call] = {
     "triu": _method("triu"),
     "part": _method("part", slice(5, -5), slice(3, -3)),
     "permute": lambda inputs: inputs.matrix().permute(inputs.array("places"), path=inputs.target.with_suffix(".ocs")),
-    **{name: _plain(name) for name in ("conj", "__abs__", "__neg__", "diagonal", "trace", "norm")},
-    **{name: _plain(name, 2.0) for name in ("__mul__", "__truediv__", "__rmul__")},
+    **{name: _plain(name) for name in ("diagonal", "trace", "norm")},
+    **{name: _stored(name) for name in ("conj", "__abs__", "__neg__")},
+    **{name: _stored(name, 2.0) for name in ("__mul__", "__truediv__", "__rmul__")},
     **{
-        name: lambda inputs, name=name: getattr(inputs.matrix(), name)(inputs.matrix("b"))
+        name: lambda inputs, name=name: getattr(inputs.matrix(), name)(inputs.matrix("b")).copy(
+            path=inputs.target.with_suffix(".ocs")
+        )
         for name in ("__add__", "__sub__")
     },
     "__getitem__": lambda inputs: inputs.matrix()[10:-10, ::2],

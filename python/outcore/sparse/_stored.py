@@ -170,11 +170,9 @@ class StoredMatrix(Refused, ABC):
             # An entry takes a byte at least, whatever a damaged file says.
             entries_bytes = min(core.entries_of(number), core.file_bytes) * bytes_each
             memory.cover(entries_bytes + (0 if core.is_plain else core.reading_bytes(number)))
-            block = self._block(number)
-            if len(block[0]) == 0:
-                continue  # a formula kept none
-            yield block
-            del block  # before the next one is read
+            block = [self._block(number)]
+            if len(block[0][0]) > 0:  # a formula may keep none
+                yield block.pop()  # to the caller alone, who may let go of it
 
     def _block(self, number: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], NDArray]:
         """One of `blocks`, of which there are as many as the file has tiles."""

@@ -8,7 +8,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use outcore_coding::tiles::{listed_tiles, Rows, TileRow, TileRowEncoder, Values, ENTRIES_MAX};
 use outcore_coding::Malformed;
@@ -19,6 +19,7 @@ use outcore_store::{Io, SparseShape, SparseWriter};
 
 use super::meeting::{decoded_bytes, Listed, Meeting, RowRequest};
 use super::operands::{ProductResources, Shares, SparseProduct, COPIES};
+use super::parallel::in_order;
 use super::terms::most_entries;
 use super::SparseMatrix;
 use crate::cancel::Watch;
@@ -27,6 +28,8 @@ use crate::EngineError;
 /// Rows of the first matrix that are multiplied in one go, and their entries.
 const CHUNK_ROWS: usize = 64;
 const CHUNK_ENTRIES: usize = 4096;
+/// Tiles that are read at once, for which `Shares` has memory.
+const READERS: usize = 2;
 
 /// Multiplies, and writes the result to `path`; opens it, of which nothing is read.
 ///
@@ -70,9 +73,8 @@ pub fn multiply_sparse(
             let to = group.len().min(from.saturating_add(size));
             match run.sums(&group[from..to])? {
                 Some(sums) => {
-                    for (tile_row, rows) in group[from..to].iter().zip(sums) {
-                        run.write(&mut writer, tile_row.own.number, rows)?;
-                    }
+                    let numbers = group[from..to].iter().map(|tile_row| tile_row.own.number);
+                    run.write(&mut writer, numbers.zip(sums).collect())?;
                     from = to;
                 }
                 None if to - from == 1 => return Err(run.no_room(group[from].own.number, next)?),
@@ -279,24 +281,60 @@ impl ProductRun<'_> {
         })
     }
 
-    /// Writes a tile row: its entries by column of tiles.
-    fn write(&mut self, writer: &mut SparseWriter, number: u64, mut rows: Rows) -> Result<(), EngineError> {
+    /// Writes tile rows, which are encoded by all workers.
+    fn write(&mut self, writer: &mut SparseWriter, tile_rows: Vec<(u64, Rows)>) -> Result<(), EngineError> {
+        let numbers: Vec<u64> = tile_rows.iter().map(|(number, _)| *number).collect();
+        let left: Vec<Mutex<Option<Rows>>> = tile_rows.into_iter().map(|(_, rows)| Mutex::new(Some(rows))).collect();
+        let coding = TileRowCoding {
+            shape: &self.shape,
+            dtype: self.what.dtype,
+        };
+        let heights: Vec<u64> = numbers.iter().map(|number| self.meeting.height(*number)).collect();
+        let encoded = in_order(left.len(), self.tables.len(), self.watch, |at| {
+            // Sums go as soon as they are encoded.
+            let rows = left[at].lock().ok().and_then(|mut rows| rows.take());
+            Ok(coding.encoded(heights[at] as usize, rows.unwrap_or_default()))
+        })?;
+        for (number, mut encoder) in numbers.into_iter().zip(encoded) {
+            if encoder.is_empty() {
+                continue;
+            }
+            let buffer = writer.buffer();
+            let begin = buffer.len();
+            let entries = encoder.finish(buffer);
+            writer.add(number, begin, entries, self.resources.io)?;
+        }
+        Ok(())
+    }
+}
+
+/// How tile rows of the result are coded.
+struct TileRowCoding<'a> {
+    shape: &'a SparseShape,
+    /// Of the sums.
+    dtype: DType,
+}
+
+impl TileRowCoding<'_> {
+    /// A tile row of so many rows: its entries by column of tiles.
+    fn encoded(&self, height: usize, mut rows: Rows) -> TileRowEncoder {
+        let mut encoder = TileRowEncoder::default();
         if rows.entries() == 0 {
-            return Ok(());
+            return encoder;
         }
         let item = self.shape.dtype.map_or(0, |dtype| dtype.size());
         let values = match self.shape.dtype {
             None => Values::default(),
-            Some(dtype) if dtype == self.what.dtype => std::mem::take(&mut rows.values),
+            Some(dtype) if dtype == self.dtype => std::mem::take(&mut rows.values),
             Some(dtype) => {
                 let mut values = Values::zeroed(rows.entries() * item);
-                cast_kernel(self.what.dtype, dtype)(rows.values.bytes(), values.bytes_mut());
+                cast_kernel(self.dtype, dtype)(rows.values.bytes(), values.bytes_mut());
                 values
             }
         };
         let side = u64::from(self.shape.side);
         let mut blocks: BTreeMap<u32, (Vec<u32>, Vec<u8>)> = BTreeMap::new();
-        for row in 0..self.meeting.height(number) as usize {
+        for row in 0..height {
             let mut place = rows.place(row);
             while !place.is_empty() {
                 let block = rows.columns[place.start] / side;
@@ -309,14 +347,10 @@ impl ProductRun<'_> {
             }
         }
         drop((rows, values));
-        let mut encoder = TileRowEncoder::default();
         for (block, (entries, values)) in blocks {
             encoder.tile(block, &entries, &values, item);
         }
-        let buffer = writer.buffer();
-        let begin = buffer.len();
-        let entries = encoder.finish(buffer);
-        Ok(writer.add(number, begin, entries, self.resources.io)?)
+        encoder
     }
 }
 
@@ -424,23 +458,24 @@ impl Second<'_> {
         })
     }
 
-    /// Reads tiles, as many as their share holds; gives their number.
+    /// Reads tiles, as many as their share holds, several at once; gives their number.
     fn load(&mut self, tiles: &[usize], stays: bool, io: &Io, watch: &mut Watch<'_>) -> Result<usize, EngineError> {
         if !stays {
             self.loaded.clear();
         }
         let mut bytes = 0;
-        for (position, tile) in tiles.iter().enumerate() {
+        let mut is_beyond = |(position, tile): (usize, &usize)| {
             bytes += decoded_bytes(&self.matrix.file, *tile, self.dtype.size() as u64);
-            if position > 0 && bytes > self.share {
-                return Ok(position);
-            }
-            if !self.loaded.contains_key(tile) {
-                watch()?;
-                self.tile(*tile, io)?;
-            }
-        }
-        Ok(tiles.len())
+            position > 0 && bytes > self.share
+        };
+        let taken = tiles.iter().enumerate().position(&mut is_beyond).unwrap_or(tiles.len());
+        let missing = tiles[..taken].iter().filter(|tile| !self.loaded.contains_key(tile));
+        let missing: Vec<usize> = missing.copied().collect();
+        let read = in_order(missing.len(), READERS, watch, |at| {
+            self.matrix.decoded(missing[at], Some(self.dtype), &|_| true, io)
+        })?;
+        self.loaded.extend(missing.into_iter().zip(read));
+        Ok(taken)
     }
 
     fn batch(&self) -> Batch<'_> {

@@ -23,6 +23,7 @@ mod meeting;
 mod multiply;
 mod operands;
 mod order;
+mod parallel;
 mod pieces;
 mod places;
 mod placing;

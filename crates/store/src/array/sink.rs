@@ -10,7 +10,7 @@ use crate::durable::partial::Partial;
 use crate::durable::publish::place_all;
 use crate::{ClaimedSlice, Io, Region, StoreError};
 
-/// The costs of an output, which are exact and known before anything is written.
+/// The costs of an output, which are known before anything is written: exact, or bounds where its plan says so.
 pub trait WriteCosts {
     /// The grid that writes come in.
     fn tile(&self) -> &[u64];
@@ -49,13 +49,17 @@ pub(crate) trait OutputPlan: WriteCosts + std::fmt::Debug + Send + Sync {
     fn is_begun_at(&self, path: &Path, io: &Io) -> Result<bool, StoreError>;
     /// What a file begins with; nothing of a folder.
     fn head(&self) -> Vec<u8>;
+    /// Whether its costs are exact, and no bounds.
+    fn is_exact(&self) -> bool {
+        true
+    }
 }
 
 /// An array being written, from several threads at once.
 ///
 /// What callers promise: every region is one whole cell of the `tile` grid, clipped at the array's edge, and is written
-/// once. What a sink promises: its costs are exact, and nothing has the final name before
-/// it is published.
+/// once. What a sink promises: its costs are exact or the bounds of its plan, and nothing has the final name before it is
+/// published.
 pub trait Sink: Send + Sync {
     fn name(&self) -> String;
     /// What writing costs.

@@ -192,6 +192,11 @@ impl SinkPlan {
         self.format.workspace_bytes(region)
     }
 
+    /// Whether the bytes are those that will be written; else they are bounds.
+    pub fn is_exact(&self) -> bool {
+        self.format.is_exact()
+    }
+
     /// Creates the output beside its name.
     ///
     /// # Errors

@@ -436,7 +436,7 @@ impl Chain {
                  \"program\":{}}}",
                 quoted(&stage.label),
                 stage.awaits.as_deref().map_or("null".into(), quoted),
-                stage.exact,
+                stage.exact && stage.program.is_exact(),
                 stage.lookup_bytes,
                 stage.beyond.read,
                 stage.beyond.spilled,

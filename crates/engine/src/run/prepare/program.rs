@@ -151,6 +151,11 @@ impl PreparedProgram {
         most
     }
 
+    /// Whether the run writes what is forecast, and not less.
+    pub fn is_exact(&self) -> bool {
+        self.outputs.iter().filter_map(Output::file).all(SinkPlan::is_exact)
+    }
+
     pub(in crate::run) fn moved_bytes(&self) -> u64 {
         self.read_bytes() + self.written_bytes()
     }

@@ -33,7 +33,7 @@ fn count_json((count, bytes): (usize, u64)) -> String {
 }
 
 impl PreparedProgram {
-    /// The forecast of this program as JSON, every figure exact; what depends on data is in other programs of its chain.
+    /// The forecast of this program as JSON, every figure exact, but for files whose lengths follow from their entries.
     pub fn to_json(&self) -> String {
         let totals = &self.placed.program.totals;
         let options = self.session.options();
@@ -43,7 +43,7 @@ impl PreparedProgram {
         format!(
             "{{\"memory_limit\":{},\"overhead_bytes\":{},\"budget_bytes\":{},\"fixed_bytes\":{},\"peak_bytes\":{},\
              \"bytes_read\":{},\"bytes_written\":{},\"bytes_spilled\":{},\"bytes_scratch\":{},\"bytes_temporary\":{},\"bytes_discarded\":{},\
-             \"tasks\":{},\"window\":{},\"policy\":{},\"order\":{},\"exact\":true,\"passes\":{},\"candidates\":{},\
+             \"tasks\":{},\"window\":{},\"policy\":{},\"order\":{},\"exact\":{},\"passes\":{},\"candidates\":{},\
              \"rewrites\":{},\"advice\":{},\"plan_seconds\":{},\"program_bytes\":{},\"kept\":{},\"known\":{},\"remembered\":{}}}",
             options.memory_limit,
             self.session.overhead(),
@@ -60,6 +60,7 @@ impl PreparedProgram {
             self.placed.program.reach.tasks,
             quoted(options.policy.name()),
             quoted(&self.placed.candidate.name()),
+            self.is_exact(),
             passes,
             candidates,
             list(self.plan.rewrites.iter().map(|text| quoted(text))),

@@ -120,6 +120,9 @@ impl OutputPlan for SparsePlan {
     fn head(&self) -> Vec<u8> {
         vec![]
     }
+    fn is_exact(&self) -> bool {
+        self.output.is_exact
+    }
 }
 
 struct SparseSink {
