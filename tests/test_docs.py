@@ -41,7 +41,7 @@ def test_the_page_on_operators_quotes_code_as_it_is():
 
 def test_the_session_on_sparse_matrices_gives_what_it_shows(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    assert doctest.testfile(str(ROOT / "docs" / "sparse.md"), module_relative=False) == (0, 16)
+    assert doctest.testfile(str(ROOT / "docs" / "sparse.md"), module_relative=False) == (0, 20)
 
 
 def test_the_session_on_graphs_gives_what_it_shows(tmp_path, monkeypatch):

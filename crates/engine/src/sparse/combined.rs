@@ -9,6 +9,7 @@ use outcore_store::{
 };
 
 use super::formula::{aligned, Desk, Formula, RowPlace};
+use super::merging::{compress, merge};
 use super::multiply::listed_grid;
 use super::order::{sort_kept, TileEntry};
 use super::placing::{ends_of, Made, MakeTiles, PLACED};
@@ -491,50 +492,4 @@ impl Combination {
             }
         }
     }
-}
-
-/// Merges the entries of both, and their values: 0 where one has none. Gives how many there are.
-fn merge(
-    [a, b]: [&[u32]; 2],
-    [x, y]: [&[u8]; 2],
-    items: [usize; 2],
-    (places, [left, right]): (&mut [u32], [&mut [u8]; 2]),
-) -> usize {
-    let (mut i, mut j, mut count) = (0, 0, 0);
-    while i < a.len() || j < b.len() {
-        let (first, second) = (a.get(i).copied(), b.get(j).copied());
-        let place = match (first, second) {
-            (Some(first), Some(second)) => first.min(second),
-            (first, second) => first.or(second).unwrap_or_default(),
-        };
-        places[count] = place;
-        put(left, count, x, i, items[0], first == Some(place));
-        put(right, count, y, j, items[1], second == Some(place));
-        i += usize::from(first == Some(place));
-        j += usize::from(second == Some(place));
-        count += 1;
-    }
-    count
-}
-
-#[inline(always)]
-fn put(to: &mut [u8], at: usize, from: &[u8], place: usize, item: usize, is_there: bool) {
-    let to = &mut to[at * item..(at + 1) * item];
-    match is_there {
-        true => to.copy_from_slice(&from[place * item..(place + 1) * item]),
-        false => to.fill(0),
-    }
-}
-
-/// Moves the entries that are kept, and their values, to the front; gives how many they are.
-fn compress(places: &mut [u32], values: &mut [u8], item: usize, mask: &[u8]) -> usize {
-    let mut kept = 0;
-    for at in 0..places.len() {
-        if mask[at] != 0 {
-            places[kept] = places[at];
-            values.copy_within(at * item..(at + 1) * item, kept * item);
-            kept += 1;
-        }
-    }
-    kept
 }

@@ -397,7 +397,8 @@ impl Formula {
                 results.done * item..(results.done + strip.len()) * item
             };
             let [rows, columns] = &mut desk.places;
-            (rows.clear(), columns.clear());
+            rows.clear();
+            columns.clear();
             if self.needs_places() {
                 rows.extend(strip.iter().map(|entry| (entry >> 16) as u16));
                 columns.extend(strip.iter().map(|entry| *entry as u16));
@@ -440,7 +441,8 @@ impl Formula {
             return Ok(());
         }
         let [rows, columns] = &mut desk.places;
-        (rows.clear(), columns.clear());
+        rows.clear();
+        columns.clear();
         let (mut failed, registers, strips) = (None, &mut desk.registers, &mut desk.strips);
         let mut end = |rows: &mut Vec<u16>, columns: &mut Vec<u16>| {
             let value = operand(results.done, rows.len()).unwrap_or_default();
@@ -450,7 +452,8 @@ impl Formula {
                 [rows, columns],
                 (&mut *registers, &mut *strips),
             );
-            (rows.clear(), columns.clear());
+            rows.clear();
+            columns.clear();
             ended
         };
         let extent = (place.height as usize, place.width(tile.block) as usize);

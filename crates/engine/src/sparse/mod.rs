@@ -20,6 +20,7 @@ mod formula;
 mod gustavson;
 mod ingest;
 mod meeting;
+mod merging;
 mod multiply;
 mod operands;
 mod order;
