@@ -30,9 +30,12 @@ def test_every_path_a_page_names_exists(page):
     assert not missing
 
 
-def test_the_page_on_operators_quotes_code_as_it_is():
-    quotations = QUOTED.findall((ROOT / "docs" / "adding-an-operator.md").read_text())
-    assert len({path for path, _ in quotations}) >= 5
+@pytest.mark.parametrize(
+    ("page", "files"), [("adding-an-operator", 5), ("adding-a-graph-algorithm", 4), ("adding-an-estimator", 1)]
+)
+def test_the_pages_on_additions_quote_code_as_it_is(page, files):
+    quotations = QUOTED.findall((ROOT / "docs" / f"{page}.md").read_text())
+    assert len({path for path, _ in quotations}) >= files
     for path, code in quotations:
         lines = iter([line.strip() for line in (ROOT / path).read_text().splitlines()])
         missing = [line for line in code.splitlines() if line.strip() and line.strip() not in lines]
