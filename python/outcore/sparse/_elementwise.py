@@ -1,8 +1,9 @@
 """Methods of `SparseMatrix` that make another matrix, entry by entry, while this one passes by.
 
 Each is lazy: a number, a vector or a triangle is applied while the entries pass by, in products, streams and files, and
-nothing is written. Two matrices come to a file in scratch when their result is first read. With `path` the result is
-stored there at once: one read of the operands and one write. Memory: some tiles, reserved in the session.
+nothing is written. Two matrices come to a file in scratch when their result is first read, which a product that is built
+of it does. With `path` the result is stored there at once: one read of the operands and one write. Memory: some tiles,
+reserved in the session.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from outcore._base.element_types import DTypeLike, dtype_of
 from outcore._base.types import DType, NDArray, PathLike
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, is_weak, node
+from outcore._session.session import current
 from outcore.elementwise import conj, maximum, minimum
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.sparse._content import stored_at
@@ -46,7 +48,8 @@ class Elementwise(StoredMatrix):
         Dense vectors may be lazy; they are held in memory. Values have the type of NumPy's promotion. Of two sparse
         matrices places that come to 0 are not stored, and infinity or NaN at a place where the other has no entry comes
         to NaN, both as by SciPy. Raises ShapeError for other shapes.
-        I/O: one read of each, one write; a matrix that is read the other way (`A.multiply(B.T)`) is sorted first.
+        I/O: none by a number or dense vector; of two matrices one read of each and one write when the result is first
+        read. A matrix that is read the other way (`A.multiply(B.T)`) is sorted first.
 
         >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
@@ -82,10 +85,11 @@ class Elementwise(StoredMatrix):
         return self._valued(operator.neg, self.dtype)
 
     def add(self, other: Other, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
-        """The sum with a sparse matrix of its shape; `A + B` and `A - B` are the same in scratch.
+        """The sum with a sparse matrix of its shape; `A + B` and `A - B` are the same without a path: lazy.
 
         Places that come to 0 are not stored, as by SciPy. Raises ShapeError, and ArgumentError for what is dense: the
-        sum would be. I/O: one read of each, one write; a matrix that is read the other way is sorted first.
+        sum would be. I/O: one read of each, one write, when the result is first read, or at once with `path`; a matrix
+        that is read the other way is sorted first.
 
         >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
@@ -125,8 +129,8 @@ class Elementwise(StoredMatrix):
     def compare(self, how: Comparison, other: Other, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
         """The places at which a comparison with a number or a sparse matrix holds, as a pattern.
 
-        `A > 3` and its like are the same in scratch. Raises ArgumentError where the comparison holds of 0, which is
-        nearly everywhere. I/O: one read of each, one write.
+        `A > 3` and its like are the same without a path: lazy. Raises ArgumentError where the comparison holds of 0,
+        which is nearly everywhere. I/O: with a number none, with a matrix as `add`.
 
         >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
@@ -179,7 +183,7 @@ class Elementwise(StoredMatrix):
     ) -> Self:
         """Each entry to the power of `n` > 0. Raises ArgumentError for others, of which 0 gives no 0.
 
-        I/O: one read, one write.
+        I/O: none; with `path` one read, one write.
 
         >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
@@ -192,7 +196,7 @@ class Elementwise(StoredMatrix):
         return self._valued(lambda value: value.astype(to) ** n, to, path, overwrite)
 
     def astype(self, dtype: DTypeLike, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
-        """The entries as another type, converted as NumPy does. I/O: one read, one write.
+        """The entries as another type, converted as NumPy does. I/O: none; with `path` one read, one write.
 
         >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
@@ -207,11 +211,13 @@ class Elementwise(StoredMatrix):
         return self._valued(lambda value: value if self.dtype.kind == "b" else abs(value), dtype)
 
     def conj(self) -> Self:
-        """The complex conjugates, in scratch. I/O: one read, one write."""
+        """The complex conjugates, lazy. I/O: none."""
         return self._valued(conj, self.dtype)
 
     def eliminate_zeros(self, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
-        """The matrix without entries that are 0; a new one, where SciPy changes its own. I/O: one read, one write.
+        """The matrix without entries that are 0; a new one, where SciPy changes its own.
+
+        I/O: none; with `path` one read, one write.
 
         >>> import numpy as np, outcore as oc, tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
@@ -221,7 +227,7 @@ class Elementwise(StoredMatrix):
         return self._where(lambda rows, columns, value: value != 0, kind_of(self), path, overwrite)
 
     def tril(self, k: int = 0, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
-        """The entries on and below the `k`-th diagonal. I/O: one read, one write.
+        """The entries on and below the `k`-th diagonal. I/O: none; with `path` one read, one write.
 
         >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
@@ -233,7 +239,7 @@ class Elementwise(StoredMatrix):
         return self._where(lambda rows, columns, _: columns - rows <= k, kind_of(self), path, overwrite)
 
     def triu(self, k: int = 0, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
-        """The entries on and above the `k`-th diagonal. I/O: one read, one write."""
+        """The entries on and above the `k`-th diagonal. I/O: none; with `path` one read, one write."""
         return self._where(lambda rows, columns, _: columns - rows >= k, kind_of(self), path, overwrite)
 
     def copy(self, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
@@ -307,7 +313,8 @@ def _scale(a: StoredMatrix, other: Any) -> tuple[Any, DType]:
         return wide.reshape(())[()], dtype
     elements = np.ascontiguousarray(wide.T if a._transposed else wide)
     shape = (elements.shape[0], elements.shape[1])
-    return Array(_core.entry_operand(shape, elements.reshape(-1).view(np.uint8), kind.name)), dtype
+    operand = _core.entry_operand(current()._core, shape, elements.reshape(-1).view(np.uint8), kind.name)
+    return Array(operand), dtype
 
 
 __all__ = ["Elementwise"]

@@ -4,10 +4,36 @@ use std::any::Any;
 use std::sync::Arc;
 
 use outcore_dtype::DType;
-use outcore_store::{Io, Layout, ReadCost, Region, Source, StoreError};
+use outcore_store::{Io, Layout, ReadCost, Region, Reservation, Source, StoreError};
 
 use crate::expr::{Digest, Expr, Node, Op};
 use crate::{ops, EngineError};
+
+/// A dense operand of formulas, which counts in the ledger while it is there.
+#[derive(Clone)]
+pub struct DenseOperand {
+    elements: Arc<[u8]>,
+    _held: Arc<Vec<Reservation>>,
+}
+
+impl DenseOperand {
+    pub fn new(elements: &[u8], held: Vec<Reservation>) -> DenseOperand {
+        DenseOperand {
+            elements: elements.into(),
+            _held: Arc::new(held),
+        }
+    }
+
+    pub(super) fn elements(&self) -> &[u8] {
+        &self.elements
+    }
+}
+
+impl std::fmt::Debug for DenseOperand {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "DenseOperand({} bytes)", self.elements.len())
+    }
+}
 
 /// A field of an entry.
 #[derive(Clone, Debug)]
@@ -21,11 +47,11 @@ pub enum Field {
     /// Its column, as int64.
     Column,
     /// The element of a vector at its row.
-    AtRow(DType, Arc<[u8]>),
+    AtRow(DType, DenseOperand),
     /// The element of a vector at its column.
-    AtColumn(DType, Arc<[u8]>),
+    AtColumn(DType, DenseOperand),
     /// The element of a dense matrix at its place, of rows of so many elements.
-    AtPlace(DType, Arc<[u8]>, u64),
+    AtPlace(DType, DenseOperand, u64),
 }
 
 impl Field {
@@ -50,12 +76,14 @@ impl Field {
             Field::Other(dtype) => format!("sparse entry: other value of {dtype}"),
             Field::Row => "sparse entry: row".into(),
             Field::Column => "sparse entry: column".into(),
-            Field::AtRow(dtype, vector) => format!("sparse entry: {dtype} by row {}", Digest::of(vector)),
-            Field::AtColumn(dtype, vector) => format!("sparse entry: {dtype} by column {}", Digest::of(vector)),
+            Field::AtRow(dtype, vector) => format!("sparse entry: {dtype} by row {}", Digest::of(vector.elements())),
+            Field::AtColumn(dtype, vector) => {
+                format!("sparse entry: {dtype} by column {}", Digest::of(vector.elements()))
+            }
             Field::AtPlace(dtype, matrix, width) => {
                 format!(
                     "sparse entry: {dtype} by place {} of rows of {width}",
-                    Digest::of(matrix)
+                    Digest::of(matrix.elements())
                 )
             }
         };

@@ -535,13 +535,13 @@ fn fill(field: &Field, origin: [u64; 2], [rows, columns]: [&[u16]; 2], strip: &m
     match field {
         Field::Row => numbers(rows, origin[0], strip),
         Field::Column => numbers(columns, origin[1], strip),
-        Field::AtRow(dtype, vector) => gather(vector, dtype.size(), rows, origin[0], strip),
-        Field::AtColumn(dtype, vector) => gather(vector, dtype.size(), columns, origin[1], strip),
+        Field::AtRow(dtype, vector) => gather(vector.elements(), dtype.size(), rows, origin[0], strip),
+        Field::AtColumn(dtype, vector) => gather(vector.elements(), dtype.size(), columns, origin[1], strip),
         Field::AtPlace(dtype, matrix, width) => {
             let item = dtype.size();
             for ((row, column), to) in rows.iter().zip(columns).zip(strip.chunks_exact_mut(item)) {
                 let place = (origin[0] + u64::from(*row)) * width + origin[1] + u64::from(*column);
-                to.copy_from_slice(&matrix[place as usize * item..][..item]);
+                to.copy_from_slice(&matrix.elements()[place as usize * item..][..item]);
             }
         }
         Field::Value(_) | Field::Other(_) => {}

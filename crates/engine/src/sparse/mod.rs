@@ -46,7 +46,7 @@ pub use assemble::Assembler;
 pub use combined::combined;
 pub use encoding::Duplicates;
 pub use entries::Entries;
-pub use fields::Field;
+pub use fields::{DenseOperand, Field};
 pub use foreseen::{forecast, Forecast};
 pub use formula::Formula;
 pub use gustavson::{join, multiply_sparse};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use numpy::{PyArray1, PyReadonlyArray1};
 use outcore_dtype::DType;
 use outcore_engine::expr::Expr;
-use outcore_engine::sparse::{self, Duplicates, Field, Formula, Semiring, SparseMatrix};
+use outcore_engine::sparse::{self, DenseOperand, Duplicates, Field, Formula, Semiring, SparseMatrix};
 use outcore_store::{Source, SparseShape};
 use pyo3::prelude::*;
 
@@ -224,9 +224,17 @@ fn entry_field(name: &str, dtype: Option<&str>) -> PyResult<PyExpr> {
 /// The node that stands for the element of a dense operand at an entry's place: of a column, a row, or a matrix whose rows
 /// and columns are those of the file.
 #[pyfunction]
-fn entry_operand(shape: (u64, u64), elements: PyReadonlyArray1<'_, u8>, dtype: &str) -> PyResult<PyExpr> {
+fn entry_operand(
+    py: Python<'_>,
+    session: PyRef<'_, PySession>,
+    shape: (u64, u64),
+    elements: PyReadonlyArray1<'_, u8>,
+    dtype: &str,
+) -> PyResult<PyExpr> {
     let dtype = values_named(dtype)?.unwrap_or(DType::Bool);
-    let elements: Arc<[u8]> = elements.as_slice()?.into();
+    let (elements, session) = (elements.as_slice()?, session.0.clone());
+    let held = py.detach(|| session.hold_beside("sparse multiply", elements.len() as u64));
+    let elements = DenseOperand::new(elements, held.map_err(to_python)?);
     let field = match shape {
         (_, 1) => Field::AtRow(dtype, elements),
         (1, _) => Field::AtColumn(dtype, elements),

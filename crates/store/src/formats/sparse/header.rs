@@ -12,6 +12,8 @@ const VERSION: u32 = 1;
 /// Bytes of the header that say something.
 pub(super) const HEADER_BYTES: usize = 80;
 pub(super) const RECORD_BYTES: usize = 40;
+/// Bytes of the column of an entry.
+const COLUMN_BYTES: u64 = 2;
 /// Tile rows and the directory begin at multiples of this.
 pub(super) const ALIGN: u64 = 64;
 
@@ -197,6 +199,13 @@ pub(super) fn records(header: &SparseHeader, directory: &[u8]) -> Result<Vec<Til
                 .is_some_and(|end| end <= header.directory);
         if !is_next || !is_inside {
             return Err(format!("tile row {} of the directory is out of place", record.number));
+        }
+        // An entry has a column, if nothing else.
+        if record.entries > record.bytes / COLUMN_BYTES {
+            return Err(format!(
+                "tile row {} of the directory has {} entries in {} bytes",
+                record.number, record.entries, record.bytes
+            ));
         }
         end = record.offset + record.bytes;
         entries = entries.saturating_add(record.entries);
