@@ -47,7 +47,10 @@ REFUSED_AT_TIMES = {
     **{
         f"sparse.SparseMatrix.{name}": _OPERANDS for name in ("add", "maximum", "part", "permute", "__add__", "__sub__")
     },
-    **{f"sparse.from_{name}": _TILE_ROWS for name in ("anndata", "binary", "binsparse", "entries", "mtx", "npz", "table")},
+    **{
+        f"sparse.from_{name}": _TILE_ROWS
+        for name in ("anndata", "binary", "binsparse", "entries", "mtx", "npz", "table")
+    },
     "graph.from_arrays": _TILE_ROWS,
 }
 
