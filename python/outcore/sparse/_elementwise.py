@@ -1,8 +1,8 @@
 """Methods of `SparseMatrix` that make another matrix, entry by entry, while this one passes by.
 
 Each is lazy: a number, a vector or a triangle is applied while the entries pass by, in products, streams and files, and
-nothing is written. Two matrices come to a file in scratch when their result is first read, which a product that is built
-of it does. With `path` the result is stored there at once: one read of the operands and one write. Memory: some tiles,
+nothing is written. Two matrices come to a file in scratch when their result is first read, as by a product that is made
+of it. With `path` the result is stored there at once: one read of the operands and one write. Memory: some tiles,
 reserved in the session.
 """
 
