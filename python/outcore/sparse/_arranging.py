@@ -9,16 +9,18 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from outcore import _core
 from outcore._base.types import PathLike
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
+from outcore._session.session import current
 from outcore.errors import ArgumentError, IndexingError
-from outcore.sparse._along import check_room
 from outcore.sparse._stored import Matrix, StoredMatrix
 from outcore.sparse._stream import Indices, Part, Values, built, kind_of, parts, resorted
 
-# Entries of a Kronecker product that are made at once.
+# Entries of a Kronecker product that are made at once, and bytes for each: places and orders, and copies of its value.
 _MADE_MAX = 1 << 19
+_MADE_BYTES, _MADE_COPIES = 72, 4
 
 
 class Arranging(StoredMatrix):
@@ -106,7 +108,11 @@ def kron(a: Matrix, b: Matrix, *, path: PathLike | None = None, overwrite: bool 
         return kron(a.T, b.T, path=path, overwrite=overwrite).T
     is_pattern = a.is_pattern and b.is_pattern
     dtype = None if is_pattern else np.result_type(a.dtype, b.dtype)
-    check_room("kron", 48 * b.nnz, f"the {b.nnz} entries of the second matrix")
+    step = max(1, _MADE_MAX // max(1, b.nnz))
+    item = 1 if dtype is None else dtype.itemsize
+    memory = _core.EntriesMemory(current()._core)
+    # Entries of the second matrix, those that are made at once, and those that wait for the end of their tile row.
+    memory.cover(48 * b.nnz + 2 * min(step, a.nnz) * b.nnz * (_MADE_BYTES + _MADE_COPIES * item))
     held = list(b.blocks())
     nothing = (np.zeros(0, np.uint64), np.zeros(0, np.uint64), np.zeros(0, b.dtype))
     r, c, v = (np.concatenate([nothing[at], *(block[at] for block in held)]) for at in range(3))
@@ -116,7 +122,6 @@ def kron(a: Matrix, b: Matrix, *, path: PathLike | None = None, overwrite: bool 
         for part in parts(a):
             order = np.argsort(part.rows, kind="stable")
             rows, columns, values = (of[order] for of in part[:3])
-            step = max(1, _MADE_MAX // max(1, b.nnz))
             for first in range(0, len(rows), step):
                 of = slice(first, first + step)
                 made = (values[of, None] * v[None, :]).ravel()

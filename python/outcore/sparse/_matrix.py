@@ -202,15 +202,19 @@ class SparseMatrix(Elementwise, Along, Arranging, Called):
         """
         import scipy.sparse
 
-        need = self.nnz * (2 * (16 + self.dtype.itemsize)) + 8 * (self.shape[0] + 1)
+        count, item = self.nnz, self.dtype.itemsize
+        index = np.dtype(np.int32 if max(*self.shape, count) < 1 << 31 else np.int64)
+        # Entries, and the same by rows.
+        need = count * (3 * index.itemsize + 2 * item) + index.itemsize * (self.shape[0] + 1)
         check_room("to_scipy", need, f"the entries of {self!r}")
-        parts = list(self.blocks())
-        rows, columns, values = (
-            np.concatenate([part[which] for part in parts]) if parts else np.zeros(0, dtype=dtype)
-            for which, dtype in enumerate((np.uint64, np.uint64, self.dtype))
-        )
-        places = (rows.astype(np.int64), columns.astype(np.int64))
-        return scipy.sparse.coo_array((values, places), shape=self.shape).tocsr()
+        rows, columns = np.empty(count, index), np.empty(count, index)
+        values, done = np.empty(count, self.dtype), 0
+        for block in self.blocks():
+            place = slice(done, done + len(block[0]))
+            rows[place], columns[place], values[place] = block
+            done = place.stop
+            del block  # before the next one is read
+        return scipy.sparse.coo_array((values, (rows, columns)), shape=self.shape).tocsr()
 
 
 above.fill({"SparseMatrix": SparseMatrix})

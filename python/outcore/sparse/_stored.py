@@ -17,7 +17,6 @@ from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
 from outcore._session.session import Session, current
-from outcore._standard.creation import full
 from outcore._standard.manipulation import expand_dims, squeeze
 from outcore.errors import ArgumentError, DTypeError, SourceChangedError
 from outcore.sparse._content import Content
@@ -68,8 +67,7 @@ class StoredMatrix(Refused, ABC):
         if count is not None:
             return count
         places = type(self)(self._content.places())
-        ones = full(self._content.shape[1], 1, dtype=np.int64)
-        return self._content.counted(int(places.product(ones, "plus_pair").sum().compute()))
+        return self._content.counted(sum(len(rows) for rows, _, _ in places.blocks()))
 
     @property
     def dtype(self) -> DType:

@@ -46,7 +46,7 @@ impl SparseMatrix {
         let mut found = Entries {
             rows: Vec::with_capacity(entries),
             columns: Vec::with_capacity(entries),
-            values: Vec::new(),
+            values: Vec::with_capacity(entries * self.dtype().map_or(0, |dtype| dtype.size())),
         };
         let mut workspace = AlignedBuffer::new(self.formula_bytes(tile).next_multiple_of(PAGE).max(PAGE))
             .map_err(|cause| EngineError::Plan(format!("no memory for a tile: {cause}")))?;
