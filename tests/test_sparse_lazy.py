@@ -17,7 +17,11 @@ SIDE = 512
 
 
 def random_matrix(rows: int, columns: int, density: float = 0.02) -> Any:
-    return scipy.sparse.random(rows, columns, density, "csr", random_state=3)
+    """Entries at random places; SciPy's own would draw from a permutation of all places."""
+    random = np.random.default_rng(3)
+    count = int(rows * columns * density)
+    places = random.integers(0, rows, count), random.integers(0, columns, count)
+    return scipy.sparse.csr_array((random.random(count), places), (rows, columns))
 
 
 def session(**options: Any) -> oc.Session:
@@ -88,7 +92,7 @@ def test_a_stored_matrix_is_a_result_beside_arrays(tmp_path: Path, threads: int)
         made = oc.sparse.open(tmp_path / "b.ocs")
         assert made.nbytes == A.nbytes
         assert (made.to_scipy() != matrix * 3.0).nnz == 0
-        np.testing.assert_allclose(np.load(tmp_path / "s.npy"), np.asarray(matrix.sum(axis=1)).ravel())
+        np.testing.assert_allclose(np.load(tmp_path / "s.npy"), matrix.sum(axis=1))
         bound, fewer = oc.explain({tmp_path / "c.ocs": A.tril()}), oc.store({tmp_path / "c.ocs": A.tril()})
         assert said.exact
         assert not bound.exact
@@ -127,6 +131,28 @@ def test_patterns_and_empty_results(tmp_path: Path) -> None:
         assert (nothing * 2).nnz == (nothing + nothing).nnz == 0
 
 
+def test_formulas_that_are_the_same_for_all_entries(tmp_path: Path) -> None:
+    matrix = random_matrix(90, 90)
+    with session():
+        A = oc.sparse.from_scipy(matrix, tmp_path / "a.ocs", side=64).astype(np.uint8)
+        assert (A == 300).nnz == (A > 300).nnz == (A < -1).nnz == 0
+        B = oc.sparse.open(tmp_path / "a.ocs")
+        assert B.tril(2**63).nnz == B.triu(-(10**30)).nnz == B.nnz
+        assert B.tril(-(10**30)).nnz == 0
+
+
+def test_nothing_is_made_before_it_is_read(tmp_path: Path) -> None:
+    matrix = random_matrix(700, 700)
+    with session() as current:
+        A = oc.sparse.from_scipy(matrix, tmp_path / "a.ocs", side=64)
+        before = current.counters()["bytes_written"]
+        B = ((A + A.tril()) * 3.0).triu(1).maximum(A)
+        assert current.counters()["bytes_written"] == before
+        expected = scipy.sparse.triu((matrix + scipy.sparse.tril(matrix)) * 3.0, 1).maximum(matrix)
+        assert np.array_equal(B.toarray(), expected.toarray())
+        assert current.counters()["bytes_written"] > before
+
+
 def test_matrices_in_tiles_of_other_sides_go_together(tmp_path: Path) -> None:
     matrix, other = random_matrix(900, 800), random_matrix(900, 800).power(2)
     with session():
@@ -143,10 +169,21 @@ def test_what_cannot_be_stored_is_refused(tmp_path: Path) -> None:
             oc.store({tmp_path / "a.npy": A * 2.0})
         with pytest.raises(ArgumentError, match="transpose"):
             oc.store({tmp_path / "t.ocs": A.T})
-        with pytest.raises(ArgumentError, match="is no array"):
+        with pytest.raises(ArgumentError, match=r"is no array; outcore\.store"):
             oc.compute(A * 2.0)
         with pytest.raises(FileExistsError):
             oc.store({tmp_path / "a.ocs": A * 2.0})
+        with pytest.raises(ArgumentError, match=r"resume=True.*b\.ocs"):
+            oc.store({tmp_path / "b.ocs": A * 2.0}, resume=True)
+        for call in (
+            lambda: A > 1j,
+            lambda: A.power(1j),
+            lambda: A.power(A),
+            lambda: A.tril(None),
+            lambda: A.triu("x"),
+        ):
+            with pytest.raises(ArgumentError):
+                call()
         assert oc.sparse.open(tmp_path / "a.ocs").nnz == A.nnz
 
 

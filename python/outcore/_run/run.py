@@ -50,6 +50,8 @@ def _targets(
     exprs: list[_core.Expr] = []
     for path, array in targets.items():
         name = os.fsdecode(path)
+        if resume and isinstance(array, above.SparseMatrix):
+            raise ArgumentError(f"store: resume=True, and {name} is a sparse matrix, which is written in one go")
         expr, shape = _planned(array), asked.pop(name, None)
         if expr is None:
             continue
@@ -163,7 +165,7 @@ def store(
     Returns what the run did.
 
     Dates and text keep their type, and go to `.npy` only, as does all else in their call: UnsupportedFormatError for
-    other endings, ArgumentError with `resume`.
+    other endings, ArgumentError with `resume`, which sparse matrices raise too.
 
     >>> import numpy as np, outcore as oc, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

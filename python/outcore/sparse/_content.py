@@ -133,9 +133,9 @@ class PassingEntries(Content):
 class Pending(Content):
     """Entries of a matrix that is not made yet: it is stored in scratch when it is first read."""
 
-    def __init__(self, node: _core.Expr, shape: tuple[int, int], side: int, dtype: DType | None) -> None:
+    def __init__(self, make: Callable[[], _core.Expr], shape: tuple[int, int], side: int, dtype: DType | None) -> None:
         super().__init__(shape, side, dtype)
-        self._node = node
+        self._make = make
 
     @property
     def is_plain(self) -> bool:
@@ -145,7 +145,7 @@ class Pending(Content):
         return self.plain()
 
     def node(self) -> _core.Expr:
-        return self._node
+        return self._make()
 
     def count(self) -> int:
         return self.plain().entries
@@ -154,7 +154,36 @@ class Pending(Content):
         return count
 
     def changed(self, change: Change, dtype: DType | None, *, is_turned: bool = False) -> Content:
-        return PassingEntries(self.plain()).changed(change, dtype, is_turned=is_turned)
+        return Later(self, lambda: PassingEntries(self.plain()).changed(change, dtype, is_turned=is_turned), dtype)
 
 
-__all__ = ["Change", "Content", "PassingEntries", "EntryNodes", "Pending", "entry", "named", "stored_at"]
+class Later(Content):
+    """Entries of a matrix that is not made yet, changed by a formula as they will pass by."""
+
+    def __init__(self, base: Content, make: Callable[[], Content], dtype: DType | None) -> None:
+        super().__init__(base.shape, base.side, dtype)
+        self._make = make
+        self._count: int | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        return False
+
+    def passing(self) -> _core.Sparse:
+        return self._make().passing()
+
+    def node(self) -> _core.Expr:
+        return self._make().node()
+
+    def count(self) -> int | None:
+        return self._make().count() if self._count is None else self._count
+
+    def counted(self, count: int) -> int:
+        self._count = count
+        return count
+
+    def changed(self, change: Change, dtype: DType | None, *, is_turned: bool = False) -> Content:
+        return Later(self, lambda: self._make().changed(change, dtype, is_turned=is_turned), dtype)
+
+
+__all__ = ["Change", "Content", "PassingEntries", "EntryNodes", "Later", "Pending", "entry", "named", "stored_at"]

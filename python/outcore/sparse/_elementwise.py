@@ -8,6 +8,7 @@ reserved in the session.
 
 from __future__ import annotations
 
+import numbers
 import operator
 from collections.abc import Callable
 from typing import Any, Literal, Self, TypeAlias
@@ -151,6 +152,8 @@ class Elementwise(StoredMatrix):
             raise ArgumentError(
                 "sparse: A == B holds wherever nothing is stored; (A != B).nnz == 0 tells whether they are equal"
             )
+        if isinstance(other, complex | np.complexfloating) and how not in ("==", "!="):
+            raise ArgumentError(f"sparse {how}: complex numbers have no order")
         if holds(0, 0 if is_matrix else other):
             raise ArgumentError(f"sparse: 0 {how} {'0' if is_matrix else other} holds wherever nothing is stored")
         if is_matrix:
@@ -190,6 +193,8 @@ class Elementwise(StoredMatrix):
         >>> oc.sparse.from_scipy(scipy.sparse.eye_array(2) * 3.0, path).power(2).to_scipy().data
         array([9., 9.])
         """
+        if not isinstance(n, numbers.Real):
+            raise ArgumentError(f"sparse power: {type(n).__name__} is no real number")
         if not n > 0:
             raise ArgumentError(f"sparse power: 0 to the power of {n} is not 0, so the result would be dense")
         to = np.result_type(self.dtype, n) if dtype is None else dtype_of(dtype)
@@ -236,11 +241,11 @@ class Elementwise(StoredMatrix):
         array([[0., 0.],
                [1., 0.]])
         """
-        return self._where(lambda rows, columns, _: columns - rows <= k, kind_of(self), path, overwrite)
+        return self._where(lambda rows, columns, _: columns - rows <= _whole("tril", k), kind_of(self), path, overwrite)
 
     def triu(self, k: int = 0, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
         """The entries on and above the `k`-th diagonal. I/O: none; with `path` one read, one write."""
-        return self._where(lambda rows, columns, _: columns - rows >= k, kind_of(self), path, overwrite)
+        return self._where(lambda rows, columns, _: columns - rows >= _whole("triu", k), kind_of(self), path, overwrite)
 
     def copy(self, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
         """The matrix in a file of its own. Of a transpose, one that is stored the way it is read.
@@ -272,6 +277,14 @@ class Elementwise(StoredMatrix):
         overwrite: bool,
     ) -> Self:
         return changed(self, lambda rows, columns, value: (None, holds(rows, columns, value)), dtype, path, overwrite)
+
+
+def _whole(name: str, k: object) -> int:
+    """The number of a diagonal."""
+    try:
+        return operator.index(k)  # type: ignore[arg-type]  # or an error
+    except TypeError:
+        raise ArgumentError(f"sparse {name}: k={k!r} is no whole number") from None
 
 
 def _is_number(value: object) -> bool:

@@ -28,7 +28,7 @@ _WORKING: dict[str, type[np.int64]] = {"b": np.int64, "i": np.int64, "u": np.int
 # Memory for an entry that is read: its places, and what it takes in the file.
 _READ_BYTES = 24
 # Memory for an entry that is worked on: its places, their copies and orders, and copies of its value.
-_PLACE_BYTES, _VALUE_COPIES = 72, 4
+_PLACE_BYTES, _VALUE_COPIES = 96, 4
 
 
 class StoredMatrix(Refused, ABC):

@@ -225,10 +225,14 @@ def combined(
         )
     value = combine(entry("value", a.dtype), entry("other", b.dtype))
     # Zeros, and places at which a comparison is false, are no entries.
-    kept = value != 0
+    kept = (value != 0)._expr
     values = None if dtype is None else value.astype(dtype)._expr
-    node = a._content.passing().combined(b._content.passing(), values, kept._expr, named(dtype))
-    return _at(a, Pending(node, a._content.shape, side, dtype), path, overwrite)
+    first, second = a._content, b._content
+
+    def made() -> _core.Expr:
+        return first.passing().combined(second.passing(), values, kept, named(dtype))
+
+    return _at(a, Pending(made, a._content.shape, side, dtype), path, overwrite)
 
 
 def _joined(first: Part, second: Part) -> Part:

@@ -13,7 +13,7 @@ use outcore_store::{SparseFile, TileRowRecord};
 
 use super::fields::Field;
 use super::order::{sort_kept, TileEntry};
-use crate::expr::{topological, Digest, Expr};
+use crate::expr::{topological, Digest, Expr, Op};
 use crate::strips::{self, Buffers, Fused, FusedInput, REGISTER_BYTES, STRIP};
 use crate::{ops, EngineError};
 
@@ -121,10 +121,10 @@ impl Formula {
         let leaves: Vec<Expr> = topological(&roots).into_iter().filter(|node| is_field(&node)).collect();
         let fields = leaves.iter().filter_map(|leaf| Field::of(leaf).cloned()).collect();
         let place = |node: &crate::expr::Node| leaves.iter().position(|leaf| leaf.id == node.id);
-        let program = |node: &Expr| match Field::of(node) {
-            // A field alone is copied, but for the value, which is where it is.
-            Some(_) => strips::compile(&ops::copy_tiled(node, node.tile.clone()), &place),
-            None => strips::compile(node, &place),
+        // A field alone, or one number for all, is copied; but for the value, which is where it is.
+        let program = |node: &Expr| match node.op {
+            Op::Unary(_) | Op::Binary(_) | Op::Select | Op::Cast | Op::Check(_) => strips::compile(node, &place),
+            _ => strips::compile(&ops::copy_tiled(node, node.tile.clone()), &place),
         };
         let is_same = |node: &&Expr| stored == dtype && matches!(Field::of(node), Some(Field::Value(_)));
         let mut key: Vec<u8> = dtype.map_or("pattern".into(), |dtype| dtype.to_string()).into_bytes();

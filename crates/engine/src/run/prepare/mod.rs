@@ -515,7 +515,7 @@ fn check_targets(plan: &Plan, targets: &[Target]) -> Result<Vec<Output>, EngineE
             Ok(match target {
                 Target::Memory if sparse_output(node).is_some() => {
                     return Err(EngineError::Argument(format!(
-                        "{}: a sparse matrix is stored, it is no array",
+                        "{}: a sparse matrix is no array; outcore.store({{'a.ocs': A}}) or A.copy(path=) stores it",
                         node.label()
                     )));
                 }
