@@ -1,4 +1,4 @@
-//! What live work is handed: memory, threads, counters, the file's cache.
+//! Resources of live work: memory, threads, counters, the cache of the file.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};

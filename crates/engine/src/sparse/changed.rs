@@ -12,7 +12,7 @@ use super::multiply::listed_grid;
 use super::placing::{ends_of, Made, MakeTiles, PLACED};
 use super::SparseMatrix;
 use crate::expr::Expr;
-use crate::task::{Access, Algorithm, Bound, Grid, Work};
+use crate::task::{Access, Bound, Grid};
 use crate::{ops, EngineError};
 
 /// The set of the tiles that are made, behind that of the tiles that are read.
@@ -28,7 +28,7 @@ impl SparseMatrix {
             Some(formula) => formula.clone(),
             None => Arc::new(Formula::identity(self.file.matrix().dtype)?),
         };
-        let changed = Arc::new(Changed::new(self.file.clone(), formula));
+        let changed = Arc::new(Made(Changed::new(self.file.clone(), formula)));
         Ok(ops::algorithm(changed, std::slice::from_ref(&self.tiles))?.swap_remove(0))
     }
 }
@@ -72,30 +72,18 @@ impl Changed {
     }
 }
 
-impl Algorithm for Changed {
-    fn name(&self) -> String {
+impl MakeTiles for Changed {
+    fn label(&self) -> String {
         "sparse entries".into()
     }
     fn key(&self) -> Vec<u8> {
         self.formula.key().to_vec()
     }
+    fn output(&self) -> &SparseOutput {
+        &self.output
+    }
     fn results(&self) -> &[Grid] {
         &self.results
-    }
-    fn listed(&self, result: usize) -> Option<Arc<[u64]>> {
-        (result == 0).then(|| self.output.lengths.clone())
-    }
-    fn file(&self, result: usize) -> Option<SparseOutput> {
-        (result == 0).then(|| self.output.clone())
-    }
-    fn works(&self, _inputs: &[Grid]) -> Vec<Arc<dyn Work>> {
-        vec![Arc::new(Made(self.clone()))]
-    }
-}
-
-impl MakeTiles for Changed {
-    fn label(&self) -> String {
-        "sparse entries".into()
     }
     fn tiles(&self) -> u64 {
         self.file.tiles() as u64

@@ -15,7 +15,7 @@ use super::order::{sort_kept, TileEntry};
 use super::placing::{ends_of, Made, MakeTiles, PLACED};
 use super::SparseMatrix;
 use crate::expr::Expr;
-use crate::task::{Access, Algorithm, Bound, Grid, Work};
+use crate::task::{Access, Bound, Grid};
 use crate::{ops, EngineError};
 
 /// The set of the tiles that are made, behind those of both matrices.
@@ -43,7 +43,7 @@ pub fn combined(first: &SparseMatrix, second: &SparseMatrix, formula: Formula) -
     }
     let combined = Combination::new([first, second], formula);
     let inputs = [first.tiles.clone(), second.tiles.clone()];
-    Ok(ops::algorithm(Arc::new(combined), &inputs)?.swap_remove(0))
+    Ok(ops::algorithm(Arc::new(Made(combined)), &inputs)?.swap_remove(0))
 }
 
 /// One of two matrices.
@@ -237,8 +237,8 @@ struct Most {
     entries: u64,
 }
 
-impl Algorithm for Combination {
-    fn name(&self) -> String {
+impl MakeTiles for Combination {
+    fn label(&self) -> String {
         "sparse combination".into()
     }
     fn key(&self) -> Vec<u8> {
@@ -248,23 +248,11 @@ impl Algorithm for Combination {
         });
         self.formula.key().iter().copied().chain(own).collect()
     }
+    fn output(&self) -> &SparseOutput {
+        &self.output
+    }
     fn results(&self) -> &[Grid] {
         &self.results
-    }
-    fn listed(&self, result: usize) -> Option<Arc<[u64]>> {
-        (result == 0).then(|| self.output.lengths.clone())
-    }
-    fn file(&self, result: usize) -> Option<SparseOutput> {
-        (result == 0).then(|| self.output.clone())
-    }
-    fn works(&self, _inputs: &[Grid]) -> Vec<Arc<dyn Work>> {
-        vec![Arc::new(Made(self.clone()))]
-    }
-}
-
-impl MakeTiles for Combination {
-    fn label(&self) -> String {
-        "sparse combination".into()
     }
     fn tiles(&self) -> u64 {
         self.pieces.len() as u64

@@ -44,9 +44,9 @@ pub(super) struct Desk<'w> {
     registers: Buffers<&'w mut [u8]>,
     /// One for each field that follows from places.
     strips: Vec<&'w mut [u8]>,
-    /// What the entries of one tile take meanwhile.
+    /// Memory of the entries of one tile while they pass by.
     passing: &'w mut [u8],
-    /// What results take.
+    /// Memory of the results.
     memory: &'w mut [u8],
     pub encoder: TileEncoder,
     pub counts: Vec<u32>,

@@ -62,7 +62,7 @@ pub struct SparseMatrix {
     pub file: Arc<SparseFile>,
     /// Its tiles.
     pub tiles: Expr,
-    /// What is made of its entries as they pass by; nothing where they are as they are stored.
+    /// The function of its entries as they pass by; none where they are as they are stored.
     pub formula: Option<Arc<Formula>>,
 }
 

@@ -3,7 +3,7 @@
 use outcore_coding::tiles::Tile;
 use outcore_coding::Malformed;
 
-/// What belongs to the entries of a tile, in their order.
+/// Values of the entries of a tile, in their order, and whether they are kept.
 #[derive(Clone, Copy)]
 pub(super) struct TileEntry<'a> {
     /// 1 for each that is kept; nothing where all are.

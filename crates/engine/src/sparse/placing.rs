@@ -2,19 +2,25 @@
 //! lies behind all before it, whose lengths are known when they have been made.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use outcore_dtype::DType;
-use outcore_store::{place_pending, FIRST_OFFSET};
+use outcore_store::{place_pending, SparseOutput, FIRST_OFFSET};
 
-use crate::task::{Access, Bound, Grid, Work};
+use crate::task::{Access, Alone, Bound, Grid, Work};
 use crate::EngineError;
 
 /// The set of where tiles end, behind that of the tiles.
 pub(super) const PLACED: usize = 1;
 
-/// What makes the tiles of a matrix that is stored.
+/// The maker of the tiles of a matrix that is stored.
 pub(super) trait MakeTiles: Send + Sync + Debug {
     fn label(&self) -> String;
+    /// As [`crate::task::Algorithm::key`].
+    fn key(&self) -> Vec<u8>;
+    fn output(&self) -> &SparseOutput;
+    /// The set of the tiles, and that of where they end.
+    fn results(&self) -> &[Grid];
     fn tiles(&self) -> u64;
     /// Calls `each` with what a tile is made of.
     fn operands(&self, tile: u64, each: &mut dyn FnMut(usize, u64, Access));
@@ -25,7 +31,7 @@ pub(super) trait MakeTiles: Send + Sync + Debug {
     /// Makes a tile, as `PendingTile` has it.
     ///
     /// # Errors
-    /// Those of a task.
+    /// As [`Work::run`].
     fn make(&self, tile: u64, bound: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError>;
 }
 
@@ -66,6 +72,21 @@ impl<T: MakeTiles> Made<T> {
             true => TileStep::Make(ahead + turn / 2),
             false => TileStep::Place(turn - both),
         }
+    }
+}
+
+impl<T: MakeTiles + Clone + 'static> Alone for Made<T> {
+    fn key(&self) -> Vec<u8> {
+        self.0.key()
+    }
+    fn results(&self) -> &[Grid] {
+        self.0.results()
+    }
+    fn listed(&self, result: usize) -> Option<Arc<[u64]>> {
+        (result == 0).then(|| self.0.output().lengths.clone())
+    }
+    fn file(&self, result: usize) -> Option<SparseOutput> {
+        (result == 0).then(|| self.0.output().clone())
     }
 }
 

@@ -131,6 +131,10 @@ pub trait Alone: Work + Clone + 'static {
     fn listed(&self, _result: usize) -> Option<Arc<[u64]>> {
         None
     }
+    /// As [`Algorithm::file`].
+    fn file(&self, _result: usize) -> Option<SparseOutput> {
+        None
+    }
 }
 
 impl<T: Alone> Algorithm for T {
@@ -145,6 +149,9 @@ impl<T: Alone> Algorithm for T {
     }
     fn listed(&self, result: usize) -> Option<Arc<[u64]>> {
         Alone::listed(self, result)
+    }
+    fn file(&self, result: usize) -> Option<SparseOutput> {
+        Alone::file(self, result)
     }
     fn works(&self, _inputs: &[Grid]) -> Vec<Arc<dyn Work>> {
         vec![Arc::new(self.clone())]

@@ -54,7 +54,7 @@ pub(crate) fn parts_round(file: &GraphFile) -> u64 {
     }
 }
 
-/// What lists take that are handed over some at a time.
+/// Memory of lists that are handed over some at a time.
 pub struct PartsMemory {
     /// Memory for reading, and beside it.
     pub reading: u64,
