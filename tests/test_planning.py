@@ -11,7 +11,8 @@ from benchmarks import cgroup
 from support.running import session
 
 import outcore as oc
-from outcore.errors import MemoryLimitError, StaleProgramError
+from outcore._show.explanation import Explanation
+from outcore.errors import MemoryLimitError
 
 NEEDS_CGROUP = "no memory cgroup can be made here (it needs root), and no other limit counts resident memory"
 
@@ -38,18 +39,36 @@ def test_tiles_kept_by_one_program_never_hinder_the_next(
         assert outcome.peak_bytes <= pool_mebibytes << 20
 
 
-def test_a_program_that_is_always_stale_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    with session() as one:
-        plans = []
+def test_a_program_whose_kept_tiles_are_gone_is_planned_anew(
+    tall_and_wide: tuple[oc.Array, oc.Array], out: Path
+) -> None:
+    tall, _ = tall_and_wide
+    with session(pool_limit=96 << 20) as one:
+        oc.compute(tall.sum())
+        target: Any = {"path": str(out / "t.npy"), "overwrite": True, "chunks": None}
+        program = one.plan([(tall * 2)._expr], [target])
+        said = Explanation.from_json(program.explain())
+        assert said.kept[1] > 0
+        assert said.bytes_read < tall.nbytes
+        one.clear()
+        _, outcome = one.run(program)
+        assert outcome.bytes_read >= tall.nbytes
+        np.testing.assert_array_equal(np.load(out / "t.npy"), np.full((500_000, 10), 2.0))
 
-        def stale(*_: Any) -> Any:
-            plans.append(1)
-            raise StaleProgramError("its tiles are gone")
 
-        monkeypatch.setattr(one, "run", stale)
-        with pytest.raises(StaleProgramError):
-            oc.compute(oc.ones(3))
-    assert 1 < len(plans) <= 16
+def test_plans_that_did_not_fit_are_part_of_the_explanation(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).random((3000, 1000)))
+    x = oc.open(tmp_path / "x.npy")
+    with session(pool_limit=256 << 20):
+        assert oc.explain(oc.argsort(x, axis=0)).refusals == ()
+    with session(pool_limit=16 << 20):
+        said = oc.explain({str(tmp_path / "y.npy"): oc.argsort(x, axis=0)})
+    parts = [parts for of, parts, _ in said.refusals if of == "argsort"]
+    assert parts == sorted(parts)
+    assert parts[0] == 1
+    assert all(need > 0 for *_, need in said.refusals)
+    assert "did not fit" in str(said)
+    assert "argsort in 1/2 of the memory: needs 10.4 MiB" in str(said)
 
 
 def chain(length: int, form: str, folder: Path) -> tuple[oc.Array, Any]:

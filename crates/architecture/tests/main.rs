@@ -43,6 +43,8 @@ const ROOMS: [(&str, &[&str]); 3] = [
             "run/drive",
             "run",
             "live",
+            "ingest",
+            "spgemm",
             "graph/read",
             "graph/program",
             "graph/find",

@@ -1,13 +1,14 @@
 //! The engine of outcore: typed expressions, planned into passes, ordered, placed in memory ahead of time, and played.
 //!
 //! Rooms stand in a row and use only what is to their left:
-//! `task ← expr ← strips ← ops ← sort ← linalg ← sparse ← plan ← schedule ← place ← run ← live ← graph`.
+//! `task ← expr ← strips ← ops ← sort ← linalg ← sparse ← plan ← schedule ← place ← run ← live ← ingest ← spgemm ← graph`.
 #![forbid(unsafe_code)]
 
 pub mod cancel;
 pub mod error;
 pub mod expr;
 pub mod graph;
+pub mod ingest;
 pub mod linalg;
 pub mod live;
 pub mod ops;
@@ -17,6 +18,7 @@ pub mod run;
 pub mod schedule;
 pub mod sort;
 pub mod sparse;
+pub mod spgemm;
 pub mod strips;
 pub mod task;
 

@@ -11,9 +11,7 @@ from outcore._run.foresight import UnforeseenError, is_foreseeing
 from outcore._session.progress import of_program
 from outcore._session.record import Outcome
 from outcore._session.session import current
-from outcore.errors import ResumeWarning, StaleProgramError
-
-_PLANS_MAX = 8
+from outcore.errors import ResumeWarning
 
 
 def plan_and_run(
@@ -21,29 +19,22 @@ def plan_and_run(
     targets: Sequence[_core.Target | None],
     progress: bool | None = None,
 ) -> tuple[list[NDArray | None], Outcome]:
-    """Plans and runs; again when another thread's run took the tiles that the plan would have started from.
+    """Plans and runs.
 
-    Raises StaleProgramError where that happens time after time.
+    Raises StaleProgramError where other threads take kept tiles from under the plan time after time.
     """
     if is_foreseeing():
         raise UnforeseenError
     session = current()
     with of_program(session.options["progress"] if progress is None else progress) as shown:
-        for retries in reversed(range(_PLANS_MAX)):
-            program = session.plan(exprs, targets, shown)
-            for note in program.notes():
-                warnings.warn(note, ResumeWarning, stacklevel=3)
-            try:
-                return session.run(program, shown)
-            except StaleProgramError:
-                if retries == 0:
-                    raise
-            finally:
-                # It holds the outputs that may be gone on with, and the traceback of an error would hold it.
-                del program
-            # Other threads take kept tiles from under a plan mostly: the next plan is to start without.
-            session.clear()
-    raise AssertionError("unreachable")
+        program = session.plan(exprs, targets, shown)
+        for note in program.notes():
+            warnings.warn(note, ResumeWarning, stacklevel=3)
+        try:
+            return session.run(program, shown)
+        finally:
+            # It holds the outputs that may be gone on with, and the traceback of an error would hold it.
+            del program
 
 
 __all__ = ["plan_and_run"]

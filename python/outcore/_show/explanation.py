@@ -128,6 +128,9 @@ class Explanation:
         self.passes: tuple[Pass, ...] = tuple(Pass.of(part) for part in content["passes"])
         self.candidates: tuple[JSONObject, ...] = tuple(content.get("candidates", ()))
         self.rewrites: tuple[str, ...] = tuple(content.get("rewrites", ()))
+        # Plans that did not fit before this one did: the operator, the part of the memory that it had, bytes it needs.
+        refused = content.get("refusals", ())
+        self.refusals: tuple[tuple[str, int, int], ...] = tuple((r["of"], r["parts"], r["need"]) for r in refused)
         # Advice to users who compute such things often.
         self.advice: tuple[str, ...] = (*content.get("advice", ()), *self._unrolled())
         self.stages: tuple[Stage, ...] = tuple(Stage.of(part) for part in content.get("stages", ()))
@@ -140,7 +143,8 @@ class Explanation:
     def from_json(cls, text: str, rates: Collection[float] = ()) -> Explanation:
         """The forecast that the planner wrote; `rates` are the bytes per second of earlier runs."""
         content = json.loads(text)
-        return cls(_joined(content["stages"]) if "stages" in content else content, rates)
+        refusals = {"refusals": content["refusals"]}
+        return cls(_joined(content["stages"]) | refusals if "stages" in content else content, rates)
 
     @classmethod
     def from_stages(cls, stages: Sequence[JSONObject]) -> Explanation:
@@ -228,6 +232,11 @@ class Explanation:
         lines = self._stage_lines() if self.stages else self._program_lines()
         return "\n".join([*lines, f"{'legend':<21}  {_LEGEND}"])
 
+    def _refused(self) -> list[str]:
+        """The rungs of the ladder before the plan, in words."""
+        parts = [(of, "all" if part == 1 else f"1/{part}", need) for of, part, need in self.refusals]
+        return [f"{of} in {part} of the memory: needs {format_size(need)}" for of, part, need in parts]
+
     def _program_lines(self) -> list[str]:
         lines = [*_table(self._rows(), right=(0, 3, 4, 5)), ""]
         totals = self._totals()
@@ -237,6 +246,7 @@ class Explanation:
             lines.append(f"{'rewrite':<{width}}  {rewrite}")
         for text in self.advice:
             lines.append(f"{'advice':<{width}}  {text}")
+        lines += [f"{'did not fit':<{width}}  {text}" for text in self._refused()]
         for candidate in self.candidates:
             lines.append(
                 f"{'order tried':<{width}}  {candidate['order']}: {format_size(candidate['bytes_read'])} read, "
@@ -263,6 +273,7 @@ class Explanation:
                 lines.append(f"  what follows waits for: {stage.awaits}")
             lines.append("")
         lines += [f"{name:<22}  {value}" for name, value in [*self._totals()[:4], *self._time()]]
+        lines += [f"{'did not fit':<22}  {text}" for text in self._refused()]
         return lines
 
     def _repr_html_(self) -> str:

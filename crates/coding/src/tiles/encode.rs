@@ -267,29 +267,37 @@ impl TileRowEncoder {
 
     /// Hands out the tile row in parts, whose bytes are a multiple of eight together, and its entries. Begins a new one.
     pub fn take<T>(&mut self, then: impl FnOnce(&[&[u8]], u64) -> T) -> T {
-        let tiles = (self.directory.len() / LISTED_BYTES) as u32;
-        let listed = HEAD_BYTES + self.directory.len() + self.segments.len();
-        let values_at = match self.values.is_empty() {
-            true => 0,
-            false => listed.next_multiple_of(8) as u64,
-        };
-        let mut head = Vec::with_capacity(HEAD_BYTES);
-        head.extend(tiles.to_le_bytes());
-        head.extend(0u32.to_le_bytes());
-        head.extend(self.entries.to_le_bytes());
-        head.extend(values_at.to_le_bytes());
-        let padding = |bytes: usize| &[0u8; 8][..bytes.next_multiple_of(8) - bytes];
-        let parts: [&[u8]; 6] = [
-            &head,
-            &self.directory,
-            &self.segments,
-            padding(listed),
-            &self.values,
-            padding(self.values.len()),
-        ];
-        let found = then(&parts, self.entries);
+        let found = TileRowEncoder::joined(std::slice::from_ref(self), then);
         self.clear();
         found
+    }
+
+    /// As `take`, of a tile row whose tiles are with several encoders, one behind the other.
+    pub fn joined<T>(encoders: &[TileRowEncoder], then: impl FnOnce(&[&[u8]], u64) -> T) -> T {
+        let bytes = |of: fn(&TileRowEncoder) -> usize| encoders.iter().map(of).sum::<usize>();
+        let directory = bytes(|encoder| encoder.directory.len());
+        let (listed, values) = (
+            HEAD_BYTES + directory + bytes(|encoder| encoder.segments.len()),
+            bytes(|encoder| encoder.values.len()),
+        );
+        let values_at = match values {
+            0 => 0,
+            _ => listed.next_multiple_of(8) as u64,
+        };
+        let entries: u64 = encoders.iter().map(|encoder| encoder.entries).sum();
+        let mut head = Vec::with_capacity(HEAD_BYTES);
+        head.extend(((directory / LISTED_BYTES) as u32).to_le_bytes());
+        head.extend(0u32.to_le_bytes());
+        head.extend(entries.to_le_bytes());
+        head.extend(values_at.to_le_bytes());
+        let padding = |bytes: usize| &[0u8; 8][..bytes.next_multiple_of(8) - bytes];
+        let mut parts: Vec<&[u8]> = vec![&head];
+        parts.extend(encoders.iter().map(|encoder| &encoder.directory[..]));
+        parts.extend(encoders.iter().map(|encoder| &encoder.segments[..]));
+        parts.push(padding(listed));
+        parts.extend(encoders.iter().map(|encoder| &encoder.values[..]));
+        parts.push(padding(values));
+        then(&parts, entries)
     }
 
     fn clear(&mut self) {

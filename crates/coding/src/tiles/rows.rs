@@ -22,6 +22,14 @@ impl Values {
         }
     }
 
+    /// None, with room for so many bytes.
+    pub fn with_capacity(bytes: usize) -> Values {
+        Values {
+            words: Vec::with_capacity(bytes.div_ceil(8)),
+            bytes: 0,
+        }
+    }
+
     pub fn bytes(&self) -> &[u8] {
         &bytemuck::cast_slice(&self.words)[..self.bytes]
     }
@@ -150,16 +158,26 @@ impl Rows {
         self.starts[position] as usize..self.starts[position + 1] as usize
     }
 
-    /// Puts the rows of another part behind these; both have every row.
-    pub fn append(&mut self, other: &Rows) {
-        if self.starts.is_empty() {
-            self.starts.push(0);
+    /// The rows of several parts, one behind the other; each part has every row of its own.
+    pub fn joined(parts: Vec<Rows>) -> Rows {
+        if parts.len() == 1 {
+            return parts.into_iter().next().unwrap_or_default();
         }
-        let base = self.columns.len() as u32;
-        self.starts
-            .extend(other.starts.iter().skip(1).map(|start| base + start));
-        self.columns.extend(&other.columns);
-        self.values.extend::<u8>(other.values.bytes());
+        let sum = |of: fn(&Rows) -> usize| parts.iter().map(of).sum::<usize>();
+        let mut all = Rows {
+            numbers: None,
+            starts: Vec::with_capacity(sum(|part| part.starts.len()) + 1),
+            columns: Vec::with_capacity(sum(|part| part.columns.len())),
+            values: Values::with_capacity(sum(|part| part.values.bytes().len())),
+        };
+        all.starts.push(0);
+        for part in parts {
+            let base = all.columns.len() as u32;
+            all.starts.extend(part.starts.iter().skip(1).map(|start| base + start));
+            all.columns.extend_from_slice(&part.columns);
+            all.values.extend::<u8>(part.values.bytes());
+        }
+        all
     }
 
     /// Ends a row behind so many entries in all.

@@ -10,9 +10,17 @@ pub struct LiveMemory {
     /// The least for reading ahead and sending, and the most that is of use.
     pub least: u64,
     pub most: u64,
-    /// Reading has one of so many parts of the memory beside `known`: [`READING_PART`], unless nothing is sent.
-    pub part: u64,
+    pub reading: ReadingShare,
     pub cache: CacheShare,
+}
+
+/// The part of the memory beside `known` that reading and working take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadingShare {
+    /// One of so many parts, and at most [`READING_MAX`]: [`READING_PART`], unless nothing is sent.
+    Part(u64),
+    /// [`working_bytes`]: work that takes more at a time reads less often.
+    Working,
 }
 
 /// The part of the rest, behind `known` and reading, that the page cache of the file may take.
@@ -54,6 +62,8 @@ pub const READING_PART_ALONE: u64 = 8;
 pub const CALL_BYTES: u64 = 20 << 20;
 /// A smaller cache is not worth its while.
 pub const CACHE_LEAST: u64 = 4 << 20;
+/// The quarters of the rest that work has which has no cache.
+const WORKING_QUARTERS: u64 = 3;
 /// The eighths of the rest that the cache of a run has, for an eighth is for memory that grows meanwhile, and the cache of lists
 /// for callers who compute.
 const RUN_EIGHTHS: u64 = 7;
@@ -75,8 +85,11 @@ pub fn shares(memory: &LiveMemory, spare: u64, pages_bytes: u64) -> LiveShares {
     let fits = memory.known + memory.least <= spare;
     let known = memory.frugal.filter(|_| !fits).unwrap_or(memory.known);
     let left = spare.saturating_sub(known);
-    let most = memory.most.min(READING_MAX).max(memory.least);
-    let reading = (left / memory.part).clamp(memory.least, most);
+    let (share, most) = match memory.reading {
+        ReadingShare::Part(part) => (left / part, memory.most.min(READING_MAX)),
+        ReadingShare::Working => (working_bytes(left), memory.most),
+    };
+    let reading = share.clamp(memory.least, most.max(memory.least));
     let eighths = match memory.cache {
         CacheShare::Nothing => 0,
         CacheShare::Run => RUN_EIGHTHS,
@@ -92,6 +105,12 @@ pub fn shares(memory: &LiveMemory, spare: u64, pages_bytes: u64) -> LiveShares {
 }
 
 /// Whether bytes that only save time are few beside what is left.
+/// The part of so many spare bytes that work takes which reads less often with more of them; the rest is for memory that grows
+/// meanwhile.
+pub fn working_bytes(spare: u64) -> u64 {
+    spare / 4 * WORKING_QUARTERS
+}
+
 pub(super) fn is_spared(bytes: u64, spare: u64) -> bool {
     bytes <= spare / SPARED_PART
 }
@@ -120,7 +139,7 @@ mod tests {
         frugal: None,
         least: CALL_BYTES,
         most: 300 * MIB,
-        part: READING_PART,
+        reading: ReadingShare::Part(READING_PART),
         cache: CacheShare::Run,
     };
 
@@ -163,6 +182,32 @@ mod tests {
         };
         assert_eq!(shares(&wish, 120 * MIB, 0).known, 100 * MIB);
         assert_eq!(shares(&wish, 120 * MIB - 1, 0).known, 60 * MIB);
+    }
+
+    #[test]
+    fn work_without_a_cache_has_three_quarters() {
+        let working = LiveMemory {
+            known: 0,
+            least: 0,
+            most: u64::MAX,
+            reading: ReadingShare::Working,
+            cache: CacheShare::Nothing,
+            ..WISH
+        };
+        for (spare, reading) in [(0, 0), (400 * MIB, 300 * MIB), (100 << 30, 75 << 30)] {
+            let expected = LiveShares {
+                reading,
+                ..LiveShares::default()
+            };
+            assert_eq!(shares(&working, spare, 1 << 40), expected);
+        }
+        let bounded = LiveMemory {
+            least: 10 * MIB,
+            most: 20 * MIB,
+            ..working
+        };
+        assert_eq!(shares(&bounded, MIB, 0).reading, 10 * MIB);
+        assert_eq!(shares(&bounded, 100 << 30, 0).reading, 20 * MIB);
     }
 
     #[test]

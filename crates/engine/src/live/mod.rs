@@ -17,8 +17,8 @@ mod run;
 pub use activity::{Activity, Iterations};
 pub use cached::RandomFile;
 pub use memory::{
-    cached_bytes, shares, CacheShare, LiveMemory, LiveShares, CACHE_LEAST, CALL_BYTES, READING_MAX, READING_PART,
-    READING_PART_ALONE,
+    cached_bytes, shares, working_bytes, CacheShare, LiveMemory, LiveShares, ReadingShare, CACHE_LEAST, CALL_BYTES,
+    READING_MAX, READING_PART, READING_PART_ALONE,
 };
 pub use operator::{IoBound, LiveOperator};
 pub use pages::{Paged, PagesOfSessions};

@@ -33,6 +33,10 @@ pub struct Resources<'a> {
     pub cache: Option<&'a CachedFile>,
     /// What is told of iterations.
     pub activity: &'a Activity,
+    /// The limit that all of that is a part of: a refusal adds to it.
+    pub memory_limit: u64,
+    /// Reserves so many bytes more for the rest of the run, or tells that there are none.
+    pub grow: &'a (dyn Fn(u64) -> Result<(), EngineError> + Sync),
     /// A path in scratch that is not used.
     pub scratch: &'a (dyn Fn() -> Result<PathBuf, EngineError> + Sync),
 }

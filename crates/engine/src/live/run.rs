@@ -130,8 +130,14 @@ impl LiveRun {
         let session = &self.session;
         let shares = shares(memory, session.spare(), pages_bytes(operator));
         let (name, bytes, is_turn) = (operator.name(), shares.reserved(), memory.cache != CacheShare::Beside);
-        let _in_turn = is_turn.then(|| session.set_aside(name, bytes)).transpose()?;
-        let _beside = (!is_turn).then(|| session.hold_beside(name, bytes)).transpose()?;
+        let in_turn = Mutex::new(is_turn.then(|| session.set_aside(name, bytes)).transpose()?);
+        let beside = Mutex::new((!is_turn).then(|| session.hold_beside(name, bytes)).transpose()?);
+        let grow = |more: u64| match &mut *locked(&in_turn) {
+            Some(held) => held.grow(more),
+            None => session
+                .hold_beside(name, more)
+                .map(|more| locked(&beside).get_or_insert_default().extend(more)),
+        };
         self.reserved_bytes.fetch_max(bytes, Relaxed);
         let paged = operator.paged().filter(|_| memory.cache != CacheShare::Nothing);
         let cache = paged.and_then(|paged| paged.by_cache(session, shares.cache, memory.cache));
@@ -147,6 +153,8 @@ impl LiveRun {
             frames: &frames,
             cache: cache.as_deref(),
             activity: &self.activity,
+            memory_limit: session.named_limit(),
+            grow: &grow,
             scratch: &|| session.unused_path(),
         };
         let output = operator.run(&resources, watch);
@@ -165,7 +173,7 @@ impl LiveRun {
     }
 
     fn held(&self) -> MutexGuard<'_, HeldMemory> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.held)
     }
 
     /// Has memory for states of vertices until it is released: computations run in the rest.
@@ -203,4 +211,8 @@ impl LiveRun {
     pub fn release(&self) {
         *self.held() = HeldMemory::default();
     }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

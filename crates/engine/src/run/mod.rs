@@ -10,7 +10,7 @@ mod play;
 mod prepare;
 mod session;
 
-pub use drive::{Chain, Outcome};
+pub use drive::{Chain, Outcome, PlanRefusal};
 pub use prepare::program::PreparedProgram;
 pub use prepare::report;
 pub use session::progress::{Doing, ProgressReport, StageReport};

@@ -16,9 +16,12 @@ pub struct Entries {
     pub values: Vec<u8>,
 }
 
+/// The bytes of a tile, from an offset on.
+pub(crate) type TileBytes = (AlignedBuffer, usize);
+
 impl SparseMatrix {
-    /// The bytes of a tile, from an offset on.
-    pub(super) fn read_tile(&self, tile: usize, io: &Io) -> Result<(AlignedBuffer, usize), EngineError> {
+    /// Reads the bytes of a tile.
+    pub(crate) fn read_tile(&self, tile: usize, io: &Io) -> Result<TileBytes, EngineError> {
         let region = Region::new(vec![tile as u64, 0], vec![1, self.file.shape()[1]]);
         let cost = self.file.cost(&region, io)?;
         let memory = AlignedBuffer::new(cost.frame_bytes.max(1).next_multiple_of(PAGE));

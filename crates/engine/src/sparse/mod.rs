@@ -4,8 +4,7 @@
 //! A stored sparse matrix is a node like any stored array: tiles of bytes, of different sizes, each some tile rows. Its
 //! products are tile algorithms over them, so forecast, placement, limit and faults are those of every program.
 //!
-//! Uses `ops` and `sort` and the rooms below. Start with `multiply.rs`; files are made by `ingest.rs` and `assemble.rs`,
-//! products of two matrices by `gustavson.rs`.
+//! Uses `ops` and `sort` and the rooms below. Start with `multiply.rs`; files are made by `assemble.rs`.
 
 mod adding;
 mod assemble;
@@ -15,21 +14,17 @@ mod combined;
 mod encoding;
 mod entries;
 mod fields;
-mod foreseen;
 mod formula;
-mod gustavson;
-mod ingest;
-mod meeting;
+mod join;
 mod merging;
 mod multiply;
-mod operands;
 mod order;
 mod parallel;
 mod pieces;
 mod places;
 mod placing;
 mod product;
-mod terms;
+mod rows;
 mod times;
 mod transposed;
 
@@ -45,16 +40,17 @@ use crate::{ops, EngineError};
 pub use assemble::Assembler;
 pub use combined::combined;
 pub use encoding::Duplicates;
+pub(crate) use encoding::{Encoded, EntryEncoder};
 pub use entries::Entries;
+pub(crate) use entries::TileBytes;
 pub use fields::{DenseOperand, Field};
-pub use foreseen::{forecast, Forecast};
 pub use formula::Formula;
-pub use gustavson::{join, multiply_sparse};
-pub use ingest::{assemble, groups_in, Crew, Groups, Ingest, MemoryGrant};
-pub use operands::{ProductResources, SparseProduct};
+pub use join::join;
 pub use outcore_sparse::{Broken, Incomplete, Number, Semiring};
+pub(crate) use parallel::{each_in_order, in_order};
 pub use places::Places;
 pub use product::product;
+pub(crate) use rows::Listed;
 
 /// A stored sparse matrix.
 #[derive(Clone, Debug)]

@@ -109,6 +109,8 @@ fn the_same<T: PartialEq + std::fmt::Debug>(made: &Made, io: &Io, work: impl Fn(
             frames: &frames,
             cache: None,
             activity: &Activity::default(),
+            memory_limit: 0,
+            grow: &|_| Ok(()),
             scratch: &no_scratch,
         })
     });
@@ -137,6 +139,8 @@ fn the_means(io: &Io) -> Resources<'_> {
         frames: Box::leak(Box::default()),
         cache: None,
         activity: Box::leak(Box::default()),
+        memory_limit: 0,
+        grow: &|_| Ok(()),
         scratch: &no_scratch,
     }
 }
@@ -355,6 +359,8 @@ fn a_read_that_fails_ends_a_run_with_its_name() {
             frames: &frames,
             cache: None,
             activity: &Activity::default(),
+            memory_limit: 0,
+            grow: &|_| Ok(()),
             scratch: &no_scratch,
         };
         match graph::components(&made.file, &resources, &mut go) {
@@ -383,6 +389,8 @@ fn whoever_watches_ends_a_run() {
         frames: &frames,
         cache: None,
         activity: &Activity::default(),
+        memory_limit: 0,
+        grow: &|_| Ok(()),
         scratch: &no_scratch,
     };
     let mut watch = || Err(EngineError::Cancelled);
@@ -440,7 +448,7 @@ proptest! {
         let mut bits = Bits::none(3000);
         chosen.iter().for_each(|vertex| bits.insert(*vertex));
         let frames = Frames::default();
-        let resources = Resources { known: 0, memory: 1 << memory, portion_pages: 1 << (memory - 12), threads: 2, io_threads: 2, io: &io, frames: &frames, cache: None, activity: &Activity::default(), scratch: &no_scratch };
+        let resources = Resources { known: 0, memory: 1 << memory, portion_pages: 1 << (memory - 12), threads: 2, io_threads: 2, io: &io, frames: &frames, cache: None, activity: &Activity::default(), memory_limit: 0, grow: &|_| Ok(()), scratch: &no_scratch };
         let selection = ListSelection {
             file: &made.file,
             direction: Direction::In,

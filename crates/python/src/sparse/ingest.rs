@@ -5,25 +5,18 @@ use std::path::PathBuf;
 use numpy::PyReadonlyArray1;
 use outcore_dtype::DType;
 use outcore_engine::expr::staged::Room;
-use outcore_engine::run::Session;
+use outcore_engine::ingest::{groups_in, Ingest, StoredEntries};
+use outcore_engine::live::LiveRun;
 use outcore_engine::sort::{self, Parting, Parts};
-use outcore_engine::sparse::{self, Assembler, Crew, Ingest, MemoryGrant};
 use outcore_engine::EngineError;
-use outcore_store::return_freed_memory;
 use pyo3::prelude::*;
 
 use super::matrix::duplicates_named;
 use super::matrix::shape_of;
-use super::writer::HELD_STEP;
 use crate::arrays::node::{exprs, PyExpr};
 use crate::base::errors::{argument, to_python};
 use crate::base::signals::watching_signals;
 use crate::session::PySession;
-
-/// The part of the session's memory that groups of entries are sorted and encoded in.
-fn grouping_bytes(session: &Session) -> u64 {
-    session.budget() / 4 * 3
-}
 
 /// How entries are cut into groups by their keys: elements of a run, and splitters, none where all of them are a group.
 /// Nothing where there is no room for that.
@@ -34,8 +27,7 @@ fn parting(
     values: Vec<PyRef<'_, PyExpr>>,
 ) -> PyResult<Option<(u64, usize)>> {
     let (session, values) = (&session.0, exprs(&values));
-    let threads = session.options().threads.max(1);
-    let groups = sparse::groups_in(&keys.0, &values, grouping_bytes(session), threads).map_err(to_python)?;
+    let groups = groups_in(&keys.0, &values, session).map_err(to_python)?;
     let length = keys.0.elements();
     if length <= groups.wanted {
         return Ok(Some((length, 0)));
@@ -43,7 +35,7 @@ fn parting(
     let budget = session.budget();
     let room = Room {
         memory: budget - budget / 8,
-        threads,
+        threads: session.options().threads.max(1),
     };
     let found = sort::parting(&keys.0, &values, groups.wanted, groups.most, room).map_err(to_python)?;
     Ok(found.map(|parting| (parting.run, parting.splitters)))
@@ -94,8 +86,7 @@ fn assemble_sparse(
     told: Option<Py<PyAny>>,
 ) -> PyResult<Option<u64>> {
     let (shape, duplicates) = (shape_of(shape, side, dtype)?, duplicates_named(duplicates)?);
-    let item = shape.dtype.map_or(0, |dtype| dtype.size());
-    let wanted_columns = keys + usize::from(item > 0);
+    let wanted_columns = keys + usize::from(shape.dtype.is_some());
     let (session, columns) = (session.0.clone(), exprs(&columns));
     if !(1..=2).contains(&keys)
         || columns.len() != wanted_columns
@@ -104,8 +95,7 @@ fn assemble_sparse(
     {
         return Err(argument(format!("sparse: {} columns are no entries", columns.len())));
     }
-    let (memory, threads) = (grouping_bytes(&session), session.options().threads.max(1));
-    let groups = sparse::groups_in(&columns[0], &columns[1..], memory, threads).map_err(to_python)?;
+    let groups = groups_in(&columns[0], &columns[1..], &session).map_err(to_python)?;
     let parts = match &runs {
         None => Parts::of_sorted(&columns, groups.wanted).map(Some),
         Some((run, splitters, counts)) => {
@@ -117,40 +107,24 @@ fn assemble_sparse(
     let Some(parts) = parts.map_err(to_python)? else {
         return Ok(None);
     };
-    let shape = watching_signals(py, |watch| {
-        let crew = Crew::within(memory, &parts, item as u64, threads);
-        let mut set_aside = crew.bytes();
-        let mut held = session.set_aside("sparse: entries", set_aside)?;
-        let io = session.io();
-        let assembler = Assembler::new(&path, shape, duplicates, overwrite, crew.workers(), io)?;
-        let ingest = Ingest {
+    let told = |entries: u64| match &told {
+        None => Ok(()),
+        Some(told) => Python::attach(|py| told.call1(py, (entries,)).map(|_| ()))
+            .map_err(|error| EngineError::Internal(format!("sparse: progress: {error}"))),
+    };
+    let entries = StoredEntries {
+        ingest: Ingest {
             parts: &parts,
             keys,
             count,
-            io,
-        };
-        let made = sparse::assemble(ingest, assembler, crew, &mut |done| {
-            let wanted = done
-                .bytes
-                .saturating_sub(HELD_STEP as u64)
-                .next_multiple_of(HELD_STEP as u64);
-            if wanted > set_aside {
-                match held.grow(wanted - set_aside) {
-                    Err(refused @ EngineError::Memory { .. }) => return Ok(MemoryGrant::Refused(refused)),
-                    grown => grown?,
-                }
-                set_aside = wanted;
-            }
-            if let Some(told) = &told {
-                let called = Python::attach(|py| told.call1(py, (done.entries,)).map(|_| ()));
-                called.map_err(|error| EngineError::Internal(format!("sparse: progress: {error}")))?;
-            }
-            watch()?;
-            Ok(MemoryGrant::Enough)
-        });
-        return_freed_memory();
-        made
-    })?;
+        },
+        path: &path,
+        shape,
+        duplicates,
+        overwrite,
+        told: &told,
+    };
+    let shape = watching_signals(py, |watch| LiveRun::new(session).work(&entries, watch))?;
     Ok(Some(shape.entries))
 }
 

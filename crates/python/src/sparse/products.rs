@@ -1,10 +1,11 @@
 //! Products of two sparse matrices.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use outcore_dtype::DType;
-use outcore_engine::run::Session;
-use outcore_engine::sparse::{self, ProductResources, Semiring, SparseMatrix, SparseProduct};
+use outcore_engine::live::LiveRun;
+use outcore_engine::sparse::{self, Semiring, SparseMatrix};
+use outcore_engine::spgemm::{forecast, SparseProduct, StoredProduct};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -48,8 +49,8 @@ impl ProductOperands {
         })
     }
 
-    fn product(&self, tiles: (usize, usize)) -> SparseProduct<'_> {
-        SparseProduct {
+    fn product<'a>(&'a self, tiles: (usize, usize), path: &'a Path, overwrite: bool) -> StoredProduct<'a> {
+        let product = SparseProduct {
             first: &self.first,
             second: &self.second,
             mask: self.mask.as_ref().map(|mask| (mask, self.complement)),
@@ -57,21 +58,12 @@ impl ProductOperands {
             dtype: self.dtype,
             stored: self.stored,
             tiles: tiles.0..tiles.1.min(self.first.file.tiles()),
+        };
+        StoredProduct {
+            product,
+            path,
+            overwrite,
         }
-    }
-}
-
-/// What a session gives to the product of two sparse matrices.
-fn resources(session: &Session) -> ProductResources<'_> {
-    let (budget, options) = (session.budget(), session.options());
-    ProductResources {
-        memory: budget / 4 * 3,
-        memory_limit: match options.pool_limit {
-            Some(pool) if pool <= budget => pool,
-            _ => options.memory_limit,
-        },
-        threads: session.options().threads,
-        io: session.io(),
     }
 }
 
@@ -96,12 +88,8 @@ fn spgemm(
 ) -> PyResult<PySparse> {
     let operands = ProductOperands::new([&first, &second], mask, complement, semiring, [dtype, stored])?;
     let session = session.0.clone();
-    watching_signals(py, |watch| {
-        let resources = resources(&session);
-        let _held = session.set_aside("spgemm", resources.memory)?;
-        sparse::multiply_sparse(&operands.product(tiles), &resources, &path, overwrite, watch)
-    })
-    .map(PySparse)
+    let product = operands.product(tiles, &path, overwrite);
+    watching_signals(py, |watch| LiveRun::new(session).work(&product, watch)).map(PySparse)
 }
 
 /// What `spgemm` will read and write, by name.
@@ -121,15 +109,14 @@ fn foresee_spgemm<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let operands = ProductOperands::new([&first, &second], mask, complement, semiring, [dtype, stored])?;
     let session = session.0.clone();
-    let said = watching_signals(py, |_| {
-        sparse::forecast(&operands.product((0, usize::MAX)), &resources(&session))
-    })?;
+    let product = operands.product((0, usize::MAX), Path::new(""), false);
+    let said = watching_signals(py, |_| forecast(&product, &session))?;
     let found = PyDict::new(py);
     found.set_item("bytes_read", said.read_bytes)?;
     found.set_item("exact", said.exact)?;
     found.set_item("groups", said.groups)?;
     found.set_item("bytes_written", said.written_bytes)?;
-    found.set_item("peak_bytes", resources(&session).memory)?;
+    found.set_item("peak_bytes", said.peak_bytes)?;
     found.set_item("memory_limit", session.options().memory_limit)?;
     found.set_item("overhead_bytes", session.overhead())?;
     found.set_item("budget_bytes", session.budget())?;

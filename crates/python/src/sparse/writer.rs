@@ -24,7 +24,7 @@ pub struct PySparseWriter {
 }
 
 /// Memory for what is not written is taken so much at a time. The first is covered by the allowances beside the ledger.
-pub const HELD_STEP: usize = 16 << 20;
+const HELD_STEP: usize = 16 << 20;
 
 #[pymethods]
 impl PySparseWriter {

@@ -5,7 +5,7 @@ use std::path::Path;
 use outcore_coding::lists::Vertex;
 use outcore_store::{GraphShape, GraphWriter, Io};
 
-use crate::live::{CacheShare, LiveMemory, LiveOperator, Resources, Watch};
+use crate::live::{CacheShare, LiveMemory, LiveOperator, ReadingShare, Resources, Watch};
 use crate::sparse::SparseMatrix;
 use crate::EngineError;
 
@@ -46,7 +46,7 @@ impl LiveOperator for BuildGraph<'_> {
             // Entries of a tile are read, put row by row with columns of eight bytes, and their values beside.
             least: 5 * largest.unwrap_or(0),
             most: 0,
-            part: 1,
+            reading: ReadingShare::Part(1),
             cache: CacheShare::Nothing,
         }
     }

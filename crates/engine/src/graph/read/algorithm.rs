@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::memory::most_memory;
 use super::stored::StoredGraph;
-use crate::live::{CacheShare, IoBound, LiveMemory, LiveOperator, Paged, Resources, Watch, READING_PART};
+use crate::live::{CacheShare, IoBound, LiveMemory, LiveOperator, Paged, ReadingShare, Resources, Watch, READING_PART};
 use crate::EngineError;
 
 /// Bytes of a message at most, of those that algorithms send.
@@ -19,7 +19,7 @@ pub struct GraphAlgorithm<T, F> {
     thread_bytes: fn(usize) -> u64,
     frugal_bytes: Option<u64>,
     least: u64,
-    part: u64,
+    reading: ReadingShare,
     bound: IoBound,
     run: F,
     is_enough: fn(&T) -> bool,
@@ -37,7 +37,7 @@ where
             thread_bytes: |_| 0,
             frugal_bytes: None,
             least: graph.in_parts(0),
-            part: READING_PART,
+            reading: ReadingShare::Part(READING_PART),
             bound: graph.bound(None, &[], false, ""),
             run,
             is_enough: |_| true,
@@ -50,9 +50,10 @@ where
         GraphAlgorithm { least, ..self }
     }
 
-    /// See [`LiveMemory::part`].
+    /// The part of the memory that reading has.
     pub(crate) fn part(self, part: u64) -> GraphAlgorithm<T, F> {
-        GraphAlgorithm { part, ..self }
+        let reading = ReadingShare::Part(part);
+        GraphAlgorithm { reading, ..self }
     }
 
     /// More bytes for each vertex, by the number of threads.
@@ -91,7 +92,7 @@ where
             frugal: self.frugal_bytes.map(|bytes| graph.state_bytes(bytes)),
             least: self.least,
             most: most_memory(&graph.file, MESSAGE_BYTES_MOST, true),
-            part: self.part,
+            reading: self.reading,
             cache: CacheShare::Run,
         }
     }

@@ -8,7 +8,7 @@ use outcore_store::Direction;
 use super::lookup::{ListRequest, NeighbourLists};
 use super::memory::{for_parts, least_memory};
 use super::stored::StoredGraph;
-use crate::live::{CacheShare, LiveMemory, LiveOperator, Paged, Resources, Watch};
+use crate::live::{CacheShare, LiveMemory, LiveOperator, Paged, ReadingShare, Resources, Watch};
 use crate::EngineError;
 
 /// Memory that is of no other size, with a page cache beside it.
@@ -18,7 +18,7 @@ fn exactly(known: u64, reading: u64, cache: CacheShare) -> LiveMemory {
         frugal: None,
         least: reading,
         most: reading,
-        part: 1,
+        reading: ReadingShare::Part(1),
         cache,
     }
 }

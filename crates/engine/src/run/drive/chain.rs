@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::ladder::{Ladder, PlanRefusal, HALVES_LOOKING, HALVES_MAX};
 use super::resume::{self, Resuming};
-use super::steps::{by_call, is_of_planning, lesser, need_of, with_less, Begun, ChainStep, StageTarget, HALVES_MAX};
+use super::steps::{by_call, called, is_of_planning, lesser, need_of, Begun, ChainStep, StageTarget};
 use crate::cancel::Watch;
 use crate::expr::staged::Room;
 use crate::expr::Expr;
@@ -16,8 +17,6 @@ use crate::run::prepare::report::{list, quoted};
 use crate::run::session::{Session, Target};
 use crate::sort::restacked;
 use crate::EngineError;
-/// How often while a limit that works is looked for: every half makes larger programs, most of which do not fit either.
-const HALVES_LOOKING: usize = 1;
 /// A program of more tasks is not planned again to see whether it would move less.
 const TASKS_TO_COMPARE: u64 = 20_000;
 
@@ -37,7 +36,8 @@ pub struct Chain {
     pub(super) asking: Asking,
     /// The room in which the first operator with a stage was begun, and the files of that stage.
     pub(super) first: Option<(Room, Vec<StageTarget>)>,
-    pub(super) resuming: Option<Resuming>,
+    pub(super) resuming: Option<Arc<Resuming>>,
+    pub(super) ladder: Ladder,
     /// The rooms of the operators before it, which were done at once.
     pub(super) at_once: Vec<Room>,
     /// How often the room was halved until all of it fitted.
@@ -106,13 +106,16 @@ impl Session {
             Err(refusal @ EngineError::Memory { .. }) if !is_of_planning(&refusal) => refusal,
             planned => return planned,
         };
-        match restacked(outputs)? {
-            None => Err(refusal),
-            Some(outputs) => {
-                let planned = self.plan_as_it_is(&outputs, targets, watch);
-                planned.map_err(|error| lesser(Some(refusal), error))
-            }
-        }
+        let Some(outputs) = restacked(outputs)? else {
+            return Err(refusal);
+        };
+        let planned = self.plan_as_it_is(&outputs, targets, watch);
+        let planned = planned.inspect(|chain| {
+            let before = Ladder::default();
+            before.refused(RESULTS, 1, &refusal);
+            chain.ladder.follow(&before);
+        });
+        planned.map_err(|error| lesser(Some(refusal), error))
     }
 
     fn plan_as_it_is(
@@ -125,7 +128,7 @@ impl Session {
         let (outputs, targets) = resume::hold_outputs(self, outputs, targets, watch)?;
         let is_staged = has_staged(&outputs);
         let resuming = match is_staged {
-            true => Resuming::hold(self, &outputs, &targets)?,
+            true => Resuming::hold(self, &outputs, &targets)?.map(Arc::new),
             false => None,
         };
         let outputs = resume::without_complete(outputs, &targets);
@@ -200,6 +203,7 @@ impl Chain {
             asking,
             first: None,
             resuming: None,
+            ladder: Ladder::default(),
             at_once: vec![],
             halvings: 0,
             stages: vec![],
@@ -264,7 +268,9 @@ impl Chain {
                 Err(error @ EngineError::Memory { .. }) if may_take_less => {
                     // Where half of the room needs as much as all of it, a quarter does too.
                     let need = need_of(&error);
-                    let is_vain = is_of_planning(&error) || last.replace(need).is_some_and(|last| need >= last);
+                    let may_go_on = self.ladder.refused(RESULTS, 1 << halvings, &error);
+                    let repeats = last.replace(need).is_some_and(|last| need >= last);
+                    let is_vain = is_of_planning(&error) || repeats || !may_go_on;
                     refusal = Some(lesser(refusal, error));
                     if is_vain {
                         break;
@@ -311,8 +317,8 @@ impl Chain {
             ..self.asking_now()
         };
         // What is begun later is begun again when its turn comes, and then goes on with what there is.
-        let resuming = self.resuming.as_ref().filter(|_| self.first.is_none());
-        let (room, mut stages, mut step) = self.begin(waiting, resuming, asking, watch)?;
+        let resuming = self.resuming.clone().filter(|_| self.first.is_none());
+        let (room, mut stages, mut step) = self.begin(waiting, resuming.as_deref(), asking, watch)?;
         for after in 1.. {
             let (label, awaits, kept, program) = match step {
                 ChainStep::Done(results) => {
@@ -340,7 +346,7 @@ impl Chain {
                 now: Now::MayPass,
                 ..asking
             };
-            step = with_less(room, |room| {
+            step = self.ladder.with_less(&called(waiting), room, |room| {
                 session.prepare_step(stages.assume(after, room)?, None, asking, watch)
             })?;
         }
@@ -380,7 +386,7 @@ impl Chain {
         }
         let mut room = session.stage_room(asking.memory);
         room.memory >>= self.halvings;
-        let begun = with_less(room, begin)?;
+        let begun = self.ladder.with_less(&called(waiting), room, begin)?;
         if let (Some(resuming), (room, _, ChainStep::Stage { .. })) = (resuming, &begun) {
             resuming.note_room(node, *room)?;
         }
@@ -389,7 +395,7 @@ impl Chain {
 
     /// What could not be gone on with, and what was, in words.
     pub fn notes(&self) -> Vec<String> {
-        let mut notes = self.resuming.as_ref().map_or(vec![], Resuming::notes);
+        let mut notes = self.resuming.as_ref().map_or(vec![], |resuming| resuming.notes());
         for target in &self.targets {
             if let Target::Resumed(resumable) = target {
                 let path = resumable.plan().path().display();
@@ -405,7 +411,7 @@ impl Chain {
             Target::Resumed(resumable) => Some((resumable.done().len() as u64, resumable.verified_bytes)),
             _ => None,
         });
-        let of_stages = self.resuming.as_ref().map_or(0, Resuming::verified_bytes);
+        let of_stages = self.resuming.as_ref().map_or(0, |resuming| resuming.verified_bytes());
         let none = Resumed {
             tiles: 0,
             verified_bytes: of_stages,
@@ -425,10 +431,34 @@ impl Chain {
         })
     }
 
+    /// Plans that did not fit, before this one did.
+    pub fn refusals(&self) -> Vec<PlanRefusal> {
+        self.ladder.refusals()
+    }
+
+    /// The same computation, planned anew: tiles that the plan starts from are gone.
+    ///
+    /// # Errors
+    /// As [`Session::plan_chain`].
+    pub(super) fn renewed(&self, watch: &mut Watch<'_>) -> Result<Chain, EngineError> {
+        let mut chain = Chain::new(&self.session, &self.outputs, &self.targets, self.asking);
+        chain.resuming = self.resuming.clone();
+        chain.planned(watch)
+    }
+
     /// The forecast as JSON: that of the one program, or of every stage.
     pub fn to_json(&self) -> String {
+        let refusals = self
+            .ladder
+            .refusals()
+            .into_iter()
+            .map(|PlanRefusal { of, parts, need }| {
+                format!("{{\"of\":{},\"parts\":{parts},\"need\":{need}}}", quoted(&of))
+            });
+        let refusals = list(refusals);
         if self.first.is_none() {
-            return self.stages[0].program.to_json();
+            let program = self.stages[0].program.to_json();
+            return format!("{{\"refusals\":{refusals},{}", &program[1..]);
         }
         let stages = self.stages.iter().map(|stage| {
             format!(
@@ -443,7 +473,7 @@ impl Chain {
                 stage.program.to_json()
             )
         });
-        format!("{{\"stages\":{}}}", list(stages))
+        format!("{{\"refusals\":{refusals},\"stages\":{}}}", list(stages))
     }
 
     /// The graphs of all stages, one behind the other.

@@ -3,6 +3,7 @@
 //! Uses `prepare` and `play`. Start with `chain.rs`.
 
 mod chain;
+mod ladder;
 mod resume;
 mod running;
 mod steps;
@@ -34,6 +35,7 @@ use crate::schedule::tiles::tile_region;
 use crate::EngineError;
 
 pub use chain::Chain;
+pub use ladder::PlanRefusal;
 
 /// What one program was forecast to do and did: bytes read and written, and most memory reserved at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use outcore_store::{open, AlignedBuffer, Held, Region, Turn, PAGE};
 
 use super::chain::{Chain, RESULTS};
-use super::steps::{by_call, with_less, ChainStep, StageTarget};
+use super::ladder::RENEWALS_MAX;
+use super::steps::{by_call, called, ChainStep, StageTarget};
 use super::Outcome;
 use crate::expr::staged::{Next, Room, StageResult};
 use crate::expr::Expr;
@@ -18,11 +19,25 @@ use crate::run::session::{nesting, Session};
 use crate::EngineError;
 
 impl Chain {
-    /// Runs all stages once. Outputs appear under their names when everything is complete and synced.
+    /// Runs all stages once. Outputs appear under their names when everything is complete and synced. Where other threads took
+    /// kept tiles that the plan starts from, the computation is planned anew, and starts without such.
     ///
     /// # Errors
-    /// As a program's; nothing is left behind then.
+    /// As a program's; nothing is left behind then. Stale, where that happens time after time.
     pub fn run(&self, tracing: bool, progress: Progress<'_>) -> Result<Outcome, EngineError> {
+        let mut outcome = self.run_as_planned(tracing, progress);
+        for _ in 0..RENEWALS_MAX {
+            if !matches!(outcome, Err(EngineError::Stale(_))) {
+                break;
+            }
+            self.session.clear();
+            let chain = self.renewed(&mut || progress(&ProgressReport::of(Doing::Planning)))?;
+            outcome = chain.run_as_planned(tracing, progress);
+        }
+        outcome
+    }
+
+    fn run_as_planned(&self, tracing: bool, progress: Progress<'_>) -> Result<Outcome, EngineError> {
         let session = &self.session;
         if self.first.is_none() {
             let outcome = self.stages[0].program.run(tracing, progress)?;
@@ -99,7 +114,7 @@ impl Running<'_> {
                 (*room, stages, Err(kept.clone()))
             }
             _ => {
-                let resuming = self.chain.resuming.as_ref();
+                let resuming = self.chain.resuming.as_deref();
                 let planning = self.planning();
                 let mut watch = || progress(&planning);
                 let (room, stages, step) = self.chain.begin(waiting, resuming, asking, &mut watch)?;
@@ -132,9 +147,9 @@ impl Running<'_> {
             // Reads that check files of an earlier run are no part of the work.
             let io = session.io.scoped();
             let planning = self.planning();
-            let next = with_less(room, |room| {
+            let next = self.chain.ladder.with_less(&called(waiting), room, |room| {
                 let next = stages.next(&results, room, &io)?;
-                let resuming = self.chain.resuming.as_ref();
+                let resuming = self.chain.resuming.as_deref();
                 session.prepare_step(next, resuming, asking, &mut || progress(&planning))
             })?;
             self.total.read_bytes += io.counters().bytes_read;

@@ -13,9 +13,6 @@ use crate::run::prepare::program::PreparedProgram;
 use crate::run::session::{Session, Target};
 use crate::EngineError;
 
-/// How often a step that does not fit is taken again with half the room.
-pub(super) const HALVES_MAX: usize = 5;
-
 /// The target of a result of a stage.
 #[derive(Clone)]
 pub(super) enum StageTarget {
@@ -62,6 +59,11 @@ pub(super) fn lesser(before: Option<EngineError>, now: EngineError) -> EngineErr
     }
 }
 
+/// The function that the caller called for an operator, or its own name.
+pub(super) fn called(waiting: &Waiting) -> String {
+    waiting.node.called().map_or_else(|| waiting.key.0.name(), Into::into)
+}
+
 /// The refusal of an operator by the name of the function that the caller called for it.
 pub(super) fn by_call(waiting: &Waiting, mut error: EngineError) -> EngineError {
     if let (EngineError::Memory { operator, .. }, Some(called)) = (&mut error, waiting.node.called()) {
@@ -70,27 +72,6 @@ pub(super) fn by_call(waiting: &Waiting, mut error: EngineError) -> EngineError 
         }
     }
     error
-}
-
-/// Takes a step with all the room, and with less of it where that does not fit.
-pub(super) fn with_less<T>(
-    mut room: Room,
-    mut step: impl FnMut(Room) -> Result<T, EngineError>,
-) -> Result<T, EngineError> {
-    let refused = |result: &Result<T, EngineError>| matches!(result, Err(EngineError::Memory { .. }));
-    let mut result = step(room);
-    for _ in 0..HALVES_MAX {
-        if !refused(&result) {
-            break;
-        }
-        room.memory /= 2;
-        let next = step(room);
-        // The refusal that counts is that of all the room.
-        if !refused(&next) {
-            result = next;
-        }
-    }
-    result
 }
 
 impl StageTarget {

@@ -169,6 +169,15 @@ impl Session {
             .map_or(self.room(), |pool| pool.min(self.room()))
     }
 
+    /// The limit that decides how much memory there is: of the process, or of this session's pool where that is less.
+    pub fn named_limit(&self) -> u64 {
+        let budget = self.budget();
+        self.options
+            .pool_limit
+            .filter(|pool| *pool <= budget)
+            .unwrap_or(self.options.memory_limit)
+    }
+
     pub fn ledger(&self) -> &Ledger {
         self.pool.ledger()
     }

@@ -47,6 +47,8 @@ fn strong_components_reach_each_other() {
             frames: &means_frames,
             cache: None,
             activity: &Activity::default(),
+            memory_limit: 0,
+            grow: &|_| Ok(()),
             scratch: &no_scratch,
         };
         let mut near = vec![];

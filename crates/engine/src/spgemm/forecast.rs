@@ -6,13 +6,16 @@ use outcore_coding::tiles::{rows_bytes, ENTRIES_MAX};
 use outcore_sparse::rows_product;
 use outcore_store::{Io, PAGE};
 
+use super::gustavson::StoredProduct;
 use super::meeting::{blocks_of_tile, tile_cost, Meeting, RowRequest, TileColumns};
-use super::operands::{ProductResources, Shares, SparseProduct, COPIES};
+use super::operands::{Shares, SparseProduct, COPIES};
+use crate::live;
+use crate::run::Session;
 use crate::EngineError;
 
 /// The bytes that a product will read and write.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Forecast {
+pub struct ProductForecast {
     /// Bytes that are read of the first matrix, the second, and the mask; what is the same file counts once.
     pub read_bytes: [u64; 3],
     /// Whether exactly these are read: sums have room whatever they come to, and all tiles are known.
@@ -22,25 +25,30 @@ pub struct Forecast {
     /// The most entries of the result, and the most bytes that are written.
     pub entries: u64,
     pub written_bytes: u64,
+    /// Bytes of memory that are held.
+    pub peak_bytes: u64,
 }
 
-/// Says what [`super::multiply_sparse`] will read, from the directories of the matrices; reads these, and the heads of tile rows.
+/// The bytes that [`super::StoredProduct`] will read in a session, from the directories of the matrices; reads these, and the heads of
+/// tile rows.
 ///
 /// # Errors
-/// As [`super::multiply_sparse`], of what is known before.
-pub fn forecast(what: &SparseProduct<'_>, resources: &ProductResources<'_>) -> Result<Forecast, EngineError> {
+/// As the product, of what is known before.
+pub fn forecast(product: &StoredProduct<'_>, session: &Session) -> Result<ProductForecast, EngineError> {
+    let what = &product.product;
+    let (memory, io) = (live::forecast(session, product).shares.reading, session.io());
     let shape = what.check()?;
     rows_product(what.semiring, what.dtype).ok_or_else(|| what.no_semiring())?;
-    let shares = Shares::of(what, resources.memory, resources.threads.max(1) as u64);
-    let meeting = Meeting::new(what, shares, resources.io)?;
+    let shares = Shares::of(what, memory, session.options().threads.max(1) as u64);
+    let meeting = Meeting::new(what, shares, io)?;
     let mut said = Foreseen {
         what,
-        io: resources.io,
+        io,
         seen: BTreeSet::new(),
-        forecast: Forecast {
+        forecast: ProductForecast {
             read_bytes: [0, meeting.head_bytes, 0],
             exact: true,
-            ..Forecast::default()
+            ..ProductForecast::default()
         },
         entries_of_second: (0..what.second.file.tiles())
             .flat_map(|tile| what.second.file.tile_rows(tile).map(|(record, _)| record.entries))
@@ -66,8 +74,9 @@ pub fn forecast(what: &SparseProduct<'_>, resources: &ProductResources<'_>) -> R
     if !said.forecast.exact {
         said.forecast.read_bytes[1] += said.again.saturating_mul(attempts);
     }
-    Ok(Forecast {
+    Ok(ProductForecast {
         written_bytes: bytes,
+        peak_bytes: memory,
         ..said.forecast
     })
 }
@@ -82,7 +91,7 @@ struct Foreseen<'a> {
     meeting: &'a Meeting<'a>,
     /// Tiles of the second matrix that are in memory, where all of it may stay.
     seen: BTreeSet<usize>,
-    forecast: Forecast,
+    forecast: ProductForecast,
     /// Of each tile row.
     entries_of_second: Vec<u64>,
     /// Entries of sums that there is room for.

@@ -7,7 +7,7 @@ use outcore_store::Io;
 
 use super::meeting::Meeting;
 use super::operands::SparseProduct;
-use super::SparseMatrix;
+use crate::sparse::SparseMatrix;
 use crate::EngineError;
 
 /// Bytes of the length of a row.

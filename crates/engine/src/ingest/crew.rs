@@ -1,4 +1,4 @@
-//! Entries in groups of ascending places into a stored matrix: threads read, sort and encode group after group, and one
+//! Groups of entries into a stored matrix: threads read, sort and encode group after group, and one
 //! puts what comes of them behind each other and writes it.
 //!
 //! **Invariant.** Groups are written in their order, and equal places are in the order of their entries: the bytes of
@@ -10,10 +10,9 @@ use std::time::Duration;
 
 use outcore_store::{Io, SparseShape};
 
-use super::assemble::Assembler;
-use super::encoding::{Encoded, EntryEncoder};
 use crate::expr::Expr;
 use crate::sort::{group_bytes, GroupSpace, Parts};
+use crate::sparse::{Assembler, Encoded, EntryEncoder};
 use crate::EngineError;
 
 /// Entries of a group, where memory has room: what is sorted stays near the processor, and pieces of runs are long.
@@ -38,7 +37,7 @@ pub struct Groups {
 ///
 /// # Errors
 /// As [`crate::sort::sort_by`].
-pub fn groups_in(keys: &Expr, values: &[Expr], memory: u64, threads: usize) -> Result<Groups, EngineError> {
+pub(super) fn groups_within(keys: &Expr, values: &[Expr], memory: u64, threads: usize) -> Result<Groups, EngineError> {
     let item: usize = values.iter().map(|values| values.dtype.size()).sum();
     let each = group_bytes(keys, values, UNIT)? + (ENCODED + item as u64) * UNIT;
     let within = |workers: u64| memory / (each + each * workers) * UNIT;
@@ -51,7 +50,7 @@ pub fn groups_in(keys: &Expr, values: &[Expr], memory: u64, threads: usize) -> R
 
 /// Threads that work at groups, and what they take.
 #[derive(Clone, Copy, Debug)]
-pub struct Crew {
+pub(super) struct Crew {
     workers: u64,
     /// Bytes that a group is read and sorted in.
     space: u64,
@@ -188,12 +187,11 @@ pub struct Ingest<'a> {
     pub parts: &'a Parts,
     pub keys: usize,
     pub count: u64,
-    pub io: &'a Io,
 }
 
 impl Ingest<'_> {
     /// A thread's part.
-    fn work(self, encoding: &EntryEncoder, shared: &IngestState) {
+    fn work(self, encoding: &EntryEncoder, shared: &IngestState, io: &Io) {
         let mut ending = Ending {
             shared,
             is_early: true,
@@ -201,15 +199,21 @@ impl Ingest<'_> {
         };
         let mut space = GroupSpace::default();
         while let Some(group) = shared.begin(self.parts.groups()) {
-            let encoded = self.encode(group, encoding, &mut space);
+            let encoded = self.encode(group, encoding, &mut space, io);
             shared.turns().ready.insert(group, encoded);
             shared.changed.notify_all();
         }
         ending.is_early = false;
     }
 
-    fn encode(self, group: u64, encoding: &EntryEncoder, space: &mut GroupSpace) -> Result<Encoded, EngineError> {
-        let columns = self.parts.read(group, space, self.io)?;
+    fn encode(
+        self,
+        group: u64,
+        encoding: &EntryEncoder,
+        space: &mut GroupSpace,
+        io: &Io,
+    ) -> Result<Encoded, EngineError> {
+        let columns = self.parts.read(group, space, io)?;
         let (before, all) = (self.parts.before(group), self.parts.elements(group));
         let kept = self.count.saturating_sub(before).min(all) as usize;
         let words = |column: usize| &bytemuck::cast_slice::<u8, u64>(columns[column])[..kept];
@@ -223,7 +227,7 @@ impl Ingest<'_> {
 }
 
 /// The answer to a request for memory.
-pub enum MemoryGrant {
+pub(super) enum MemoryGrant {
     Enough,
     /// There is not so much memory.
     Refused(EngineError),
@@ -231,7 +235,7 @@ pub enum MemoryGrant {
 
 /// How far an ingest is.
 #[derive(Clone, Copy, Debug)]
-pub struct Assembled {
+pub(super) struct Assembled {
     /// Entries that are done.
     pub entries: u64,
     /// Memory that is taken.
@@ -243,14 +247,15 @@ pub struct Assembled {
 ///
 /// # Errors
 /// Files that cannot be read or written, entries that are refused, what `watch` says. No file is left behind then.
-pub fn assemble(
+pub(super) fn assemble(
     ingest: Ingest<'_>,
     mut assembler: Assembler,
     mut crew: Crew,
+    io: &Io,
     watch: &mut dyn FnMut(Assembled) -> Result<MemoryGrant, EngineError>,
 ) -> Result<SparseShape, EngineError> {
     let (shared, encoding) = (IngestState::default(), assembler.encoding());
-    let (parts, io, workers) = (ingest.parts, ingest.io, crew.workers);
+    let (parts, workers) = (ingest.parts, crew.workers);
     shared.turns().present = workers;
     assembler.keep_spare(crew.encoded_bytes());
     let mut tell = |done: u64, assembler: &mut Assembler| loop {
@@ -272,7 +277,7 @@ pub fn assemble(
             is_present: false,
         };
         for _ in 0..workers {
-            scope.spawn(|| ingest.work(&encoding, &shared));
+            scope.spawn(|| ingest.work(&encoding, &shared, io));
         }
         for group in 0..parts.groups() {
             let encoded = loop {

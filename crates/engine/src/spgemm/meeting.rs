@@ -11,11 +11,10 @@ use outcore_coding::Malformed;
 use outcore_store::{Io, Source, SparseFile};
 
 use super::operands::{Shares, SparseProduct};
-use super::SparseMatrix;
+use crate::sparse::{Listed, SparseMatrix};
 use crate::EngineError;
 
-/// The columns of tiles in which a tile row has entries, and how many; and nothing where that is not known.
-pub(super) type Listed = Vec<(u32, u32)>;
+/// As listed; nothing where that is not known.
 pub(super) type TileColumns = Option<Listed>;
 
 /// Heads are read where that takes so much less than the tile.

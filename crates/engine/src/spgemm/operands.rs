@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use outcore_dtype::DType;
 use outcore_sparse::{Semiring, TABLE_BYTES};
-use outcore_store::{Io, SparseShape};
+use outcore_store::SparseShape;
 
-use super::SparseMatrix;
+use crate::sparse::SparseMatrix;
 use crate::EngineError;
 
 /// Two sparse matrices, and what is wanted of them.
@@ -25,18 +25,19 @@ pub struct SparseProduct<'a> {
     pub tiles: Range<usize>,
 }
 
-/// Memory, threads and scratch of a product.
-pub struct ProductResources<'a> {
-    /// Bytes that are held for it.
-    pub memory: u64,
-    /// The limit that they are three quarters of, but for what else counts against it.
-    pub memory_limit: u64,
-    pub threads: usize,
-    pub io: &'a Io,
+/// One of the matrices of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum ProductOperand {
+    First,
+    Second,
+    Mask,
 }
 
 /// Sums are there three times while they are made: in parts, put together, and in tiles.
 pub(super) const COPIES: u64 = 3;
+
+/// Tiles that are read before they are needed, where a sixteenth of the memory holds as many.
+const TILES_AHEAD: u64 = 4;
 
 /// How the memory is shared out.
 #[derive(Clone, Copy, Debug)]
@@ -46,25 +47,32 @@ pub(super) struct Shares {
     pub sums: u64,
     /// The lists of tiles of the second matrix.
     pub heads: u64,
+    /// Tiles that are read before they are needed.
+    pub ahead: u64,
 }
 
 impl Shares {
     pub(super) fn of(what: &SparseProduct<'_>, memory: u64, workers: u64) -> Shares {
         let rest = memory.saturating_sub(Shares::beside(what, workers));
+        let ahead = (TILES_AHEAD * Shares::largest_tile(what)).min(rest / 16);
         Shares {
-            first: rest / 8,
+            first: rest / 8 - ahead,
             second: rest / 2,
             sums: rest / 8 * 3 - rest / 64,
             heads: rest / 64,
+            ahead,
         }
     }
 
     /// What is not shared out: tiles that pass by, and the tables of workers.
     fn beside(what: &SparseProduct<'_>, workers: u64) -> u64 {
+        2 * Shares::largest_tile(what) + workers * TABLE_BYTES
+    }
+
+    fn largest_tile(what: &SparseProduct<'_>) -> u64 {
         let largest = |matrix: &SparseMatrix| (0..matrix.file.tiles()).map(|tile| matrix.file.tile_bytes(tile)).max();
         let files = [Some(what.first), Some(what.second), what.mask.map(|(mask, _)| mask)];
-        let passing = files.into_iter().flatten().filter_map(largest).max().unwrap_or(0);
-        2 * passing + workers * TABLE_BYTES
+        files.into_iter().flatten().filter_map(largest).max().unwrap_or(0)
     }
 
     /// The memory of which the share of sums is so much.
@@ -76,6 +84,16 @@ impl Shares {
 }
 
 impl SparseProduct<'_> {
+    /// # Panics
+    /// There is no mask.
+    pub(super) fn matrix(&self, operand: ProductOperand) -> &SparseMatrix {
+        match operand {
+            ProductOperand::First => self.first,
+            ProductOperand::Second => self.second,
+            ProductOperand::Mask => self.mask.expect("tiles of a mask are asked for where there is one").0,
+        }
+    }
+
     pub(super) fn no_semiring(&self) -> EngineError {
         let (dtype, name) = (self.dtype, self.semiring.name());
         EngineError::DType(format!("spgemm: {dtype} does not make the semiring {name}"))
