@@ -33,6 +33,7 @@ const ROOMS: [(&str, &[&str]); 3] = [
             "sort",
             "linalg",
             "sparse",
+            "recipes",
             "plan",
             "schedule",
             "place",

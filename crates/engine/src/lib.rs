@@ -1,7 +1,7 @@
 //! The engine of outcore: typed expressions, planned into passes, ordered, placed in memory ahead of time, and played.
 //!
 //! Rooms stand in a row and use only what is to their left:
-//! `task ← expr ← strips ← ops ← sort ← linalg ← sparse ← plan ← schedule ← place ← run ← live ← ingest ← spgemm ← graph`.
+//! `task ← expr ← strips ← ops ← sort ← linalg ← sparse ← recipes ← plan ← schedule ← place ← run ← live ← ingest ← spgemm ← graph`.
 #![forbid(unsafe_code)]
 
 pub mod cancel;
@@ -14,6 +14,7 @@ pub mod live;
 pub mod ops;
 pub mod place;
 pub mod plan;
+pub mod recipes;
 pub mod run;
 pub mod schedule;
 pub mod sort;

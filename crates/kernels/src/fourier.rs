@@ -8,6 +8,7 @@ use bytemuck::Pod;
 use outcore_dtype::{Complex, DType};
 use rustfft::{Fft, FftDirection};
 
+use crate::names::names;
 use crate::real_fourier::{plan, Planned, RealTransform};
 use crate::spare::{taken, Spare, SKIPPED};
 
@@ -21,6 +22,13 @@ pub enum Fourier {
     /// Backward, of those coefficients, to real numbers. Imaginary parts that such coefficients cannot have are left out.
     ToReal,
 }
+
+names!(Fourier {
+    Forward => "forward",
+    Backward => "backward",
+    FromReal => "from_real",
+    ToReal => "to_real",
+});
 
 /// Lanes that are transformed between two sweeps over a block whose lanes lie side by side.
 const GROUP: usize = 8;

@@ -27,6 +27,7 @@ mod gemm;
 mod generate;
 mod half;
 mod layout;
+mod names;
 mod real_fourier;
 mod reduce;
 mod scan;

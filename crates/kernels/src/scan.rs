@@ -4,6 +4,7 @@
 //! that order and in the element's own type. So the bits do not depend on how the axis was cut into blocks.
 
 use crate::half::Lifted;
+use crate::names::names;
 use bytemuck::Pod;
 use outcore_dtype::{f16, Complex, DType};
 use std::ops::{Add, Mul};
@@ -21,9 +22,14 @@ pub enum Scan {
     Min,
 }
 
-impl Scan {
-    pub const ALL: [Scan; 4] = [Scan::Sum, Scan::Prod, Scan::Max, Scan::Min];
+names!(Scan {
+    Sum => "sum",
+    Prod => "prod",
+    Max => "max",
+    Min => "min",
+});
 
+impl Scan {
     fn is_arithmetic(self) -> bool {
         matches!(self, Scan::Sum | Scan::Prod)
     }

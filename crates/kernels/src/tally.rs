@@ -6,6 +6,7 @@ use bytemuck::Pod;
 use outcore_dtype::DType;
 
 use crate::cast_kernel;
+use crate::names::names;
 
 /// What is gathered of the values beside equal numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,6 +22,14 @@ pub enum Tally {
     /// `numpy.maximum`, likewise.
     Max,
 }
+
+names!(Tally {
+    Count => "count",
+    Sum => "sum",
+    Prod => "prod",
+    Min => "min",
+    Max => "max",
+});
 
 /// Element types of tables.
 trait Entry: Pod {

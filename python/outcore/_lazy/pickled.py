@@ -27,27 +27,48 @@ class Step(NamedTuple):
 def steps_of(expr: _core.Expr) -> list[Step]:
     """The nodes below an expression and itself, inputs before what is made of them.
 
-    Raises DTypeError for what is computed by an algorithm (sorts, scans, masks, factorizations), by a function of the
-    user, or read from another library's array: store it first.
+    Raises DTypeError for what is computed by a function of the user, or read from another library's array: store it
+    first.
     """
     places: dict[int, int] = {}
     steps: list[Step] = []
     due = [expr]
     while due:
         node = due[-1]
-        missing = [part for part in node.inputs if part.id not in places]
+        if node.id in places:
+            due.pop()
+            continue
+        call, arguments = _called(node)
+        parts = [*node.inputs, *_held(call, arguments)]
+        missing = [part for part in parts if part.id not in places]
         if missing:
             due += missing
             continue
         due.pop()
-        if node.id not in places:
-            places[node.id] = len(steps)
-            steps.append(_step(node, tuple(places[part.id] for part in node.inputs)))
+        places[node.id] = len(steps)
+        if call == "rebuild":
+            builder, parameters, result = arguments
+            placed = [_Placed(places[one.id]) if isinstance(one, _core.Expr) else one for one in parameters]
+            arguments = (builder, placed, result)
+        inputs = tuple(places[part.id] for part in node.inputs)
+        steps.append(Step(call, arguments, inputs, tuple(node.shape), node.dtype, tuple(node.tile)))
     return steps
 
 
-def _step(node: _core.Expr, inputs: tuple[int, ...]) -> Step:
-    recipe = node.recipe()
+class _Placed(NamedTuple):
+    """A node among parameters, by its place among the steps."""
+
+    place: int
+
+
+def _held(call: str, arguments: tuple[Any, ...]) -> list[_core.Expr]:
+    """Nodes among the parameters of an operator."""
+    return [one for one in arguments[1] if isinstance(one, _core.Expr)] if call == "rebuild" else []
+
+
+def _called(node: _core.Expr) -> tuple[str, tuple[Any, ...]]:
+    """The call that makes a node of its inputs."""
+    recipe = _core.recipe(node)
     if recipe is None:
         raise DTypeError(
             f"{node.op} of a lazy array cannot be pickled: it is known to this process only; store() it and open the "
@@ -55,15 +76,15 @@ def _step(node: _core.Expr, inputs: tuple[int, ...]) -> Step:
         )
     call, arguments = recipe
     if call == "memory":
-        arguments = (Array(node).compute(),)
-    elif call == "source":
+        return call, (Array(node).compute(),)
+    if call == "source":
         path, raw = arguments
         # A file is opened whole where that gives the same array, else as the run of it that the array is.
         known = next((part for part in (None, raw) if path is not None and _digest(path, part) == node.digest), False)
         if known is False:
             raise DTypeError(f"{path or node.op}: this array is known to this process only, and cannot be pickled")
-        arguments = (path, known, node.digest)
-    return Step(call, arguments, inputs, tuple(node.shape), node.dtype, tuple(node.tile))
+        return call, (path, known, node.digest)
+    return call, arguments
 
 
 Raw = tuple[int, list[int], str, bool]  # where it begins, its shape, type, and whether its bytes are swapped
@@ -73,6 +94,8 @@ def _opened(path: str, raw: Raw | None) -> _core.Expr:
     """The stored array at a path, or a run of its bytes, as it lies there: in Fortran order it is opened transposed."""
     if raw is not None:
         return _core.open_raw(current()._core, path, *raw)
+    if str(path).endswith(".ocs"):
+        return _core.open_sparse(current()._core, path).tiles_node
     source = _core.open(current()._core, path)
     return source.inputs[0] if source.inputs else source
 
@@ -89,11 +112,11 @@ def rebuilt(steps: list[Step]) -> Array:
     """The array of such steps. Raises SourceChangedError where a file is not what it was when the array was pickled."""
     made: list[_core.Expr] = []
     for step in steps:
-        made.append(_made(step, [made[place] for place in step.inputs]))
+        made.append(_made(step, [made[place] for place in step.inputs], made))
     return Array(made[-1])
 
 
-def _made(step: Step, inputs: list[_core.Expr]) -> _core.Expr:
+def _made(step: Step, inputs: list[_core.Expr], before: list[_core.Expr]) -> _core.Expr:
     call, arguments, shape = step.call, step.arguments, step.shape
     if call == "memory":
         return _core.from_numpy(np.asarray(arguments[0]))
@@ -108,6 +131,13 @@ def _made(step: Step, inputs: list[_core.Expr]) -> _core.Expr:
         same = inputs[0].dtype == step.dtype
         expr = inputs[0] if same else _core.astype(inputs[0], step.dtype)
         return expr if tuple(expr.tile) == step.tile and not same else _core.copy_tiled(expr, step.tile)
+    if call == "rebuild":
+        builder, parameters, result = arguments
+        placed = [before[one.place] if isinstance(one, _Placed) else one for one in parameters]
+        return _core.rebuild(builder, placed, result, inputs)
+    if call == "entry_operand":
+        size, elements, dtype = arguments
+        return _core.entry_operand(current()._core, size, np.frombuffer(elements, np.uint8), dtype)
     build: Callable[..., _core.Expr] = getattr(_core, call)
     made: _core.Expr
     if call in ("full", "eye", "random", "linspace", "arange"):

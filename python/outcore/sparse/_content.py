@@ -6,15 +6,19 @@ import os
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from outcore import _core
 from outcore._base.types import DType, PathLike
 from outcore._lazy.array import Array
+from outcore._lazy.pickled import rebuilt, steps_of
 from outcore._run.running import plan_and_run
 from outcore._session.session import Session, current
+from outcore.errors import DTypeError, SourceChangedError
+
+_NOT_MADE = "a sparse matrix of two others cannot be pickled before it is made: A.copy(path=...) stores it"
 
 # Rows, columns and values of entries, as nodes, to values and whether an entry is kept; None leaves either as it is.
 Change = Callable[[Array, Array, Array], tuple[Array | None, Array | None]]
@@ -102,6 +106,16 @@ class PassingEntries(Content):
     def is_plain(self) -> bool:
         return self._core.is_plain
 
+    def __reduce__(self) -> tuple[Callable[..., PassingEntries], tuple[Any, ...]]:
+        path, digest = self._core.path, self._core.tiles_node.digest
+        if self._core.is_held or _opened(path).tiles_node.digest != digest:
+            raise DTypeError(
+                f"{path}: a matrix in scratch, or in a file of others, is known to this process only and cannot be "
+                f"pickled: A.copy(path=...) stores it"
+            )
+        nodes = [None if node is None else steps_of(node._expr) for node in self._nodes or ()]
+        return _restored, (str(path), digest, nodes, named(self.dtype))
+
     def passing(self) -> _core.Sparse:
         return self._core
 
@@ -130,6 +144,24 @@ class PassingEntries(Content):
         return PassingEntries(self._core.changed(*nodes, named(dtype)), EntryNodes(value, kept))
 
 
+def _opened(path: PathLike) -> _core.Sparse:
+    return _core.open_sparse(current()._core, os.fsdecode(path))
+
+
+def _restored(path: str, digest: str, nodes: list[Any], dtype: str) -> PassingEntries:
+    """The entries of a file as they were pickled."""
+    core = _opened(path)
+    if core.tiles_node.digest != digest:
+        raise SourceChangedError(f"{path}: it is not the file that the pickled matrix was of", {"path": path})
+    if not nodes:
+        return PassingEntries(core)
+    value, kept = (None if steps is None else rebuilt(steps) for steps in nodes)
+    changed = core.changed(
+        None if value is None or dtype == "pattern" else value._expr, None if kept is None else kept._expr, dtype
+    )
+    return PassingEntries(changed, EntryNodes(rebuilt(nodes[0]), kept))
+
+
 class Pending(Content):
     """Entries of a matrix that is not made yet: it is stored in scratch when it is first read."""
 
@@ -146,6 +178,9 @@ class Pending(Content):
 
     def node(self) -> _core.Expr:
         return self._make()
+
+    def __reduce__(self) -> NoReturn:
+        raise DTypeError(_NOT_MADE)
 
     def count(self) -> int:
         return self.plain().entries
@@ -164,6 +199,9 @@ class Later(Content):
         super().__init__(base.shape, base.side, dtype)
         self._make = make
         self._count: int | None = None
+
+    def __reduce__(self) -> NoReturn:
+        raise DTypeError(_NOT_MADE)
 
     @property
     def is_plain(self) -> bool:

@@ -39,6 +39,10 @@ class StoredMatrix(Refused, ABC):
         self._transposed = transposed
         self._rowwise: tuple[weakref.ref[Session], Any] | None = None
 
+    def __reduce__(self) -> tuple[type[Self], tuple[Content, bool]]:
+        """The matrix for another process: its file by path and stamp, and what changes its entries."""
+        return type(self), (self._content, self._transposed)
+
     @property
     def _core(self) -> _core.Sparse:
         """The matrix in a file, whichever way it is read."""

@@ -23,7 +23,7 @@ use outcore_store::{Io, Source};
 pub use self::check::{Check, Refusal};
 pub use self::digest::Digest;
 use self::staged::{Keep, Room, StageResult};
-use crate::task::{Algorithm, Grid};
+use crate::task::{Algorithm, Grid, Recipe};
 use crate::{cancel, EngineError, FunctionError};
 
 /// A shared, immutable node.
@@ -180,6 +180,10 @@ pub trait BlockFunction: Send + Sync {
     /// What makes it differ from others of its name, where functions of equal names and keys are equal; else it is equal
     /// to itself only.
     fn key(&self) -> Option<Vec<u8>> {
+        None
+    }
+    /// As [`Algorithm::recipe`].
+    fn recipe(&self) -> Option<Recipe> {
         None
     }
     /// Memory the function says it allocates while it runs, in bytes.
@@ -377,6 +381,10 @@ pub trait Staged: Send + Sync + Debug {
     /// Everything that makes its results differ from those of another operator over the same inputs.
     fn key(&self) -> Vec<u8>;
     fn results(&self) -> &[Grid];
+    /// As [`Algorithm::recipe`].
+    fn recipe(&self) -> Option<Recipe> {
+        None
+    }
     /// Begins to compute it. Pure: it only decides what the first stage is.
     ///
     /// # Errors

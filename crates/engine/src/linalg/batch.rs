@@ -8,7 +8,7 @@ use outcore_kernels::{Factor, Factorization};
 use super::tall::{is_tall, tall};
 use crate::expr::{grid, Expr};
 use crate::ops::{algorithm, in_tiles, show};
-use crate::task::{Access, Alone, Bound, Grid, Work};
+use crate::task::{Access, Alone, Bound, Grid, Recipe, Work};
 use crate::EngineError;
 
 /// Bytes of one matrix: beyond, sizes of workspaces could not be counted. Far beyond what any memory holds.
@@ -125,6 +125,10 @@ struct Batched {
 impl Alone for Batched {
     fn key(&self) -> Vec<u8> {
         vec![]
+    }
+
+    fn recipe(&self) -> Option<Recipe> {
+        Some(Recipe::new("factorize").text(self.sizes.factor.name()))
     }
 
     fn results(&self) -> &[Grid] {

@@ -11,7 +11,7 @@ use outcore_kernels::{gemm, Factor, Factorization, Matrix, MatrixMut};
 
 use crate::expr::{grid, Expr};
 use crate::ops::{algorithm, copy_tiled};
-use crate::task::{Access, Algorithm, Bound, Grid, Work};
+use crate::task::{Access, Algorithm, Bound, Grid, Recipe, Work};
 use crate::EngineError;
 
 /// A tile has at least so many times as many rows as columns, so that triangles are small beside tiles.
@@ -145,6 +145,11 @@ impl Algorithm for Factors {
 
     fn key(&self) -> Vec<u8> {
         vec![]
+    }
+
+    fn recipe(&self) -> Option<Recipe> {
+        let factor = if self.with_basis { Factor::Qr } else { Factor::Triangle };
+        Some(Recipe::new("factorize").text(factor.name()))
     }
 
     fn results(&self) -> &[Grid] {

@@ -7,7 +7,7 @@ use outcore_kernels::{compress as compress_items, count_true, nonzero_positions}
 
 use super::{algorithm, copy_tiled, show};
 use crate::expr::{grid, Expr};
-use crate::task::{Access, Alone, Bound, Grid, Work};
+use crate::task::{Access, Alone, Bound, Grid, Recipe, Work};
 use crate::EngineError;
 use outcore_dtype::DType;
 
@@ -87,6 +87,10 @@ impl Alone for MaskCounts {
     fn key(&self) -> Vec<u8> {
         vec![]
     }
+    fn recipe(&self) -> Option<Recipe> {
+        Some(Recipe::new("count granules"))
+    }
+
     fn results(&self) -> &[Grid] {
         &self.result
     }
@@ -130,6 +134,24 @@ pub fn compress(x: &Expr, mask: &Expr, counts: &[u64]) -> Result<Expr, EngineErr
     }
     let (x, mask) = (in_granules(x), in_granules(mask));
     let chosen = ChosenRows::new(mask.shape[0], x.tile[0], counts)?;
+    compress_chosen(x, mask, chosen)
+}
+
+/// The same with how many rows are chosen before each tile of them, and in all.
+///
+/// # Errors
+/// As `compress`.
+pub fn compress_before(x: &Expr, mask: &Expr, before: &[u64]) -> Result<Expr, EngineError> {
+    check_mask("compress", mask)?;
+    if x.shape.first() != mask.shape.first() {
+        return Err(EngineError::Shape("compress: a mask of another length".into()));
+    }
+    let (x, mask) = (in_granules(x), in_granules(mask));
+    let chosen = ChosenRows::of_tiles(mask.shape[0], x.tile[0], before)?;
+    compress_chosen(x, mask, chosen)
+}
+
+fn compress_chosen(x: Expr, mask: Expr, chosen: ChosenRows) -> Result<Expr, EngineError> {
     let mut result = x.grid();
     result.shape[0] = chosen.total();
     result.tile[0] = x.tile[0].clamp(1, chosen.total().max(1));
@@ -150,6 +172,21 @@ pub fn nonzero(mask: &Expr, counts: &[u64]) -> Result<Expr, EngineError> {
     check_mask("nonzero", mask)?;
     let mask = in_granules(mask);
     let chosen = ChosenRows::new(mask.shape[0], mask.tile[0], counts)?;
+    nonzero_chosen(mask, chosen)
+}
+
+/// The same with how many are true before each tile of the mask, and in all.
+///
+/// # Errors
+/// As `nonzero`.
+pub fn nonzero_before(mask: &Expr, before: &[u64]) -> Result<Expr, EngineError> {
+    check_mask("nonzero", mask)?;
+    let mask = in_granules(mask);
+    let chosen = ChosenRows::of_tiles(mask.shape[0], mask.tile[0], before)?;
+    nonzero_chosen(mask, chosen)
+}
+
+fn nonzero_chosen(mask: Expr, chosen: ChosenRows) -> Result<Expr, EngineError> {
     let shape = vec![chosen.total()];
     let locating = Nonzero {
         mask: mask.grid(),
@@ -186,6 +223,17 @@ impl ChosenRows {
             total
         }));
         Ok(ChosenRows { before })
+    }
+
+    /// From the rows before each tile of so many, and in all.
+    fn of_tiles(length: u64, rows: u64, before: &[u64]) -> Result<ChosenRows, EngineError> {
+        let whole = |at: usize| rows.min(length - at as u64 * rows);
+        let fits = |(at, pair): (usize, &[u64])| pair[0] <= pair[1] && pair[1] - pair[0] <= whole(at);
+        let tiles = length.div_ceil(rows.max(1)) as usize;
+        if before.len() != tiles + 1 || before[0] != 0 || !before.windows(2).enumerate().all(fits) {
+            return Err(EngineError::Argument("counts are not those of the mask".into()));
+        }
+        Ok(ChosenRows { before: before.into() })
     }
 
     fn total(&self) -> u64 {
@@ -254,6 +302,9 @@ impl Compress {
 impl Alone for Compress {
     fn key(&self) -> Vec<u8> {
         self.chosen.key()
+    }
+    fn recipe(&self) -> Option<Recipe> {
+        Some(Recipe::new("compress").words(self.chosen.before.clone()))
     }
     fn results(&self) -> &[Grid] {
         &self.result
@@ -353,6 +404,9 @@ struct Nonzero {
 impl Alone for Nonzero {
     fn key(&self) -> Vec<u8> {
         self.chosen.key()
+    }
+    fn recipe(&self) -> Option<Recipe> {
+        Some(Recipe::new("nonzero").words(self.chosen.before.clone()))
     }
     fn results(&self) -> &[Grid] {
         &self.result

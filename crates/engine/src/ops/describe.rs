@@ -6,7 +6,7 @@ use outcore_kernels::{clear_facts, describe, merge_facts, FACTS};
 use super::tables::{gathered, Tabled};
 use super::{in_tiles, show};
 use crate::expr::{grid, Expr};
-use crate::task::Grid;
+use crate::task::{Grid, Recipe};
 use crate::EngineError;
 
 /// Of each column of the float64 matrix `x`, NaN passed over: how many elements there are and are not 0, the least and the
@@ -49,6 +49,9 @@ impl Tabled for Describing {
     }
     fn key(&self) -> Vec<u8> {
         vec![]
+    }
+    fn recipe(&self) -> Recipe {
+        Recipe::new("describe")
     }
     fn tiled(&self) -> usize {
         1

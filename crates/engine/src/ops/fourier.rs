@@ -8,7 +8,7 @@ use outcore_kernels::{Fourier, FourierPlan};
 
 use super::{algorithm, check_size, in_tiles, show};
 use crate::expr::{grid, Expr};
-use crate::task::{Access, Alone, Bound, Grid, Work};
+use crate::task::{Access, Alone, Bound, Grid, Recipe, Work};
 use crate::EngineError;
 
 /// The transform of `x` along `axis`, times `scale`. `length` is that of the real side; complex transforms keep theirs.
@@ -127,6 +127,18 @@ impl Alone for Transform {
         let cut = self.results[0].tile[self.axis];
         let words = [self.axis as u64, self.length as u64, self.scale.to_bits(), cut];
         words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    fn recipe(&self) -> Option<Recipe> {
+        let recipe = Recipe::new("fourier").text(self.kind.name());
+        let cut = self.results[0].tile[self.axis];
+        Some(
+            recipe
+                .word(self.axis as u64)
+                .word(self.length as u64)
+                .float(self.scale)
+                .word(cut),
+        )
     }
 
     fn results(&self) -> &[Grid] {

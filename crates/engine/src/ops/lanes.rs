@@ -7,6 +7,7 @@ use outcore_kernels::sort::{sort_index, sort_index_workspace_bytes, sort_keys, s
 
 use super::map_blocks;
 use crate::expr::{Block, BlockFunction, Expr};
+use crate::task::Recipe;
 use crate::{EngineError, FunctionError};
 
 /// The lanes along the last axis sorted, or (`positions`) where their elements were, int64. Stable; NaN comes last.
@@ -61,6 +62,14 @@ impl BlockFunction for SortLanes {
 
     fn key(&self) -> Option<Vec<u8>> {
         Some(vec![u8::from(self.order.descending())])
+    }
+
+    fn recipe(&self) -> Option<Recipe> {
+        Some(
+            Recipe::new("sort lanes")
+                .flag(self.order.descending())
+                .flag(self.positions),
+        )
     }
 
     fn workspace_bytes(&self) -> usize {

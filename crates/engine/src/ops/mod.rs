@@ -31,7 +31,7 @@ mod view;
 pub use algorithm::algorithm;
 pub(crate) use bands::{copied_in, in_bands, is_cut_freely, narrower, narrowest, rows_of};
 pub use blocks::{blocks, Blocks};
-pub use compress::{compress, count_granules, full_counts, granule, nonzero};
+pub use compress::{compress, compress_before, count_granules, full_counts, granule, nonzero, nonzero_before};
 pub use concat::concat;
 pub use describe::described;
 pub use elementwise::{astype, binary, check, copy_tiled, in_tiles, select, unary};

@@ -11,7 +11,7 @@ use outcore_kernels::{scan as accumulate, Scan};
 
 use super::{algorithm, in_tiles, show};
 use crate::expr::Expr;
-use crate::task::{Access, Alone, Bound, Grid, Work};
+use crate::task::{Access, Alone, Bound, Grid, Recipe, Work};
 use crate::EngineError;
 
 /// The elements of `x` accumulated along `axis`, in its own type. Where `starts` is given, a row of bool as long as the
@@ -77,6 +77,10 @@ impl Accumulate {
 impl Alone for Accumulate {
     fn key(&self) -> Vec<u8> {
         (self.axis as u64).to_le_bytes().to_vec()
+    }
+
+    fn recipe(&self) -> Option<Recipe> {
+        Some(Recipe::new("scan").text(self.op.name()).word(self.axis as u64))
     }
 
     fn results(&self) -> &[Grid] {

@@ -8,7 +8,7 @@ use outcore_kernels::sort::{
 
 use super::{algorithm, show};
 use crate::expr::Expr;
-use crate::task::{Access, Alone, Bound, Grid, Work};
+use crate::task::{Access, Alone, Bound, Grid, Recipe, Work};
 use crate::EngineError;
 use outcore_dtype::DType;
 
@@ -98,6 +98,10 @@ impl Alone for HeldSearch {
     fn key(&self) -> Vec<u8> {
         vec![u8::from(self.side == Side::Right)]
     }
+    fn recipe(&self) -> Option<Recipe> {
+        Some(Recipe::new("search").flag(self.side == Side::Right))
+    }
+
     fn results(&self) -> &[Grid] {
         &self.result
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::algorithm;
 use crate::expr::Expr;
-use crate::task::{Access, Algorithm, Bound, Grid, Work};
+use crate::task::{Access, Algorithm, Bound, Grid, Recipe, Work};
 use crate::EngineError;
 
 /// Tables that tasks add to at once. A constant, so that sums of floating-point numbers have the same bits everywhere.
@@ -15,6 +15,7 @@ pub(super) const TABLES: u64 = 4;
 pub(super) trait Tabled: Clone + Debug + Send + Sync + 'static {
     fn name(&self) -> String;
     fn key(&self) -> Vec<u8>;
+    fn recipe(&self) -> Recipe;
     /// Inputs of which each task reads its own tile; those behind them are of one tile, which every task reads.
     fn tiled(&self) -> usize;
     /// Operations for one tile, for estimates of time.
@@ -68,6 +69,9 @@ impl<T: Tabled> Algorithm for Gathering<T> {
     }
     fn key(&self) -> Vec<u8> {
         self.of.key()
+    }
+    fn recipe(&self) -> Option<Recipe> {
+        Some(self.of.recipe())
     }
     fn results(&self) -> &[Grid] {
         &self.results

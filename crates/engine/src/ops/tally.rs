@@ -15,7 +15,7 @@ use super::tables::{gathered, Tabled, TABLES};
 use super::{in_bands, in_tiles, narrower, show, staged};
 use crate::expr::staged::{Next, Room, StageResult, Staged, Stages};
 use crate::expr::{grid, Expr};
-use crate::task::Grid;
+use crate::task::{Grid, Recipe};
 use crate::EngineError;
 
 /// Tables of more bytes are cut into bands where they can be.
@@ -179,6 +179,11 @@ impl Staged for Banded {
         ]
         .concat()
     }
+    fn recipe(&self) -> Option<Recipe> {
+        let TallyOperands { op, rows, dtype, .. } = &self.operands;
+        Some(recipe_of(*op, *rows, *dtype))
+    }
+
     fn results(&self) -> &[Grid] {
         &self.result
     }
@@ -222,6 +227,10 @@ fn name_of(op: Tally) -> String {
     }
 }
 
+fn recipe_of(op: Tally, rows: u64, dtype: DType) -> Recipe {
+    Recipe::new("tally").text(op.name()).word(rows).text(dtype.name())
+}
+
 #[derive(Clone, Debug)]
 struct Tallying {
     op: Tally,
@@ -240,6 +249,9 @@ impl Tabled for Tallying {
     }
     fn key(&self) -> Vec<u8> {
         vec![]
+    }
+    fn recipe(&self) -> Recipe {
+        recipe_of(self.op, self.rows, self.types.table)
     }
     fn tiled(&self) -> usize {
         2

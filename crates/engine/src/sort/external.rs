@@ -17,7 +17,7 @@ use super::Records;
 use crate::expr::staged::{Keep, Next, Room, StageResult, Staged, Stages};
 use crate::expr::{Expr, Node, Op, SourceKey};
 use crate::ops::Blocks;
-use crate::task::Grid;
+use crate::task::{Grid, Recipe};
 use crate::{ops, EngineError};
 
 /// Runs and partitions are this many elements long, or a multiple of it: whole tiles and whole pages of every type.
@@ -57,6 +57,11 @@ impl Staged for SortBy {
             Some(Method::Distribution) => 2,
         };
         vec![u8::from(self.records.order.descending()), method]
+    }
+
+    fn recipe(&self) -> Option<Recipe> {
+        let recipe = Recipe::new("sort by").flag(self.records.order.descending());
+        Some(recipe.text(self.method.map_or("any", Method::name)))
     }
 
     fn results(&self) -> &[Grid] {

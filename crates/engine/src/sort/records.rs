@@ -62,3 +62,18 @@ pub enum Method {
     /// Buckets by a sample are sorted.
     Distribution,
 }
+
+impl Method {
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Merge => "merge",
+            Method::Distribution => "distribution",
+        }
+    }
+
+    pub fn named(name: &str) -> Option<Method> {
+        [Method::Merge, Method::Distribution]
+            .into_iter()
+            .find(|method| method.name() == name)
+    }
+}

@@ -9,7 +9,7 @@ use crate::expr::grid::PANEL_BYTES;
 use crate::expr::staged::{Next, Room, StageResult, Staged, Stages};
 use crate::expr::{AxisSlice, Expr};
 use crate::ops::{self, GatherOrder};
-use crate::task::Grid;
+use crate::task::{Grid, Recipe};
 use crate::EngineError;
 
 /// Rows are held, band by band of their columns, while those of a band take no more than this part of the memory.
@@ -53,6 +53,10 @@ impl Staged for RowsBy {
     fn key(&self) -> Vec<u8> {
         vec![]
     }
+    fn recipe(&self) -> Option<Recipe> {
+        Some(Recipe::new("rows by"))
+    }
+
     fn results(&self) -> &[Grid] {
         &self.result
     }

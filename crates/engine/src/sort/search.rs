@@ -11,7 +11,7 @@ use super::sort_by;
 use crate::expr::staged::{Next, Room, StageResult, Staged, Stages};
 use crate::expr::{AxisSlice, Expr};
 use crate::ops;
-use crate::task::Grid;
+use crate::task::{Grid, Recipe};
 use crate::EngineError;
 
 /// The sorted row is held while it takes no more than this part of the memory.
@@ -45,6 +45,10 @@ impl Staged for StagedSearch {
     fn key(&self) -> Vec<u8> {
         vec![u8::from(self.side == Side::Right)]
     }
+    fn recipe(&self) -> Option<Recipe> {
+        Some(Recipe::new("search sorted").flag(self.side == Side::Right))
+    }
+
     fn results(&self) -> &[Grid] {
         &self.result
     }

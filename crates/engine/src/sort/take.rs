@@ -12,7 +12,7 @@ use crate::expr::grid::PANEL_BYTES;
 use crate::expr::staged::{Keep, Next, Room, StageResult, Staged, Stages};
 use crate::expr::{AxisSlice, Expr, Node, Op, SourceKey};
 use crate::ops::{self, GatherOrder, NamedRows};
-use crate::task::Grid;
+use crate::task::{Grid, Recipe};
 use crate::EngineError;
 
 /// Rows are held while they take no more than this part of the memory.
@@ -67,6 +67,10 @@ impl Staged for Take {
             vec![]
         }
     }
+    fn recipe(&self) -> Option<Recipe> {
+        Some(Recipe::new("take").flag(self.is_ascending))
+    }
+
     fn results(&self) -> &[Grid] {
         &self.result
     }

@@ -24,7 +24,7 @@ impl DenseOperand {
         }
     }
 
-    pub(super) fn elements(&self) -> &[u8] {
+    pub fn elements(&self) -> &[u8] {
         &self.elements
     }
 }
@@ -91,7 +91,7 @@ impl Field {
     }
 
     /// The field that a node stands for.
-    pub(super) fn of(node: &Node) -> Option<&Field> {
+    pub fn of(node: &Node) -> Option<&Field> {
         match &node.op {
             Op::Source(key) => key.0.typed()?.downcast_ref::<FieldSource>().map(|source| &source.field),
             _ => None,

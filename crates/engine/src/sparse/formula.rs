@@ -4,6 +4,7 @@
 //! matrix need no file of it. Values alone that change leave the coding of places as it is; a tile that loses entries
 //! is encoded again, as a file would have it, so a product has the same bits either way.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use outcore_coding::tiles::{segments_bytes_most, Tile, TileEncoder, HEAD_BYTES, LISTED_BYTES};
@@ -15,6 +16,7 @@ use super::fields::Field;
 use super::order::{sort_kept, TileEntry};
 use crate::expr::{topological, Digest, Expr, Op};
 use crate::strips::{self, Buffers, Fused, FusedInput, REGISTER_BYTES, STRIP};
+use crate::task::Recipe;
 use crate::{ops, EngineError};
 
 /// Entries that are evaluated together.
@@ -166,6 +168,16 @@ impl Formula {
         };
         let value = ops::astype(&value, dtype)?;
         Formula::new(Some(&value), self.nodes[1].as_ref(), [self.stored, Some(dtype)])
+    }
+
+    /// A recipe with its nodes and types.
+    pub(super) fn described(&self, recipe: Recipe) -> Recipe {
+        let name = |dtype: Option<DType>| dtype.map_or("pattern", DType::name);
+        let nodes = self.nodes.iter().cloned();
+        let recipe = nodes.fold(recipe, |recipe, node| {
+            recipe.node(node.map(|node| -> Arc<dyn Any + Send + Sync> { node }))
+        });
+        recipe.text(name(self.stored)).text(name(self.dtype))
     }
 
     /// The type of the values that it gives; nothing for a pattern.

@@ -102,6 +102,27 @@ pub fn of_file(file: Arc<SparseFile>) -> Result<SparseMatrix, EngineError> {
     })
 }
 
+/// The matrix that has such tiles.
+///
+/// # Errors
+/// Tiles that are not those of a stored matrix.
+pub fn of_tiles(tiles: &Expr) -> Result<SparseMatrix, EngineError> {
+    let file = match &tiles.op {
+        Op::Source(source) => source
+            .0
+            .clone()
+            .shared()
+            .and_then(|file| file.downcast::<SparseFile>().ok()),
+        _ => None,
+    };
+    let refusal = || EngineError::Argument(format!("sparse: {} is no stored matrix", tiles.label()));
+    Ok(SparseMatrix {
+        file: file.ok_or_else(refusal)?,
+        tiles: tiles.clone(),
+        formula: None,
+    })
+}
+
 /// Opens a matrix whose rows, or columns as rows, lie compressed in stored arrays: row pointers, columns, and values if any.
 /// Its tiles are of `side` rows and made as they are read.
 ///

@@ -14,7 +14,7 @@ use super::SparseMatrix;
 use crate::expr::staged::{Next, Room, StageResult, Staged, Stages};
 use crate::expr::{grid, Expr};
 use crate::ops::{self, show};
-use crate::task::Grid;
+use crate::task::{Grid, Recipe};
 use crate::EngineError;
 
 /// The matrix, or its transpose, times the dense matrix `x`, in a semiring over the type of `x`. Sums have the same bits
@@ -127,6 +127,17 @@ impl Staged for Times {
             .chain(formula)
             .copied()
             .collect()
+    }
+    fn recipe(&self) -> Option<Recipe> {
+        let recipe = Recipe::new("sparse product")
+            .text(self.semiring.name())
+            .flag(self.transposed);
+        let recipe = recipe.flag(self.formula.is_some());
+        Some(
+            self.formula
+                .iter()
+                .fold(recipe, |recipe, formula| formula.described(recipe)),
+        )
     }
     fn results(&self) -> &[Grid] {
         &self.result

@@ -5,6 +5,8 @@
 //!
 //! Uses `error.rs` alone. Start with `Algorithm` and `Work` below.
 
+mod recipe;
+
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -12,6 +14,8 @@ use outcore_dtype::DType;
 use outcore_store::{Interval, SparseOutput};
 
 use crate::EngineError;
+
+pub use recipe::{Parameter, Parameters, Recipe};
 
 /// An array cut into tiles, numbered in C order of the grid.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -117,6 +121,10 @@ pub trait Algorithm: Send + Sync + Debug {
     fn file(&self, _result: usize) -> Option<SparseOutput> {
         None
     }
+    /// How it is built of its inputs by another process; nothing where only stages of operators build it.
+    fn recipe(&self) -> Option<Recipe> {
+        None
+    }
     /// Its tasks, given how its inputs are cut; one work runs after the other.
     fn works(&self, inputs: &[Grid]) -> Vec<Arc<dyn Work>>;
 }
@@ -133,6 +141,10 @@ pub trait Alone: Work + Clone + 'static {
     }
     /// As [`Algorithm::file`].
     fn file(&self, _result: usize) -> Option<SparseOutput> {
+        None
+    }
+    /// As [`Algorithm::recipe`].
+    fn recipe(&self) -> Option<Recipe> {
         None
     }
 }
@@ -152,6 +164,9 @@ impl<T: Alone> Algorithm for T {
     }
     fn file(&self, result: usize) -> Option<SparseOutput> {
         Alone::file(self, result)
+    }
+    fn recipe(&self) -> Option<Recipe> {
+        Alone::recipe(self)
     }
     fn works(&self, _inputs: &[Grid]) -> Vec<Arc<dyn Work>> {
         vec![Arc::new(self.clone())]

@@ -11,6 +11,7 @@ use faer::Par;
 use outcore_dtype::{Complex, DType};
 
 use crate::fence::stack::StackReq;
+use crate::names::names;
 use crate::spare::{taken, SKIPPED};
 
 /// What is computed of a matrix A with m rows and n columns, k = min(m, n).
@@ -45,6 +46,23 @@ pub enum Factor {
     /// Sign, logarithm of the absolute value, and value of the determinant, each ().
     Determinant,
 }
+
+names!(Factor {
+    Cholesky => "cholesky",
+    Qr => "qr",
+    QrComplete => "qr_complete",
+    Triangle => "triangle",
+    Svd => "svd",
+    SvdComplete => "svd_complete",
+    SingularValues => "svdvals",
+    Eigh => "eigh",
+    Eigvalsh => "eigvalsh",
+    Eig => "eig",
+    Eigvals => "eigvals",
+    Inverse => "inv",
+    Solve => "solve",
+    Determinant => "det",
+});
 
 impl Factor {
     /// Whether eigenvalues or singular values are approached step by step.

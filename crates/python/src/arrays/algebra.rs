@@ -1,10 +1,10 @@
 //! Products, factorizations and transforms.
 
-use outcore_engine::{linalg, ops, EngineError};
+use outcore_engine::{linalg, ops};
 use outcore_kernels::{Factor, Fourier};
 use pyo3::prelude::*;
 
-use super::node::{built, Built, PyExpr};
+use super::node::{built, variant, Built, PyExpr};
 use crate::base::errors::to_python;
 
 #[pyfunction]
@@ -15,27 +15,7 @@ fn matmul(x: &PyExpr, y: &PyExpr) -> Built {
 /// The factors of every matrix along the last two axes.
 #[pyfunction]
 fn factorize(name: &str, x: &PyExpr, right: Option<PyRef<'_, PyExpr>>) -> PyResult<Vec<PyExpr>> {
-    let factor = match name {
-        "cholesky" => Factor::Cholesky,
-        "qr" => Factor::Qr,
-        "qr_complete" => Factor::QrComplete,
-        "triangle" => Factor::Triangle,
-        "svd" => Factor::Svd,
-        "svd_complete" => Factor::SvdComplete,
-        "svdvals" => Factor::SingularValues,
-        "eigh" => Factor::Eigh,
-        "eigvalsh" => Factor::Eigvalsh,
-        "eig" => Factor::Eig,
-        "eigvals" => Factor::Eigvals,
-        "inv" => Factor::Inverse,
-        "solve" => Factor::Solve,
-        "det" => Factor::Determinant,
-        _ => {
-            return Err(to_python(EngineError::Plan(format!(
-                "no factorization is called {name}"
-            ))))
-        }
-    };
+    let factor = variant("factorization", name, Factor::named)?;
     let right = right.map(|right| right.0.clone());
     let factors = linalg::factorize(factor, &x.0, right.as_ref()).map_err(to_python)?;
     Ok(factors.into_iter().map(PyExpr::new).collect())
@@ -50,13 +30,7 @@ fn is_tall(x: &PyExpr) -> bool {
 /// The Fourier transform along an axis; `length` is that of the real side. The result is cut along it, if `cut` is given.
 #[pyfunction]
 fn fourier(name: &str, x: &PyExpr, axis: usize, length: u64, scale: f64, cut: Option<u64>) -> Built {
-    let kind = match name {
-        "forward" => Fourier::Forward,
-        "backward" => Fourier::Backward,
-        "from_real" => Fourier::FromReal,
-        "to_real" => Fourier::ToReal,
-        _ => return Err(to_python(EngineError::Plan(format!("no transform is called {name}")))),
-    };
+    let kind = variant("transform", name, Fourier::named)?;
     built(ops::fourier(kind, &x.0, axis, length, scale, cut))
 }
 

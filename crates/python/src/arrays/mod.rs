@@ -19,6 +19,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     elementwise::register(module)?;
     making::register(module)?;
     node::register(module)?;
+    recipe::register(module)?;
     reducing::register(module)?;
     selecting::register(module)?;
     shaping::register(module)

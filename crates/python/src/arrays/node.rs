@@ -11,7 +11,6 @@ use outcore_engine::{ops, EngineError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyTuple};
 
-use super::recipe::recipe;
 use crate::base::errors::to_python;
 
 /// One node of an expression: immutable, and equal expressions are the same node (same `id`).
@@ -70,12 +69,12 @@ impl PyExpr {
     fn call_as(&self, function: &str) {
         self.0.call_as(Some(name_of_call(function)));
     }
+}
 
-    /// What makes this node of its inputs: a function of this module and its further arguments, or what kind of source it
-    /// is. Nothing where no such call is known.
-    fn recipe<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        recipe(py, &self.0)
-    }
+/// The variant that a name stands for.
+pub fn variant<T>(what: &str, name: &str, named: impl Fn(&str) -> Option<T>) -> PyResult<T> {
+    let unknown = || to_python(EngineError::Plan(format!("no {what} is called {name}")));
+    named(name).ok_or_else(unknown)
 }
 
 /// The names of functions, of which there are few, each once.

@@ -1,24 +1,40 @@
 //! Nodes as calls of the functions that make them, for other processes.
 
 use outcore_dtype::Scalar;
-use outcore_engine::expr::{Expr, Op, Refusal};
+use outcore_engine::expr::{Expr, Node, Op, Refusal};
+use outcore_engine::recipes;
+use outcore_engine::sparse::{self, DenseOperand, Field};
+use outcore_engine::task::{Parameter, Recipe};
 use outcore_kernels::{Bounds, Finish, Generator};
 use pyo3::prelude::*;
-use pyo3::types::{PyComplex, PyTuple};
+use pyo3::types::{PyBytes, PyComplex, PyTuple};
 use pyo3::IntoPyObjectExt;
 
-/// A function's name and its arguments besides inputs, shape, type and tile. Sources in memory are "memory", others
-/// "source" with their path, where they have one, and which part of the file they are, where it is one run of it; changes of type or tile are "cast". Nothing for functions of the user and for what is computed
-/// by algorithms.
-pub fn recipe<'py>(py: Python<'py>, node: &Expr) -> PyResult<Option<Bound<'py, PyTuple>>> {
+use super::node::{exprs, PyExpr};
+use crate::base::errors::{argument, to_python};
+
+/// A node as a function of this module and its arguments besides inputs, shape, type and tile. Sources in memory are "memory",
+/// others "source" with their path, where they have one, and the run of the file they are, where they are one; changes of type or
+/// tile are "cast", operators by algorithms "rebuild". Nothing where no other process can make it.
+#[pyfunction]
+fn recipe<'py>(py: Python<'py>, node: &PyExpr) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    let node: &Expr = &node.0;
     let (name, arguments) = match &node.op {
+        Op::Source(_) if Field::of(node).is_some() => match Field::of(node) {
+            Some(field) => entry_field(py, field)?,
+            None => return Ok(None),
+        },
         Op::Source(key) if key.0.memory().is_some() => ("memory", none(py)?),
         Op::Source(key) => {
             let raw = key
                 .0
                 .raw()
                 .map(|raw| (raw.start, raw.shape, raw.dtype.name(), raw.swapped));
-            let path = key.0.path().map(|path| path.as_os_str().to_os_string());
+            let tiles_of = sparse::of_tiles(node).ok();
+            let path = tiles_of
+                .as_ref()
+                .map_or(key.0.path(), |matrix| Some(matrix.file.path()));
+            let path = path.map(|path| path.as_os_str().to_os_string());
             ("source", (path, raw).into_py_any(py)?)
         }
         Op::Generate(generator) => generated(py, generator.clone())?,
@@ -55,9 +71,96 @@ pub fn recipe<'py>(py: Python<'py>, node: &Expr) -> PyResult<Option<Bound<'py, P
             };
             ("reduce", (name, axes.clone(), correction).into_py_any(py)?)
         }
-        Op::MapBlocks(_) | Op::Algorithm(..) | Op::Staged(..) => return Ok(None),
+        Op::MapBlocks(_) | Op::Algorithm(..) | Op::Staged(..) => match recipes::recipe(node) {
+            Some((recipe, result)) => ("rebuild", rebuilding(py, &recipe, result)?),
+            None => return Ok(None),
+        },
     };
     Ok(Some(PyTuple::new(py, [name.into_py_any(py)?, arguments])?))
+}
+
+/// The builder, its parameters as Python has them, and which of the results it is.
+fn rebuilding(py: Python<'_>, recipe: &Recipe, result: usize) -> PyResult<Py<PyAny>> {
+    let parameters: Vec<Py<PyAny>> = recipe
+        .parameters
+        .iter()
+        .map(|parameter| match parameter {
+            Parameter::Word(word) => word.into_py_any(py),
+            Parameter::Float(float) => float.into_py_any(py),
+            Parameter::Text(text) => text.into_py_any(py),
+            Parameter::Words(words) => PyTuple::new(py, words)?.into_py_any(py),
+            Parameter::Floats(floats) => PyTuple::new(py, floats)?.into_py_any(py),
+            Parameter::Node(None) => Ok(py.None()),
+            Parameter::Node(Some(node)) => match node.clone().downcast::<Node>() {
+                Ok(node) => PyExpr::new(node).into_py_any(py),
+                Err(_) => Err(argument("a recipe holds what is no node")),
+            },
+        })
+        .collect::<PyResult<_>>()?;
+    (recipe.builder, PyTuple::new(py, parameters)?, result).into_py_any(py)
+}
+
+/// A parameter as it was pickled.
+#[derive(FromPyObject)]
+pub enum PickledParameter<'py> {
+    Word(u64),
+    Float(f64),
+    Text(String),
+    Node(PyRef<'py, PyExpr>),
+    Words(Vec<u64>),
+    Floats(Vec<f64>),
+}
+
+/// The node that another process described by `recipe`.
+#[pyfunction]
+fn rebuild(
+    builder: &str,
+    parameters: Vec<Option<PickledParameter<'_>>>,
+    result: usize,
+    inputs: Vec<PyRef<'_, PyExpr>>,
+) -> PyResult<PyExpr> {
+    let parameters = parameters.into_iter().map(|parameter| match parameter {
+        None => Parameter::Node(None),
+        Some(PickledParameter::Word(word)) => Parameter::Word(word),
+        Some(PickledParameter::Float(float)) => Parameter::Float(float),
+        Some(PickledParameter::Text(text)) => Parameter::Text(text),
+        Some(PickledParameter::Words(words)) => Parameter::Words(words),
+        Some(PickledParameter::Floats(floats)) => Parameter::Floats(floats),
+        Some(PickledParameter::Node(node)) => {
+            let node: Expr = node.0.clone();
+            Parameter::Node(Some(node))
+        }
+    });
+    let parameters: Vec<Parameter> = parameters.collect();
+    let mut built = recipes::rebuild(builder, &parameters, &exprs(&inputs)).map_err(to_python)?;
+    match result < built.len() {
+        true => Ok(PyExpr::new(built.swap_remove(result))),
+        false => Err(argument(format!("{builder}: it has no result {result}"))),
+    }
+}
+
+/// A field of an entry, as the call that makes its node.
+fn entry_field(py: Python<'_>, field: &Field) -> PyResult<(&'static str, Py<PyAny>)> {
+    let dtype = field.dtype().name();
+    let operand = |shape: (u64, u64), operand: &DenseOperand| {
+        let elements = PyBytes::new(py, operand.elements());
+        Ok(("entry_operand", (shape, elements, dtype).into_py_any(py)?))
+    };
+    let length = |operand: &DenseOperand| (operand.elements().len() / field.dtype().size()) as u64;
+    match field {
+        Field::Value(_) => Ok(("entry_field", ("value", dtype).into_py_any(py)?)),
+        Field::Other(_) => Ok(("entry_field", ("other", dtype).into_py_any(py)?)),
+        Field::Row => Ok(("entry_field", ("row",).into_py_any(py)?)),
+        Field::Column => Ok(("entry_field", ("column",).into_py_any(py)?)),
+        Field::AtRow(_, vector) => operand((length(vector), 1), vector),
+        Field::AtColumn(_, vector) => operand((1, length(vector)), vector),
+        Field::AtPlace(_, matrix, width) => operand((length(matrix) / (*width).max(1), *width), matrix),
+    }
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(recipe, module)?)?;
+    module.add_function(wrap_pyfunction!(rebuild, module)?)
 }
 
 fn none(py: Python<'_>) -> PyResult<Py<PyAny>> {

@@ -4,7 +4,7 @@ use outcore_engine::{ops, EngineError};
 use outcore_kernels::{Finish, Reduce, Scan, Tally};
 use pyo3::prelude::*;
 
-use super::node::{built, dtype_named, Built, PyExpr};
+use super::node::{built, dtype_named, variant, Built, PyExpr};
 use crate::base::errors::to_python;
 
 #[pyfunction]
@@ -30,13 +30,7 @@ fn reduce(name: &str, x: &PyExpr, axes: Vec<usize>, correction: f64) -> Built {
 /// Running sums, products or extrema along an axis; from marked places on anew.
 #[pyfunction]
 fn scan(name: &str, x: &PyExpr, axis: usize, starts: Option<PyRef<'_, PyExpr>>) -> Built {
-    let op = match name {
-        "sum" => Scan::Sum,
-        "prod" => Scan::Prod,
-        "max" => Scan::Max,
-        "min" => Scan::Min,
-        _ => return Err(to_python(EngineError::Plan(format!("no scan is called {name}")))),
-    };
+    let op = variant("scan", name, Scan::named)?;
     let starts = starts.map(|starts| starts.0.clone());
     built(ops::scan(op, &x.0, axis, starts.as_ref()))
 }
@@ -57,14 +51,7 @@ fn tally(
     rows: u64,
     dtype: &str,
 ) -> Built {
-    let op = match name {
-        "count" => Tally::Count,
-        "sum" => Tally::Sum,
-        "prod" => Tally::Prod,
-        "min" => Tally::Min,
-        "max" => Tally::Max,
-        _ => return Err(to_python(EngineError::Plan(format!("no tally is called {name}")))),
-    };
+    let op = variant("tally", name, Tally::named)?;
     let values = values.map(|values| values.0.clone());
     let centers = centers.map(|centers| centers.0.clone());
     let dtype = dtype_named(dtype)?;

@@ -3,10 +3,9 @@
 use outcore_engine::ops;
 use outcore_engine::sort::Method;
 use outcore_kernels::sort::Side;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::node::{built, exprs, Built, PyExpr};
+use super::node::{built, exprs, variant, Built, PyExpr};
 use crate::base::errors::to_python;
 
 /// The rows that a mask chooses, given how many each of its granules does.
@@ -47,12 +46,9 @@ fn sort_by(
     descending: bool,
     method: Option<&str>,
 ) -> PyResult<Vec<PyExpr>> {
-    let method = match method {
-        None => None,
-        Some("merge") => Some(Method::Merge),
-        Some("distribution") => Some(Method::Distribution),
-        Some(other) => return Err(PyValueError::new_err(format!("no method of sorting is called {other}"))),
-    };
+    let method = method
+        .map(|name| variant("method of sorting", name, Method::named))
+        .transpose()?;
     let sorted = outcore_engine::sort::sort_by(&keys.0, &exprs(&values), descending, method).map_err(to_python)?;
     Ok(sorted.into_iter().map(PyExpr::new).collect())
 }

@@ -96,6 +96,12 @@ impl PySparse {
         self.0.file.path().to_path_buf()
     }
 
+    /// Its tiles, as a node.
+    #[getter]
+    fn tiles_node(&self) -> PyExpr {
+        PyExpr::new(self.0.tiles.clone())
+    }
+
     /// Equal where the entries are.
     #[getter]
     fn identity(&self) -> String {

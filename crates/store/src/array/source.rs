@@ -156,6 +156,10 @@ pub trait Source: Send + Sync + std::fmt::Debug {
     fn typed(&self) -> Option<&dyn Any> {
         None
     }
+    /// The same, shared.
+    fn shared(self: Arc<Self>) -> Option<Arc<dyn Any + Send + Sync>> {
+        None
+    }
 }
 
 /// Whether the bytes of an array may change without a trace: its file is on a file system that is memory, where stores

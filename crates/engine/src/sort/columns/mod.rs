@@ -18,7 +18,7 @@ use self::work::WholeColumns;
 use super::order_statistics;
 use crate::expr::staged::{Next, Room, StageResult, Staged, Stages};
 use crate::expr::Expr;
-use crate::task::Grid;
+use crate::task::{Grid, Recipe};
 use crate::{ops, EngineError};
 
 /// Bands are narrower than the tiles where those are larger than this.
@@ -124,6 +124,16 @@ impl Staged for Columns {
     fn key(&self) -> Vec<u8> {
         self.kind.key(self.order)
     }
+    fn recipe(&self) -> Option<Recipe> {
+        let descending = self.order.descending();
+        Some(match &self.kind {
+            ColumnKind::Sorted => Recipe::new("sort columns").flag(descending).flag(false),
+            ColumnKind::Positions => Recipe::new("sort columns").flag(descending).flag(true),
+            ColumnKind::Quantiles(fractions) => Recipe::new("column statistics").floats(fractions.clone()),
+            ColumnKind::Middles { groups, omit } => Recipe::new("group middles").word(*groups).flag(*omit),
+        })
+    }
+
     fn results(&self) -> &[Grid] {
         &self.results
     }

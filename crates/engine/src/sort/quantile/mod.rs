@@ -20,7 +20,7 @@ use self::runs::{QuantileRequest, Runs};
 use self::select::Select;
 use crate::expr::staged::{Keep, Next, Room, StageResult, Staged, Stages};
 use crate::expr::Expr;
-use crate::task::Grid;
+use crate::task::{Grid, Recipe};
 use crate::{ops, EngineError};
 
 /// For every column of the matrix `x` and each of `fractions` (0 to 1) the elements on both sides of that place among
@@ -69,6 +69,10 @@ impl Staged for OrderStatistics {
             .flat_map(|fraction| fraction.to_ne_bytes())
             .collect()
     }
+    fn recipe(&self) -> Option<Recipe> {
+        Some(Recipe::new("order statistics").floats(self.asked.fractions.clone()))
+    }
+
     fn results(&self) -> &[Grid] {
         &self.results
     }

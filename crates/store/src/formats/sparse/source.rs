@@ -283,6 +283,10 @@ impl SparseFile {
 }
 
 impl Source for SparseFile {
+    fn shared(self: Arc<Self>) -> Option<Arc<dyn Any + Send + Sync>> {
+        Some(self)
+    }
+
     fn name(&self) -> String {
         self.path.display().to_string()
     }

@@ -1,0 +1,181 @@
+//! Builders by their names. Each checks its parameters as it checks those of a caller.
+
+use std::sync::Arc;
+
+use outcore_dtype::DType;
+use outcore_kernels::sort::Side;
+use outcore_kernels::{Factor, Fourier, Scan, Tally};
+use outcore_sparse::Semiring;
+
+use crate::expr::{Expr, Node, Op};
+use crate::sort::Method;
+use crate::task::{Parameter, Parameters, Recipe};
+use crate::{linalg, ops, sort, sparse, EngineError};
+
+/// The recipe of a node that is computed by an operator, and which of its results the node is; nothing where no other process
+/// can build it.
+pub fn recipe(node: &Node) -> Option<(Recipe, usize)> {
+    let (recipe, result) = match &node.op {
+        Op::Algorithm(key, result) => (key.0.recipe()?, *result),
+        Op::Staged(key, result) => (key.0.recipe()?, *result),
+        Op::MapBlocks(key) => (key.function.recipe()?, 0),
+        _ => return None,
+    };
+    // An operator whose inputs were cut for it by another is built of them otherwise.
+    let built = rebuild(recipe.builder, &recipe.parameters, &node.inputs).ok()?;
+    let is_same = built.get(result).is_some_and(|built| built.id == node.id);
+    is_same.then_some((recipe, result))
+}
+
+type BuiltResults = Result<Vec<Expr>, EngineError>;
+type Builder = fn(&mut Parameters<'_>, &[Expr]) -> BuiltResults;
+
+/// Each builder, and how many inputs it takes at least.
+const BUILDERS: &[(&str, usize, Builder)] = &[
+    ("column statistics", 1, |with, of| {
+        sort::column_statistics(&of[0], with.floats()?)
+    }),
+    ("compress", 2, |with, of| {
+        one(ops::compress_before(&of[0], &of[1], with.words()?))
+    }),
+    ("count granules", 1, |_, of| one(ops::count_granules(&of[0]))),
+    ("describe", 1, |_, of| one(ops::described(&of[0]))),
+    ("factorize", 1, |with, of| {
+        linalg::factorize(with.named(Factor::named)?, &of[0], of.get(1))
+    }),
+    ("fourier", 1, fourier),
+    ("group middles", 2, |with, of| {
+        sort::group_middles(&of[0], &of[1], with.word()?, with.flag()?)
+    }),
+    ("nonzero", 1, |with, of| one(ops::nonzero_before(&of[0], with.words()?))),
+    ("order statistics", 1, |with, of| {
+        sort::order_statistics(&of[0], with.floats()?)
+    }),
+    ("rows by", 3, |_, of| one(sort::rows_by(&of[0], &of[1], &of[2]))),
+    ("scan", 1, |with, of| {
+        one(ops::scan(
+            with.named(Scan::named)?,
+            &of[0],
+            with.word()? as usize,
+            of.get(1),
+        ))
+    }),
+    ("search", 2, |with, of| one(ops::search(&of[0], &of[1], side(with)?))),
+    ("search sorted", 2, |with, of| {
+        one(sort::search_sorted(&of[0], &of[1], side(with)?))
+    }),
+    ("sort by", 1, sort_by),
+    ("sort columns", 1, |with, of| {
+        one(sort::sort_columns(&of[0], with.flag()?, with.flag()?))
+    }),
+    ("sort lanes", 1, |with, of| {
+        one(ops::sort_lanes(&of[0], with.flag()?, with.flag()?))
+    }),
+    ("sparse product", 2, sparse_product),
+    ("take", 2, take),
+    ("tally", 1, tally),
+];
+
+/// The results of an operator, by the name of its builder.
+///
+/// # Errors
+/// A builder that there is not, too few inputs, parameters that the builder does not take; errors of the builder.
+pub fn rebuild(builder: &str, parameters: &[Parameter], inputs: &[Expr]) -> BuiltResults {
+    let refuse = |reason: String| Err(EngineError::Argument(format!("{builder}: {reason}")));
+    let Some((_, least, build)) = BUILDERS.iter().find(|(name, ..)| *name == builder) else {
+        return refuse("no operator is built so".into());
+    };
+    match inputs.len() < *least {
+        true => refuse(format!("{} inputs, and it takes {least}", inputs.len())),
+        false => build(&mut Parameters::new(builder, parameters), inputs),
+    }
+}
+
+fn one(built: Result<Expr, EngineError>) -> BuiltResults {
+    Ok(vec![built?])
+}
+
+fn side(with: &mut Parameters<'_>) -> Result<Side, EngineError> {
+    Ok(if with.flag()? { Side::Right } else { Side::Left })
+}
+
+fn fourier(with: &mut Parameters<'_>, of: &[Expr]) -> BuiltResults {
+    let (kind, axis, length) = (with.named(Fourier::named)?, with.word()? as usize, with.word()?);
+    one(ops::fourier(
+        kind,
+        &of[0],
+        axis,
+        length,
+        with.float()?,
+        Some(with.word()?),
+    ))
+}
+
+fn sort_by(with: &mut Parameters<'_>, of: &[Expr]) -> BuiltResults {
+    let (descending, method) = (with.flag()?, with.text()?);
+    sort::sort_by(&of[0], &of[1..], descending, Method::named(method))
+}
+
+fn take(with: &mut Parameters<'_>, of: &[Expr]) -> BuiltResults {
+    one(match with.flag()? {
+        true => sort::take_ascending(&of[0], &of[1]),
+        false => sort::take(&of[0], &of[1]),
+    })
+}
+
+fn tally(with: &mut Parameters<'_>, of: &[Expr]) -> BuiltResults {
+    let (op, rows, dtype) = (with.named(Tally::named)?, with.word()?, with.named(DType::from_name)?);
+    one(ops::tallied(op, &of[0], of.get(1), of.get(2), rows, dtype))
+}
+
+fn sparse_product(with: &mut Parameters<'_>, of: &[Expr]) -> BuiltResults {
+    let (semiring, transposed) = (with.named(Semiring::named)?, with.flag()?);
+    let mut matrix = sparse::of_tiles(&of[0])?;
+    if with.flag()? {
+        let (value, kept) = (with.node::<Node>()?, with.node::<Node>()?);
+        let dtype = |with: &mut Parameters<'_>| match with.text()? {
+            "pattern" => Ok(None),
+            name => DType::from_name(name).map(Some).ok_or_else(|| with.refusal("type")),
+        };
+        let types = [dtype(with)?, dtype(with)?];
+        let formula = sparse::Formula::new(value.as_ref(), kept.as_ref(), types)?;
+        matrix.formula = Some(Arc::new(formula));
+    }
+    one(sparse::product(&matrix, transposed, &of[1], semiring))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn builders_have_one_name_each_and_stand_in_order() {
+        assert!(BUILDERS.windows(2).all(|pair| pair[0].0 < pair[1].0));
+    }
+
+    #[test]
+    fn parameters_from_anywhere_are_refused() {
+        let x = ops::constant(outcore_dtype::Scalar::Float(0.0), DType::F64)
+            .and_then(|zero| ops::broadcast_to(&zero, &[4, 4]));
+        let x = x.expect("a matrix");
+        for (builder, least, _) in BUILDERS {
+            let inputs = vec![x.clone(); *least];
+            assert!(
+                rebuild(builder, &[], &inputs[1..]).is_err(),
+                "{builder}: too few inputs"
+            );
+            // Whatever comes, it is an error or a node.
+            for parameter in [
+                Parameter::Word(u64::MAX),
+                Parameter::Float(f64::NAN),
+                Parameter::Text("?".into()),
+                Parameter::Words(vec![u64::MAX; 3]),
+                Parameter::Floats(vec![f64::NAN]),
+                Parameter::Node(None),
+            ] {
+                let _ = rebuild(builder, &vec![parameter; 6], &inputs);
+            }
+        }
+        assert!(rebuild("nothing", &[], &[x]).is_err());
+    }
+}
