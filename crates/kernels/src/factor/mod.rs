@@ -4,9 +4,11 @@
 //! alone.
 
 mod failure;
+mod panel;
 mod run;
 mod scalar;
 mod sizes;
 
 pub use failure::Failure;
+pub use panel::Panel;
 pub use sizes::{Factor, Factorization};

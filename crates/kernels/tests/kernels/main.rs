@@ -15,6 +15,7 @@ mod gemm;
 mod generate;
 mod half;
 mod layout;
+mod panel;
 mod reduce;
 mod scan;
 mod sort;
