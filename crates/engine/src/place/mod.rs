@@ -53,7 +53,7 @@ pub fn place(
     let mut shortage: Option<Shortage> = None;
     let mut compared = Vec::new();
     let mut seen: HashMap<Vec<(u32, u32)>, ()> = HashMap::new();
-    let all = candidates(plan, options, !resident.is_empty());
+    let all = candidates(plan, options, limits.memory, !resident.is_empty());
     let several = all.len() > 1;
     for candidate in all {
         let cells = order::sequential(plan, tiles, &candidate, limits.memory);

@@ -11,6 +11,7 @@ mod prepare;
 mod session;
 
 pub use drive::{Chain, Outcome, PlanRefusal};
+pub use play::player::{PlayableRun, Played, Player, ThreadPlayer};
 pub use prepare::program::PreparedProgram;
 pub use prepare::report;
 pub use session::progress::{Doing, ProgressReport, StageReport};

@@ -32,6 +32,8 @@ pub struct Candidate {
     pub columns: bool,
     /// Passes whose cells share tiles follow those tiles.
     pub shared: bool,
+    /// Works go by the order of this name, where they propose one.
+    pub proposed: Option<&'static str>,
     /// Share of the tile memory that blocks of result tiles may take.
     pub blocking: f64,
 }
@@ -52,6 +54,9 @@ impl Candidate {
         if self.pipeline {
             name.push_str(", pipelined");
         }
+        if let Some(proposed) = self.proposed {
+            name.push_str(&format!(", {proposed}"));
+        }
         if self.blocking < 0.9 {
             name.push_str(&format!(", blocks in {:.0} % of memory", self.blocking * 100.0));
         }
@@ -59,8 +64,9 @@ impl Candidate {
     }
 }
 
-/// The orders worth simulating for `plan`; `resumes` says that it finds tiles of an earlier program in memory.
-pub fn candidates(plan: &Plan, options: PlanOptions, resumes: bool) -> Vec<Candidate> {
+/// The orders worth simulating for `plan` with so much memory for tiles; `resumes` says that it finds tiles of an earlier program
+/// in memory.
+pub fn candidates(plan: &Plan, options: PlanOptions, memory: u64, resumes: bool) -> Vec<Candidate> {
     let tasks = plan.tasks();
     let plain = Candidate {
         alternate: false,
@@ -68,6 +74,7 @@ pub fn candidates(plan: &Plan, options: PlanOptions, resumes: bool) -> Vec<Candi
         pipeline: false,
         columns: false,
         shared: false,
+        proposed: None,
         blocking: 0.95,
     };
     let mut all = vec![plain];
@@ -124,6 +131,26 @@ pub fn candidates(plan: &Plan, options: PlanOptions, resumes: bool) -> Vec<Candi
             ..candidate
         }));
     }
+    all.extend(proposed(plan, memory).into_iter().flat_map(|name| {
+        let proposed = Some(name);
+        [
+            Candidate { proposed, ..plain },
+            Candidate {
+                proposed,
+                pipeline: options.pipeline && several,
+                ..plain
+            },
+        ]
+    }));
     all.dedup();
     all
+}
+
+/// Names of the orders that works propose, each once.
+fn proposed(plan: &Plan, memory: u64) -> Vec<&'static str> {
+    let orders = plan.works().flat_map(|step| step.work.orders(memory));
+    let mut names: Vec<&'static str> = orders.map(|order| order.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }

@@ -1,19 +1,23 @@
 //! Walks over the cells of each pass, one pass after another.
 
+use std::collections::HashMap;
+
 use super::blocking::{block_shape, is_blocked, product_dims, Footprint};
 use super::sharing::{may_share, shared_cells};
 use super::{Candidate, TileTable};
 use crate::cancel;
-use crate::plan::{Pass, Plan, Producer, RootKind};
+use crate::plan::{ArrayId, Pass, Plan, Producer, RootKind, WorkStep};
+use crate::task::Access;
 
 /// The cells of every pass in order. `memory` is what tiles may take, for the blocks of large products.
 pub fn sequential(plan: &Plan, tiles: &TileTable, candidate: &Candidate, memory: u64) -> Vec<Vec<u32>> {
-    let mut backwards: std::collections::HashMap<Vec<u64>, bool> = std::collections::HashMap::new();
+    let mut backwards: HashMap<Vec<u64>, bool> = HashMap::new();
     plan.producers
         .iter()
         .map(|producer| {
-            let Producer::Pass(pass) = producer else {
-                return (0..producer.tasks() as u32).collect();
+            let pass = match producer {
+                Producer::Pass(pass) => pass,
+                Producer::Work(step) => return work_tasks(step, candidate, memory),
             };
             if candidate.shared && may_share(pass) {
                 return shared_cells(plan, tiles, pass, memory);
@@ -29,6 +33,44 @@ pub fn sequential(plan: &Plan, tiles: &TileTable, candidate: &Candidate, memory:
             cells
         })
         .collect()
+}
+
+/// The tasks of a work by the order of the candidate's name, or by their numbers.
+fn work_tasks(step: &WorkStep, candidate: &Candidate, memory: u64) -> Vec<u32> {
+    let tasks = step.work.tasks();
+    let wanted = |name| step.work.orders(memory).into_iter().find(|order| order.name == name);
+    let order = candidate.proposed.and_then(wanted);
+    match order.filter(|order| keeps_conflicts(step, &order.tasks)) {
+        Some(order) => order.tasks,
+        None => (0..tasks as u32).collect(),
+    }
+}
+
+/// Whether it is an order of all tasks in which those that touch one tile, one of them writing, stand by their numbers.
+fn keeps_conflicts(step: &WorkStep, order: &[u32]) -> bool {
+    let tasks = step.work.tasks();
+    let mut seen = vec![false; tasks as usize];
+    // Of each tile: the highest number that touched it, and that wrote it, each one higher so that 0 is none.
+    let mut latest: HashMap<(ArrayId, u64), [u64; 2]> = HashMap::new();
+    let mut keeps = order.len() as u64 == tasks;
+    for &task in order {
+        cancel::check();
+        match seen.get_mut(task as usize) {
+            Some(seen) if !*seen => *seen = true,
+            _ => return false,
+        }
+        let number = u64::from(task) + 1;
+        step.operands(u64::from(task), &mut |array, tile, access| {
+            let [touched, written] = latest.entry((array, tile)).or_default();
+            let before = if access == Access::Read { *written } else { *touched };
+            keeps &= before < number;
+            *touched = number.max(*touched);
+            if access != Access::Read {
+                *written = number.max(*written);
+            }
+        });
+    }
+    keeps
 }
 
 fn pass_cells(pass: &Pass, candidate: &Candidate, memory: u64) -> Vec<u32> {

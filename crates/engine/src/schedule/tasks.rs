@@ -265,7 +265,7 @@ impl Writers {
         Writers { left }
     }
 
-    /// Lists what a task writes. Tasks of a work come in the order of their numbers.
+    /// Lists what a task writes. Tasks of a work that touch one tile come in the order of their numbers.
     fn list(&mut self, tiles: &TileTable, step: &WorkStep, task: u64, outputs: &mut Vec<TaskOutput>) {
         let mut position = 0;
         step.operands(task, &mut |array, index, access| {

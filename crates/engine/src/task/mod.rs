@@ -67,6 +67,14 @@ pub enum Access {
     Update,
 }
 
+/// An order of all tasks of a work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskOrder {
+    /// As `explain` calls it. Works that propose orders of one name go by it together.
+    pub name: &'static str,
+    pub tasks: Vec<u32>,
+}
+
 /// Tasks over tiles.
 ///
 /// What it promises:
@@ -81,6 +89,12 @@ pub trait Work: Send + Sync + Debug {
     fn tasks(&self) -> u64;
     /// Calls `each` with the tile set (inputs, then results), the tile and the access of every operand of a task.
     fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access));
+    /// Orders beside that of the numbers which may move fewer bytes where tiles have so much memory: the schedule takes the best by
+    /// simulation. Tasks of which one writes a tile that the other touches keep the order of their numbers, so that bits are the
+    /// same in any order; an order in which they do not is passed over.
+    fn orders(&self, _memory: u64) -> Vec<TaskOrder> {
+        vec![]
+    }
     /// Memory besides the operands while a task runs, in bytes.
     fn workspace_bytes(&self, _task: u64) -> u64 {
         0

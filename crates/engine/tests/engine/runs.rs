@@ -1,10 +1,11 @@
 //! Programs played: the forecast is the outcome, and the bits do not depend on how they were made.
 
 use std::collections::HashSet;
+use std::sync::Mutex;
 
 use outcore_engine::place::{Instruction, Policy};
 use outcore_engine::plan::PlanOptions;
-use outcore_engine::run::{PreparedProgram, Target};
+use outcore_engine::run::{PlayableRun, Played, Player, PreparedProgram, ProgressReport, Target, ThreadPlayer};
 use outcore_engine::schedule::Role;
 use outcore_engine::{ops, EngineError};
 use outcore_kernels::{Binary, Finish, Reduce};
@@ -167,4 +168,71 @@ fn a_consumer_waits_for_the_last_addition_to_what_comes_back_from_scratch() {
         }
     }
     assert!(found > 0, "no program of these brings an accumulator back");
+}
+
+/// Plays in threads, and keeps the instructions that it was given.
+#[derive(Default)]
+struct Recorder(Mutex<Vec<Vec<Instruction>>>);
+
+impl Player for Recorder {
+    fn play(
+        &self,
+        run: PlayableRun<'_>,
+        progress: &mut dyn FnMut(&ProgressReport) -> Result<(), EngineError>,
+    ) -> Played {
+        self.0
+            .lock()
+            .expect("one plays")
+            .push(run.program().instructions.clone());
+        ThreadPlayer.play(run, progress)
+    }
+}
+
+/// Plays nothing.
+struct Refuser;
+
+impl Player for Refuser {
+    fn play(&self, run: PlayableRun<'_>, _: &mut dyn FnMut(&ProgressReport) -> Result<(), EngineError>) -> Played {
+        run.refused(EngineError::Argument("not here".into()))
+    }
+}
+
+#[test]
+fn a_player_is_given_the_program_as_it_was_placed() {
+    let session = session(64 << 20, 2, Policy::NextUse, PlanOptions::ALL);
+    let x = stored("played", &[900, 700]);
+    let output = [apply(Binary::Add, &x, &x)];
+    let prepared = session.prepare(&output, &[Target::Memory]).expect("it fits");
+    let recorder = Recorder::default();
+    let outcome = prepared.run_by(&recorder, false, &mut |_| Ok(())).expect("it runs");
+    let played = recorder.0.into_inner().expect("one plays");
+    assert_eq!(played.len(), 1);
+    assert_eq!(played[0], prepared.placed.program.instructions);
+    assert_eq!(outcome.peak_bytes, prepared.peak_bytes());
+}
+
+#[test]
+fn each_stage_of_a_chain_is_a_program_of_the_player() {
+    let session = session(16 << 20, 2, Policy::NextUse, PlanOptions::ALL);
+    let keys = ops::reshape(&stored("played-sort", &[3_000_000, 1]), &[3_000_000]).expect("a row");
+    let sorted = outcore_engine::sort::sort_by(&keys, &[], false, None).expect("keys");
+    let path = std::env::temp_dir().join(format!("outcore-played-{}.npy", std::process::id()));
+    let target = Target::Path {
+        path: path.clone(),
+        overwrite: true,
+        chunks: None,
+        resume: false,
+    };
+    let chain = session
+        .plan_chain(&sorted, std::slice::from_ref(&target), &mut || Ok(()))
+        .expect("it fits");
+    assert!(chain.stages.len() > 1);
+    let recorder = Recorder::default();
+    let outcome = chain.run_by(&recorder, false, &mut |_| Ok(())).expect("it runs");
+    assert_eq!(recorder.0.into_inner().expect("one plays").len(), outcome.stages.len());
+    std::fs::remove_file(&path).expect("it was written");
+    let refused = session.plan_chain(&sorted, &[target], &mut || Ok(())).expect("it fits");
+    let refused = refused.run_by(&Refuser, false, &mut |_| Ok(()));
+    assert!(matches!(refused, Err(EngineError::Argument(_))));
+    assert!(!path.exists());
 }

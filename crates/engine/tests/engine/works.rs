@@ -14,18 +14,18 @@ use outcore_engine::place::{Limits, Policy, Window};
 use outcore_engine::plan::PlanOptions;
 use outcore_engine::run::{Session, SessionOptions, Target};
 use outcore_engine::sparse::{self, Assembler, Duplicates, Semiring, SparseMatrix};
-use outcore_engine::task::{Access, Algorithm, Bound, Grid, Work};
+use outcore_engine::task::{Access, Algorithm, Alone, Bound, Grid, TaskOrder, Work};
 use outcore_engine::{linalg, sort, EngineError};
 use outcore_kernels::sort::Side;
 use outcore_kernels::{Binary, Factor, Finish, Fourier, Generator, Reduce, Scan, Tally};
 use outcore_store::{Io, SparseShape};
 
 use crate::replay::{replay, replay_program, Case, Seen};
-use crate::support::{apply, chunked, made_value, session, stored};
+use crate::support::{apply, chunked, compute, made_value, session, stored};
 
 mod algorithms;
 
-use algorithms::{packed, rounds};
+use algorithms::{packed, pairs, rounds};
 
 /// Elements of a row of three tiles and a bit.
 const LENGTH: u64 = (3 << 19) + 777;
@@ -294,6 +294,7 @@ fn all() -> Vec<(&'static str, Vec<Expr>, Vec<u64>)> {
         ("counts", counted(), vec![24]),
         ("operands twice", twice(), vec![24]),
         ("works in turn", rounds(), vec![24]),
+        ("pairs of tiles", vec![pairs(5, false)], vec![64]),
         ("tiles of different sizes", packed(), vec![24]),
         ("sort", sorted(), vec![16, 512]),
         ("sort by distribution", distributed(), vec![24]),
@@ -519,4 +520,29 @@ fn what_a_mask_chooses_is_whole_after_it_was_gone_on_with() {
         assert!(found == expected, "gone on with after write {nth} failed");
     }
     assert!(failures > 2, "only {failures} writes");
+}
+
+/// By rows every pair reads a tile anew where few are held; by blocks a tile serves as many pairs as a block has.
+#[test]
+fn an_order_that_a_work_proposes_is_taken_where_it_moves_less() {
+    let ample = session(256 << 20, 2, Policy::NextUse, PlanOptions::ALL);
+    let expected = compute(&ample, &[pairs(16, false)]);
+    let narrow = session(40 << 20, 2, Policy::NextUse, PlanOptions::ALL);
+    let read = |is_illegal| {
+        let prepared = narrow
+            .prepare(&[pairs(16, is_illegal)], &[Target::Memory])
+            .expect("fits");
+        (
+            prepared.placed.candidate.name(),
+            prepared.placed.program.totals.read_bytes,
+        )
+    };
+    let (name, read_bytes) = read(false);
+    assert!(name.contains("by blocks of pairs"), "{name}");
+    // An order that turns conflicts round is passed over.
+    let (by_numbers, more_bytes) = read(true);
+    assert!(!by_numbers.contains("by blocks"), "{by_numbers}");
+    assert!(2 * read_bytes < more_bytes, "{read_bytes} of {more_bytes}");
+    assert_eq!(compute(&narrow, &[pairs(16, false)]), expected);
+    assert_eq!(compute(&narrow, &[pairs(16, true)]), expected);
 }

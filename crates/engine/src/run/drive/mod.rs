@@ -21,7 +21,7 @@ use outcore_store::{
 
 use crate::plan::ArrayKind;
 use crate::run::compute::workspace::Workspace;
-use crate::run::play::player::{play, LeftTiles};
+use crate::run::play::player::{LeftTiles, PlayableRun, Played, Player, ThreadPlayer};
 use crate::run::play::stage::Stage;
 use crate::run::play::state::{Event, SharedState};
 use crate::run::prepare::budget::spare_bytes;
@@ -88,15 +88,29 @@ impl PreparedProgram {
     /// # Errors
     /// The first error of any read, write, reservation or function, or of `progress`; nothing is left behind then.
     pub fn run(&self, tracing: bool, progress: Progress<'_>) -> Result<Outcome, EngineError> {
+        self.run_by(&ThreadPlayer, tracing, progress)
+    }
+
+    /// As `run`, by a player.
+    ///
+    /// # Errors
+    /// As `run`.
+    pub fn run_by(&self, player: &dyn Player, tracing: bool, progress: Progress<'_>) -> Result<Outcome, EngineError> {
         let session = &self.session;
         session.check_usable()?;
         nesting::check_outside()?;
         let turn = session.wait_for_turn(progress)?;
-        self.run_in(&turn, tracing, progress)
+        self.run_in(player, &turn, tracing, progress)
     }
 
     /// As `run`, by whoever has the turn.
-    fn run_in(&self, turn: &Turn, tracing: bool, progress: Progress<'_>) -> Result<Outcome, EngineError> {
+    fn run_in(
+        &self,
+        player: &dyn Player,
+        turn: &Turn,
+        tracing: bool,
+        progress: Progress<'_>,
+    ) -> Result<Outcome, EngineError> {
         let session = &self.session;
         session.check_usable()?;
         let _inside = nesting::enter();
@@ -123,7 +137,13 @@ impl PreparedProgram {
             all: Vec::new(),
             memory: Vec::new(),
         };
-        let (left, result) = self.play(&shared, resident, turn, &io, &mut sinks, &mut *progress);
+        let playing = Playing {
+            player,
+            shared: &shared,
+            turn,
+            io: &io,
+        };
+        let Played { left, result } = self.play(&playing, resident, &mut sinks, &mut *progress);
         session.shrink_scratch();
         if let Err(error) = result {
             self.keep(left);
@@ -157,19 +177,14 @@ impl PreparedProgram {
         })
     }
 
-    fn play(
-        &self,
-        shared: &Arc<SharedState>,
-        resident: LeftTiles,
-        turn: &Turn,
-        io: &Io,
-        sinks: &mut Sinks,
-        progress: Progress<'_>,
-    ) -> (LeftTiles, Result<(), EngineError>) {
-        let session = &self.session;
+    fn play(&self, playing: &Playing<'_>, resident: LeftTiles, sinks: &mut Sinks, progress: Progress<'_>) -> Played {
+        let (session, io) = (&self.session, playing.io);
         let taken = match self.take_room(io, sinks, progress) {
             Ok(taken) => taken,
-            Err(error) => return (resident, Err(error)),
+            Err(error) => {
+                let (left, result) = (resident, Err(error));
+                return Played { left, result };
+            }
         };
         let io_pools = session.io_pools();
         // Headers are written by now, and are no part of what progress is measured by.
@@ -186,12 +201,17 @@ impl PreparedProgram {
             io_pools: &io_pools,
             scratch: taken.scratch.as_ref(),
             staging: Arc::new(Mutex::new(taken.staging)),
-            shared: shared.clone(),
+            shared: playing.shared.clone(),
             bytes_before: before.bytes_read + before.bytes_written,
             io_threads: session.options.io_threads.max(1),
-            turn,
+            turn: playing.turn,
         };
-        play(&stage, taken.workspaces, resident, progress)
+        let run = PlayableRun {
+            stage: &stage,
+            workspaces: taken.workspaces,
+            resident,
+        };
+        playing.player.play(run, progress)
     }
 
     /// Takes what is reserved for the whole run.
@@ -344,6 +364,14 @@ impl PreparedProgram {
         }
         frames
     }
+}
+
+/// Who plays a program, and with what.
+struct Playing<'a> {
+    player: &'a dyn Player,
+    shared: &'a Arc<SharedState>,
+    turn: &'a Turn,
+    io: &'a Io,
 }
 
 /// What a run takes before it starts.

@@ -12,6 +12,7 @@ use super::Outcome;
 use crate::expr::staged::{Next, Room, StageResult};
 use crate::expr::Expr;
 use crate::ops::{resolve, Waiting};
+use crate::run::play::player::{Player, ThreadPlayer};
 use crate::run::prepare::planning::{Asker, Asking, Supposed};
 use crate::run::prepare::program::PreparedProgram;
 use crate::run::session::progress::{Doing, Progress, ProgressReport, StageReport};
@@ -25,22 +26,35 @@ impl Chain {
     /// # Errors
     /// As a program's; nothing is left behind then. Stale, where that happens time after time.
     pub fn run(&self, tracing: bool, progress: Progress<'_>) -> Result<Outcome, EngineError> {
-        let mut outcome = self.run_as_planned(tracing, progress);
+        self.run_by(&ThreadPlayer, tracing, progress)
+    }
+
+    /// As `run`, by a player.
+    ///
+    /// # Errors
+    /// As `run`.
+    pub fn run_by(&self, player: &dyn Player, tracing: bool, progress: Progress<'_>) -> Result<Outcome, EngineError> {
+        let mut outcome = self.run_as_planned(player, tracing, progress);
         for _ in 0..RENEWALS_MAX {
             if !matches!(outcome, Err(EngineError::Stale(_))) {
                 break;
             }
             self.session.clear();
             let chain = self.renewed(&mut || progress(&ProgressReport::of(Doing::Planning)))?;
-            outcome = chain.run_as_planned(tracing, progress);
+            outcome = chain.run_as_planned(player, tracing, progress);
         }
         outcome
     }
 
-    fn run_as_planned(&self, tracing: bool, progress: Progress<'_>) -> Result<Outcome, EngineError> {
+    fn run_as_planned(
+        &self,
+        player: &dyn Player,
+        tracing: bool,
+        progress: Progress<'_>,
+    ) -> Result<Outcome, EngineError> {
         let session = &self.session;
         if self.first.is_none() {
-            let outcome = self.stages[0].program.run(tracing, progress)?;
+            let outcome = self.stages[0].program.run_by(player, tracing, progress)?;
             self.finish();
             return Ok(outcome);
         }
@@ -49,6 +63,7 @@ impl Chain {
         let turn = session.wait_for_turn(progress)?;
         let mut run = Running {
             chain: self,
+            player,
             turn: &turn,
             tracing,
             total: Outcome::default(),
@@ -79,6 +94,7 @@ impl Chain {
 /// A chain that runs.
 struct Running<'a> {
     chain: &'a Chain,
+    player: &'a dyn Player,
     turn: &'a Turn,
     tracing: bool,
     /// What the stages before did.
@@ -201,7 +217,7 @@ impl Running<'_> {
             report.bytes_total = all;
             progress(&report)
         };
-        let outcome = program.run_in(self.turn, self.tracing, &mut forward)?;
+        let outcome = program.run_in(self.player, self.turn, self.tracing, &mut forward)?;
         self.ran += 1;
         self.total.add(&outcome);
         Ok(outcome)

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use outcore_store::Slot;
 
-use crate::place::Instruction;
+use crate::place::{Instruction, Program};
 use crate::plan::ArrayKind;
 use crate::run::compute::value::TileMemory;
 use crate::run::compute::workspace::Workspace;
@@ -40,12 +40,53 @@ pub(in crate::run) struct Issuer<'a, 'p> {
 /// Tiles that a program leaves in memory.
 pub type LeftTiles = Vec<(TileId, Arc<TileMemory>)>;
 
-/// Runs the program with `workspaces.len()` workers. Gives the tiles that it leaves resident, also where it fails: those
-/// of stored arrays that are complete.
+/// A placed program that is about to be played, with the resources of its run.
+pub struct PlayableRun<'a> {
+    pub(in crate::run) stage: &'a Stage<'a>,
+    pub(in crate::run) workspaces: Vec<Workspace>,
+    pub(in crate::run) resident: LeftTiles,
+}
+
+impl PlayableRun<'_> {
+    pub fn program(&self) -> &Program {
+        self.stage.program
+    }
+
+    /// The end of a run that was not played.
+    pub fn refused(self, error: EngineError) -> Played {
+        Played {
+            left: self.resident,
+            result: Err(error),
+        }
+    }
+}
+
+/// The end of a program.
+pub struct Played {
+    /// Tiles of stored arrays that it leaves resident, also where it failed.
+    pub(in crate::run) left: LeftTiles,
+    pub(in crate::run) result: Result<(), EngineError>,
+}
+
+/// A player of placed programs: in threads of this process, or elsewhere.
 ///
-/// # Errors
-/// The first error of any thread. By then nothing is at work and every other frame of the program is given back.
-pub fn play(
+/// 1. When `play` returns nothing is at work, and every frame of the program is given back but those of tiles that are left.
+/// 2. Instructions take effect as the program has them; the player decides nothing.
+pub trait Player: Send + Sync {
+    fn play(&self, run: PlayableRun<'_>, progress: Progress<'_>) -> Played;
+}
+
+/// Plays by as many workers as there are workspaces, and the I/O threads of the session.
+pub struct ThreadPlayer;
+
+impl Player for ThreadPlayer {
+    fn play(&self, run: PlayableRun<'_>, progress: Progress<'_>) -> Played {
+        let (left, result) = by_threads(run.stage, run.workspaces, run.resident, progress);
+        Played { left, result }
+    }
+}
+
+fn by_threads(
     stage: &Stage<'_>,
     workspaces: Vec<Workspace>,
     resident: LeftTiles,

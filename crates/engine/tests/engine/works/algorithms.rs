@@ -194,3 +194,88 @@ fn tiles_of_different_sizes_are_for_algorithms_alone() {
         assert!(error.contains("differ in size"), "{error}");
     }
 }
+
+/// The product of every two tiles of a row, summed: a table of numbers, each a tile.
+#[derive(Clone, Debug)]
+struct Pairs {
+    tiles: u64,
+    results: [Grid; 1],
+    is_illegal: bool,
+}
+
+impl Alone for Pairs {
+    fn key(&self) -> Vec<u8> {
+        vec![u8::from(self.is_illegal)]
+    }
+    fn results(&self) -> &[Grid] {
+        &self.results
+    }
+}
+
+impl Work for Pairs {
+    fn label(&self) -> String {
+        "pairs".into()
+    }
+    fn tasks(&self) -> u64 {
+        self.tiles * self.tiles
+    }
+    fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
+        let (row, column) = (task / self.tiles, task % self.tiles);
+        each(0, row, Access::Read);
+        if column != row {
+            each(0, column, Access::Read);
+        }
+        each(1, task, Access::Create);
+        // The last of a row goes on with the first, so that their order counts.
+        if column + 1 == self.tiles && self.tiles > 1 {
+            each(1, row * self.tiles, Access::Update);
+        }
+    }
+    fn orders(&self, memory: u64) -> Vec<TaskOrder> {
+        let tile = self.tiles.max(1);
+        let side = (memory / (1 << 23)).clamp(1, tile);
+        let mut tasks: Vec<u32> = (0..self.tasks() as u32).collect();
+        let block = |task: u32| (u64::from(task) / tile / side, u64::from(task) % tile / side);
+        tasks.sort_by_key(|task| block(*task));
+        if self.is_illegal {
+            tasks.reverse();
+        }
+        vec![TaskOrder {
+            name: "by blocks of pairs",
+            tasks,
+        }]
+    }
+    fn operations(&self) -> f64 {
+        1.0
+    }
+    fn run(&self, _task: u64, tiles: &mut Bound<'_>, _workspace: &mut [u8]) -> Result<(), EngineError> {
+        let row: &[f64] = bytemuck::cast_slice(tiles.reads[0]);
+        let column: &[f64] = tiles.reads.get(1).map_or(row, |column| bytemuck::cast_slice(column));
+        let sum: f64 = row.iter().zip(column).map(|(a, b)| a * b).sum();
+        let numbers = tiles
+            .writes
+            .iter_mut()
+            .map(|tile| bytemuck::cast_slice_mut::<u8, f64>(tile));
+        for (at, number) in numbers.enumerate() {
+            number[0] = if at == 0 { sum } else { number[0] * 0.5 + sum };
+        }
+        Ok(())
+    }
+}
+
+/// The table of a row of tiles of 4 MiB.
+pub(super) fn pairs(tiles: u64, is_illegal: bool) -> Expr {
+    let length = tiles << 19;
+    let x = ops::copy_tiled(&stored("works-pairs", &[length]), vec![1 << 19]);
+    let results = [Grid {
+        shape: vec![tiles, tiles],
+        tile: vec![1, 1],
+        dtype: DType::F64,
+    }];
+    let pairs = Pairs {
+        tiles,
+        results,
+        is_illegal,
+    };
+    ops::algorithm(Arc::new(pairs), &[x]).expect("a row").swap_remove(0)
+}
