@@ -101,6 +101,8 @@ class Explanation:
     `bytes_scratch` the most it takes of the scratch directories. `seconds` is a band of time by earlier runs.
     `kept`, `known` and `remembered` are numbers with bytes: tiles of stored arrays in memory from earlier runs, values
     that were computed before and stand for their expressions, values that will stay in memory after the run.
+    `refusals` are plans that did not fit before the one that is told: what of, in which part of the memory (n for 1/n),
+    bytes that were needed.
 
     >>> import outcore as oc
     >>> said = oc.explain(oc.arange(4).sum())

@@ -46,11 +46,11 @@ class Elementwise(StoredMatrix):
     def multiply(self, other: Other, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
         """This matrix times a number, a dense row (n,) or (1, n), a column (m, 1), or a sparse matrix of its shape.
 
-        Dense vectors may be lazy; they are held in memory. Values have the type of NumPy's promotion. Of two sparse
-        matrices places that come to 0 are not stored, and infinity or NaN at a place where the other has no entry comes
-        to NaN, both as by SciPy. Raises ShapeError for other shapes.
-        I/O: none by a number or dense vector; of two matrices one read of each and one write when the result is first
-        read. A matrix that is read the other way (`A.multiply(B.T)`) is sorted first.
+        Dense vectors may be lazy; they are computed at once and held in memory, and pickled with their values.
+        Values have the type of NumPy's promotion. Of two sparse matrices places that come to 0 are not stored, and
+        infinity or NaN at a place where the other has no entry comes to NaN, both as by SciPy. Raises ShapeError for other shapes.
+        I/O: none by a number or NumPy's vector, one read of a lazy one; of two matrices one read of each and one write
+        when the result is first read. A matrix that is read the other way (`A.multiply(B.T)`) is sorted by this call.
 
         >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
@@ -90,7 +90,7 @@ class Elementwise(StoredMatrix):
 
         Places that come to 0 are not stored, as by SciPy. Raises ShapeError, and ArgumentError for what is dense: the
         sum would be. I/O: one read of each, one write, when the result is first read, or at once with `path`; a matrix
-        that is read the other way is sorted first.
+        that is read the other way (`A + B.T`) is sorted by this call.
 
         >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
