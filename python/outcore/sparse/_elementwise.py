@@ -48,7 +48,8 @@ class Elementwise(StoredMatrix):
 
         Dense vectors may be lazy; they are computed at once and held in memory, and pickled with their values.
         Values have the type of NumPy's promotion. Of two sparse matrices places that come to 0 are not stored, and
-        infinity or NaN at a place where the other has no entry comes to NaN, both as by SciPy. Raises ShapeError for other shapes.
+        infinity or NaN at a place where the other has no entry comes to NaN, both as by SciPy.
+        Raises ShapeError for other shapes.
         I/O: none by a number or NumPy's vector, one read of a lazy one; of two matrices one read of each and one write
         when the result is first read. A matrix that is read the other way (`A.multiply(B.T)`) is sorted by this call.
 
