@@ -15,8 +15,15 @@ import scipy.sparse
 from support.running import session
 
 import outcore as oc
-from outcore._lazy.pickled import steps_of
-from outcore.errors import DTypeError, SourceChangedError
+from outcore._lazy.pickled import rebuilt, steps_of
+from outcore.errors import (
+    ArgumentError,
+    DTypeError,
+    MemoryLimitError,
+    OutcoreError,
+    ShapeError,
+    SourceChangedError,
+)
 
 VALUES = np.random.default_rng(8).normal(size=(60, 7))
 
@@ -121,6 +128,21 @@ def test_another_process_builds_them_all(tmp_path: Path) -> None:
         np.testing.assert_array_equal(found[name], values, err_msg=name)
 
 
+@pytest.mark.parametrize("name", ["qr", "singular values", "lstsq"])
+def test_factors_of_tall_matrices(name: str, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.random.default_rng(2).normal(size=(600_000, 5)))
+    with session():
+        x = oc.open(tmp_path / "x.npy")
+        lazy = {
+            "qr": lambda: oc.linalg.qr(x)[0][::1000],
+            "singular values": lambda: oc.linalg.svdvals(x),
+            "lstsq": lambda: oc.linalg.lstsq(x, x[:, 0])[0],
+        }[name]()
+        found = again(lazy)
+        assert found._expr.digest == lazy._expr.digest
+        np.testing.assert_array_equal(found.compute(), lazy.compute())
+
+
 def _has_memory(lazy: oc.Array) -> bool:
     return any(step.call == "memory" for step in steps_of(lazy._expr))
 
@@ -168,6 +190,38 @@ def test_what_only_this_process_knows_is_refused(tmp_path: Path) -> None:
                 pickle.dumps(lazy)
 
 
+def test_steps_that_no_array_was_pickled_as_are_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", VALUES)
+    with session():
+        steps = steps_of(oc.fft.fft(oc.open(tmp_path / "x.npy"), axis=0)._expr)
+        last = steps[-1]
+        builder, parameters, result = last.arguments
+        for arguments in (
+            (builder, parameters[:-1], result),
+            (builder, [*parameters[:1], 2**63, *parameters[2:]], result),
+            (builder, [{}, *parameters[1:]], result),
+            (builder, parameters, 7),
+            ("tally", ["min", 3, "int64"], 0),
+            ("nothing", [], 0),
+            (),
+        ):
+            with pytest.raises(OutcoreError):
+                rebuilt([*steps[:-1], last._replace(arguments=arguments)])
+        for changed in (last._replace(inputs=(9,)), last._replace(call="no such"), last._replace(inputs=())):
+            with pytest.raises(OutcoreError):
+                rebuilt([*steps[:-1], changed])
+
+
+def test_errors_are_of_the_function_that_was_called(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((2, 500_009)))
+    with session():
+        pickled = pickle.dumps(oc.fft.fft(oc.open(tmp_path / "x.npy"), axis=1))
+    with session(pool_limit=3 << 20):
+        lazy = pickle.loads(pickled)
+        with pytest.raises(MemoryLimitError, match=r"^fft: needs"):
+            lazy.compute()
+
+
 SPARSE: dict[str, Callable[[Any], Any]] = {
     "as it is": lambda a: a,
     "transposed": lambda a: a.T,
@@ -198,7 +252,34 @@ def test_sparse_matrices_that_no_other_process_finds_are_refused(tmp_path: Path)
         for matrix in (a + a, (a + a) * 2, oc.sparse.from_scipy(whole)):
             with pytest.raises(DTypeError, match=r"A\.copy\(path=\.\.\.\) stores it"):
                 pickle.dumps(matrix)
+            with pytest.raises(DTypeError, match=r"cannot be pickled: store\(\) it, or its operands"):
+                pickle.dumps(matrix @ oc.asarray(np.ones(40)))
+        graph = oc.graph.from_arrays([0, 1], [1, 2])
+        with pytest.raises(ArgumentError, match=r"in scratch .* give it a path"):
+            pickle.dumps(graph)
         pickled = pickle.dumps(a)
         oc.sparse.from_scipy(whole * 2, tmp_path / "a.ocs", overwrite=True)
         with pytest.raises(SourceChangedError, match=r"a\.ocs: it is not the file"):
             pickle.loads(pickled)
+
+
+def test_dense_operands_that_do_not_go_with_their_matrix_are_refused(tmp_path: Path) -> None:
+    whole = scipy.sparse.random(40, 40, density=0.2, random_state=3, format="csr")
+    with session():
+        matrix = oc.sparse.from_scipy(whole, tmp_path / "a.ocs").multiply(np.arange(40.0)[:, None])
+        make, (path, digest, nodes, dtype) = matrix._content.__reduce__()
+        for place, step in enumerate(nodes[0]):
+            if step.call == "entry_operand":
+                _, elements, kind = step.arguments
+                nodes[0][place] = step._replace(arguments=((3, 1), elements[:24], kind))
+        with pytest.raises(ShapeError, match=r"a dense operand of 3 elements for a matrix of shape \(40, 40\)"):
+            make(path, digest, nodes, dtype)
+
+
+def test_a_matrix_in_a_file_of_others_is_stored_first(tmp_path: Path) -> None:
+    scipy.sparse.save_npz(tmp_path / "u.npz", scipy.sparse.eye(5, format="csr"), compressed=False)
+    with session():
+        matrix = oc.sparse.open(tmp_path / "u.npz")
+        for lazy in (matrix, matrix.T, matrix * 2):
+            with pytest.raises(DTypeError, match=r"A\.copy\(path=\.\.\.\) stores it"):
+                pickle.dumps(lazy)

@@ -56,6 +56,22 @@ def test_a_program_whose_kept_tiles_are_gone_is_planned_anew(
         np.testing.assert_array_equal(np.load(out / "t.npy"), np.full((500_000, 10), 2.0))
 
 
+def test_a_store_that_goes_on_is_planned_anew_too(tmp_path: Path) -> None:
+    """The plan that is made anew holds the outputs and stages of the one that it is made for."""
+    values = np.random.default_rng(1).random(1_200_000)
+    np.save(tmp_path / "v.npy", values)
+    with session(pool_limit=24 << 20) as one:
+        v = oc.open(tmp_path / "v.npy")
+        oc.sum(v).compute()
+        target: Any = {"path": str(tmp_path / "s.npy"), "overwrite": True, "chunks": None, "resume": True}
+        program = one.plan([oc.sort(v + 1)._expr], [target])
+        one.clear()
+        one.run(program)
+        del program
+    np.testing.assert_array_equal(np.load(tmp_path / "s.npy"), np.sort(values + 1))
+    assert [path.name for path in tmp_path.iterdir() if "resume" in path.name] == []
+
+
 def test_plans_that_did_not_fit_are_part_of_the_explanation(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.random.default_rng(0).random((3000, 1000)))
     x = oc.open(tmp_path / "x.npy")

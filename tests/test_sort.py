@@ -238,3 +238,23 @@ def test_complex_numbers_descend_with_nan_behind_them() -> None:
     expected = [3, 1 + 2j, 1 - 1j, complex(2, np.nan), complex(np.nan, 0)]
     with session():
         np.testing.assert_array_equal(oc.sort(x, descending=True).compute(), expected)
+
+
+@pytest.mark.parametrize("positions", [False, True])
+@pytest.mark.parametrize("descending", [False, True])
+def test_columns_that_no_task_can_hold_are_sorted_as_rows(positions: bool, descending: bool, tmp_path: Path) -> None:
+    """Columns of 12 MB in 28 MiB of memory: longer ones and shorter ones fit, so these do."""
+    values = np.random.default_rng(5).integers(0, 1000, size=(1_500_000, 3)).astype("float64")
+    values[::777] = np.nan
+    np.save(tmp_path / "x.npy", values)
+    with session(pool_limit=28 << 20):
+        x = oc.open(tmp_path / "x.npy")
+        lazy = (oc.argsort if positions else oc.sort)(x, axis=0, descending=descending)
+        plan = oc.explain({tmp_path / "y.npy": lazy})
+        done = oc.store({tmp_path / "y.npy": lazy})
+    assert plan.bytes_read >= done.bytes_read
+    found = np.load(tmp_path / "y.npy")
+    keys = np.where(np.isnan(values), np.inf, -values if descending else values)
+    places = np.argsort(keys, axis=0, kind="stable")
+    expected = places if positions else np.take_along_axis(values, places, axis=0)
+    np.testing.assert_array_equal(found, expected)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -399,3 +400,38 @@ def test_more_than_the_memory_there_is(tmp_path: Path) -> None:
         made = oc.sparse.open(tmp_path / "c.ocs")
         assert made.nnz == outcome.value["entries"]
         np.testing.assert_allclose((made @ x).compute(), twice, rtol=1e-12)
+
+
+def test_two_products_at_once_wait_for_each_other(folder: Path) -> None:
+    """The second takes its memory when it has the turn, not of what the first leaves."""
+    random = np.random.default_rng(7)
+    matrix = scipy.sparse.random_array((4000, 4000), density=0.004, rng=random, format="csr")
+    with session():
+        write(matrix, folder, 512, "turns.ocs")
+    expected = (matrix @ matrix).toarray()
+    with session(pool_limit=80 * MIB):
+        a = oc.sparse.open(folder / "turns.ocs")
+        with ThreadPoolExecutor(4) as pool:
+            products = list(pool.map(lambda _: oc.sparse.spgemm(a, a).to_scipy(), range(8)))
+    for product in products:
+        np.testing.assert_allclose(product.toarray(), expected)
+
+
+def test_tables_of_threads_need_no_more_than_a_quarter_of_the_memory(folder: Path) -> None:
+    with session(threads=4, pool_limit=32 * MIB):
+        a = write(scipy.sparse.eye_array(7, format="csr") * 2.0, folder, 8, "tables.ocs")
+        np.testing.assert_array_equal(oc.sparse.spgemm(a, a).to_scipy().toarray(), np.eye(7) * 4)
+
+
+def test_the_limit_of_a_refusal_counts_sums_that_are_there_already(folder: Path) -> None:
+    """Batches of the second matrix add to sums of those before, which are there beside the new ones."""
+    random = np.random.default_rng(8)
+    a = scipy.sparse.random_array((6000, 6000), density=0.01, rng=random, format="csr")
+    with session():
+        first, second = write(a, folder, 512, "sums.ocs"), write(a.T.tocsr(), folder, 512, "sums-t.ocs")
+        paths = first.path, second.path
+    limit = 24 * MIB
+    with session(pool_limit=limit), pytest.raises(MemoryLimitError) as refused:
+        oc.sparse.spgemm(*map(oc.sparse.open, paths))
+    with session(pool_limit=refused.value.smallest):
+        assert oc.sparse.spgemm(*map(oc.sparse.open, paths)).nnz > 0

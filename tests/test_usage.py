@@ -437,7 +437,7 @@ def test_chunks_that_convert_refuses(chunks: str, data: Path, out: Path) -> None
 def test_convert_says_what_a_target_ends_in(data: Path, out: Path) -> None:
     result = invoke("convert", stored(data), out / "B.txt")
     assert result.exit_code == 1
-    assert "outputs end in .npy or .zarr" in result.output
+    assert "outputs end in .npy or .zarr, sparse matrices in .ocs" in result.output
     assert "ends in .npy or in .zarr" in invoke("convert", "--help").output
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from outcore import _core
 from outcore._lazy.array import Array
 from outcore._session.session import current
-from outcore.errors import DTypeError, FormatError, SourceChangedError
+from outcore.errors import DTypeError, FormatError, OutcoreError, SourceChangedError
 
 
 class Step(NamedTuple):
@@ -22,6 +22,7 @@ class Step(NamedTuple):
     shape: tuple[int, ...]
     dtype: str
     tile: tuple[int, ...]
+    called: str | None
 
 
 def steps_of(expr: _core.Expr) -> list[Step]:
@@ -51,7 +52,7 @@ def steps_of(expr: _core.Expr) -> list[Step]:
             placed = [_Placed(places[one.id]) if isinstance(one, _core.Expr) else one for one in parameters]
             arguments = (builder, placed, result)
         inputs = tuple(places[part.id] for part in node.inputs)
-        steps.append(Step(call, arguments, inputs, tuple(node.shape), node.dtype, tuple(node.tile)))
+        steps.append(Step(call, arguments, inputs, tuple(node.shape), node.dtype, tuple(node.tile), node.called))
     return steps
 
 
@@ -82,7 +83,10 @@ def _called(node: _core.Expr) -> tuple[str, tuple[Any, ...]]:
         # A file is opened whole where that gives the same array, else as the run of it that the array is.
         known = next((part for part in (None, raw) if path is not None and _digest(path, part) == node.digest), False)
         if known is False:
-            raise DTypeError(f"{path or node.op}: this array is known to this process only, and cannot be pickled")
+            raise DTypeError(
+                f"{path or node.op}: this array is known to this process only, and cannot be pickled: store() it, or "
+                f"its operands, and open the path in the other process"
+            )
         return call, (path, known, node.digest)
     return call, arguments
 
@@ -109,11 +113,25 @@ def _digest(path: str, raw: Raw | None) -> object:
 
 
 def rebuilt(steps: list[Step]) -> Array:
-    """The array of such steps. Raises SourceChangedError where a file is not what it was when the array was pickled."""
+    """The array of such steps.
+
+    Raises SourceChangedError where a file is not what it was when the array was pickled, FormatError for steps that no
+    array was pickled as.
+    """
     made: list[_core.Expr] = []
-    for step in steps:
-        made.append(_made(step, [made[place] for place in step.inputs], made))
-    return Array(made[-1])
+    array: Array | None = None
+    try:
+        for step in steps:
+            made.append(_made(step, [made[place] for place in step.inputs], made))
+        array = Array(made[-1])
+        for expr, step in zip(made, steps, strict=True):
+            if step.called is not None:
+                expr.call_as(step.called)  # errors are of the function that was called
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
+        if isinstance(error, OutcoreError):
+            raise
+        raise FormatError(f"not a lazy array as outcore pickles it: {error}") from None
+    return array
 
 
 def _made(step: Step, inputs: list[_core.Expr], before: list[_core.Expr]) -> _core.Expr:

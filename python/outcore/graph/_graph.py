@@ -167,7 +167,14 @@ class Graph(StoredLists):
         return iter(self.adj.items())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """By path: whoever loads it opens the file, which must be what it is now."""
+        """By path: whoever loads it opens the file, which must be what it is now.
+
+        Raises ArgumentError for a graph in scratch, which goes with its last reader here.
+        """
+        if self._held is not None:
+            raise ArgumentError(
+                f"{self.path}: a graph in scratch is no other process's; give it a path when it is made"
+            )
         return _reopened, (str(self.path), self._core.identity)
 
     def __repr__(self) -> str:

@@ -16,7 +16,7 @@ from outcore._lazy.array import Array
 from outcore._lazy.pickled import rebuilt, steps_of
 from outcore._run.running import plan_and_run
 from outcore._session.session import Session, current
-from outcore.errors import DTypeError, SourceChangedError
+from outcore.errors import DTypeError, FormatError, SourceChangedError
 
 _NOT_MADE = "a sparse matrix of two others cannot be pickled before it is made: A.copy(path=...) stores it"
 
@@ -108,7 +108,7 @@ class PassingEntries(Content):
 
     def __reduce__(self) -> tuple[Callable[..., PassingEntries], tuple[Any, ...]]:
         path, digest = self._core.path, self._core.tiles_node.digest
-        if self._core.is_held or _opened(path).tiles_node.digest != digest:
+        if self._core.is_held or not _is_stored(path, digest):
             raise DTypeError(
                 f"{path}: a matrix in scratch, or in a file of others, is known to this process only and cannot be "
                 f"pickled: A.copy(path=...) stores it"
@@ -146,6 +146,14 @@ class PassingEntries(Content):
 
 def _opened(path: PathLike) -> _core.Sparse:
     return _core.open_sparse(current()._core, os.fsdecode(path))
+
+
+def _is_stored(path: PathLike, digest: str) -> bool:
+    """Whether a file has such tiles, as they are."""
+    try:
+        return _opened(path).tiles_node.digest == digest
+    except FormatError:
+        return False
 
 
 def _restored(path: str, digest: str, nodes: list[Any], dtype: str) -> PassingEntries:

@@ -10,7 +10,7 @@ use outcore_dtype::DType;
 use outcore_kernels::{gemm, Factor, Factorization, Matrix, MatrixMut};
 
 use crate::expr::{grid, Expr};
-use crate::ops::{algorithm, copy_tiled};
+use crate::ops::{algorithm, in_tiles};
 use crate::task::{Access, Algorithm, Bound, Grid, Recipe, Work};
 use crate::EngineError;
 
@@ -33,7 +33,7 @@ pub fn is_tall(x: &Expr) -> bool {
 
 /// Q (m, n) and R (n, n), or R alone, of a matrix that [`is_tall`].
 pub fn tall(x: &Expr, with_basis: bool) -> Result<Vec<Expr>, EngineError> {
-    let input = copy_tiled(x, vec![rows(x), x.shape[1]]);
+    let input = in_tiles(x, vec![rows(x), x.shape[1]]);
     let factors = Arc::new(Factors::new(input.grid(), with_basis));
     let kept = if with_basis { 2 } else { 1 };
     let mut results = algorithm(factors, &[input])?;

@@ -128,9 +128,19 @@ impl LiveRun {
         watch: &mut Watch<'_>,
     ) -> Result<O::Output, EngineError> {
         let session = &self.session;
-        let shares = shares(memory, session.spare(), pages_bytes(operator));
-        let (name, bytes, is_turn) = (operator.name(), shares.reserved(), memory.cache != CacheShare::Beside);
-        let in_turn = Mutex::new(is_turn.then(|| session.set_aside(name, bytes)).transpose()?);
+        let shared = || shares(memory, session.spare(), pages_bytes(operator));
+        let (name, is_turn) = (operator.name(), memory.cache != CacheShare::Beside);
+        let mut aside = is_turn.then(|| session.set_aside(name, 0)).transpose()?;
+        if let Some(aside) = &mut aside {
+            aside.wait_for_turn(shared().reserved(), watch)?;
+        }
+        // Others have given back what they held by the time of the turn.
+        let shares = shared();
+        let bytes = shares.reserved();
+        if let Some(aside) = &mut aside {
+            aside.grow(bytes)?;
+        }
+        let in_turn = Mutex::new(aside);
         let beside = Mutex::new((!is_turn).then(|| session.hold_beside(name, bytes)).transpose()?);
         let grow = |more: u64| match &mut *locked(&in_turn) {
             Some(held) => held.grow(more),

@@ -13,6 +13,13 @@ use crate::EngineError;
 /// A constant outside the type's range; a shape too large to address.
 pub fn generate(mut generator: Generator, shape: Vec<u64>, dtype: DType) -> Result<Expr, EngineError> {
     check_size("generate", &shape, dtype)?;
+    if let Generator::Integers { low, high, .. } = generator {
+        if low >= high {
+            return Err(EngineError::Argument(format!(
+                "random integers: {low} is not below {high}"
+            )));
+        }
+    }
     if let Generator::Full(value) = &mut generator {
         value
             .to_bytes(dtype)

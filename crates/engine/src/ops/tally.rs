@@ -54,7 +54,7 @@ pub fn tallied(
         )));
     }
     if values.is_some() == (op == Tally::Count) {
-        return Err(EngineError::Internal(
+        return Err(EngineError::Argument(
             "bincount: counts have no values, all else has".into(),
         ));
     }
@@ -67,7 +67,7 @@ pub fn tallied(
             _ => false,
         };
         if !fits || centers.shape != shape {
-            return Err(EngineError::Internal(
+            return Err(EngineError::Argument(
                 "bincount: centers are no rows of the table".into(),
             ));
         }

@@ -139,6 +139,7 @@ fn sparse_product(with: &mut Parameters<'_>, of: &[Expr]) -> BuiltResults {
         };
         let types = [dtype(with)?, dtype(with)?];
         let formula = sparse::Formula::new(value.as_ref(), kept.as_ref(), types)?;
+        formula.check(matrix.file.matrix())?;
         matrix.formula = Some(Arc::new(formula));
     }
     one(sparse::product(&matrix, transposed, &of[1], semiring))

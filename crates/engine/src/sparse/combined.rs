@@ -41,6 +41,7 @@ pub fn combined(first: &SparseMatrix, second: &SparseMatrix, formula: Formula) -
             sides.0, sides.1
         )));
     }
+    formula.check(a)?;
     let combined = Combination::new([first, second], formula);
     let inputs = [first.tiles.clone(), second.tiles.clone()];
     Ok(ops::algorithm(Arc::new(Made(combined)), &inputs)?.swap_remove(0))

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use outcore_coding::tiles::{segments_bytes_most, Tile, TileEncoder, HEAD_BYTES, LISTED_BYTES};
 use outcore_coding::Malformed;
 use outcore_dtype::DType;
-use outcore_store::{SparseFile, TileRowRecord};
+use outcore_store::{SparseFile, SparseShape, TileRowRecord};
 
 use super::fields::Field;
 use super::order::{sort_kept, TileEntry};
@@ -146,6 +146,32 @@ impl Formula {
             dtype,
             key,
         })
+    }
+
+    /// Refuses dense operands that are not as long as the rows, the columns or all places of a matrix.
+    ///
+    /// # Errors
+    /// There is one.
+    pub fn check(&self, matrix: &SparseShape) -> Result<(), EngineError> {
+        for field in &self.fields {
+            let (operand, expected) = match field {
+                Field::AtRow(_, operand) => (operand, Some(matrix.rows)),
+                Field::AtColumn(_, operand) => (operand, Some(matrix.columns)),
+                Field::AtPlace(_, operand, width) if *width == matrix.columns => {
+                    (operand, matrix.rows.checked_mul(matrix.columns))
+                }
+                Field::AtPlace(_, operand, _) => (operand, None),
+                Field::Value(_) | Field::Other(_) | Field::Row | Field::Column => continue,
+            };
+            let elements = (operand.elements().len() / field.dtype().size()) as u64;
+            if expected != Some(elements) {
+                return Err(EngineError::Shape(format!(
+                    "sparse: a dense operand of {elements} elements for a matrix of shape ({}, {})",
+                    matrix.rows, matrix.columns
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// The formula that leaves all as it is.

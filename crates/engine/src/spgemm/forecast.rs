@@ -39,7 +39,7 @@ pub fn forecast(product: &StoredProduct<'_>, session: &Session) -> Result<Produc
     let (memory, io) = (live::forecast(session, product).shares.reading, session.io());
     let shape = what.check()?;
     rows_product(what.semiring, what.dtype).ok_or_else(|| what.no_semiring())?;
-    let shares = Shares::of(what, memory, session.options().threads.max(1) as u64);
+    let shares = Shares::of(what, memory, Shares::workers(memory, session.options().threads) as u64);
     let meeting = Meeting::new(what, shares, io)?;
     let mut said = Foreseen {
         what,

@@ -62,7 +62,7 @@ impl LiveOperator for StoredProduct<'_> {
     fn run(&self, resources: &Resources<'_>, watch: &mut Watch<'_>) -> Result<SparseMatrix, EngineError> {
         let what = &self.product;
         let shape = what.check()?;
-        let workers = resources.threads.max(1);
+        let workers = Shares::workers(resources.memory, resources.threads);
         let shares = Shares::of(what, resources.memory, workers as u64);
         let ahead = ReadAhead::new(what, resources.io, shares.ahead);
         let mut run = ProductRun {
@@ -278,12 +278,12 @@ impl ProductRun<'_> {
             self.read_ahead(rest, behind);
             let batch = self.second.batch();
             for at in 0..group.len() {
-                let held: u64 = sums
-                    .iter()
-                    .flatten()
-                    .map(|rows| self.sum_bytes(rows.entries() as u64))
-                    .sum();
-                let room = self.shares.sums.saturating_sub(held);
+                let bytes_of = |rows: &Rows| self.sum_bytes(rows.entries() as u64);
+                let others = sums.iter().enumerate().filter(|(row, _)| *row != at);
+                let others: u64 = others.filter_map(|(_, rows)| rows.as_ref()).map(bytes_of).sum();
+                // Its own sums so far are there once beside those that are made of them.
+                let before = sums[at].as_ref().map_or(0, bytes_of) / COPIES;
+                let room = self.shares.sums.saturating_sub(others + before);
                 let job = BatchProduct {
                     multiply: self.multiply,
                     row: &group[at],
@@ -314,7 +314,7 @@ impl ProductRun<'_> {
         self.second.loaded.clear();
         let resources = (self.resources.memory / 2, self.resources.io);
         let most = most_entries(self.what, &self.meeting, tile, resources, watch)?;
-        let memory = Shares::memory_for(self.what, self.sum_bytes(most + 1), workers);
+        let memory = Shares::memory_for(self.what, self.sum_bytes(most + 1) / COPIES * (COPIES + 1), workers);
         let more = memory
             .saturating_sub(self.resources.memory)
             .div_ceil(3)

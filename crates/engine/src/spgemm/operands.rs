@@ -64,6 +64,12 @@ impl Shares {
         }
     }
 
+    /// The threads that multiply: as many as have tables in a quarter of the memory, and one at least.
+    pub(super) fn workers(memory: u64, threads: usize) -> usize {
+        let most = memory / 4 / TABLE_BYTES;
+        threads.min(most as usize).max(1)
+    }
+
     /// What is not shared out: tiles that pass by, and the tables of workers.
     fn beside(what: &SparseProduct<'_>, workers: u64) -> u64 {
         2 * Shares::largest_tile(what) + workers * TABLE_BYTES

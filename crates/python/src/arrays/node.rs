@@ -66,6 +66,11 @@ impl PyExpr {
     }
 
     /// Says of which function the caller has it: a refusal names that. The first that is named stays.
+    #[getter]
+    fn called(&self) -> Option<&'static str> {
+        self.0.called()
+    }
+
     fn call_as(&self, function: &str) {
         self.0.call_as(Some(name_of_call(function)));
     }

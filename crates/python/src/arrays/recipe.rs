@@ -34,6 +34,8 @@ fn recipe<'py>(py: Python<'py>, node: &PyExpr) -> PyResult<Option<Bound<'py, PyT
             let path = tiles_of
                 .as_ref()
                 .map_or(key.0.path(), |matrix| Some(matrix.file.path()));
+            // A file of scratch goes before another process reads it.
+            let path = path.filter(|_| !key.0.goes_with_readers());
             let path = path.map(|path| path.as_os_str().to_os_string());
             ("source", (path, raw).into_py_any(py)?)
         }

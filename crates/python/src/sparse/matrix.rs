@@ -125,9 +125,10 @@ impl PySparse {
     #[pyo3(signature = (value, kept, dtype))]
     fn changed(&self, value: Option<&PyExpr>, kept: Option<&PyExpr>, dtype: &str) -> PyResult<PySparse> {
         let types = [self.0.file.matrix().dtype, values_named(dtype)?];
-        let formula = Formula::new(value.map(expr_of), kept.map(expr_of), types);
+        let formula = Formula::new(value.map(expr_of), kept.map(expr_of), types).map_err(to_python)?;
+        formula.check(self.0.file.matrix()).map_err(to_python)?;
         Ok(PySparse(SparseMatrix {
-            formula: Some(Arc::new(formula.map_err(to_python)?)),
+            formula: Some(Arc::new(formula)),
             ..self.0.clone()
         }))
     }

@@ -71,7 +71,18 @@ impl SinkPlan {
             }
             Some("npy") => Arc::new(NpyPlan::new(shape, dtype, &tile)),
             Some("zarr") => Arc::new(ZarrPlan::new(shape, dtype, &tile)?),
-            _ => return Err(StoreError::unsupported(&path, "outputs end in .npy or .zarr")),
+            Some("ocs") => {
+                return Err(StoreError::unsupported(
+                    &path,
+                    "only sparse matrices are stored there; an array ends in .npy or .zarr",
+                ))
+            }
+            _ => {
+                return Err(StoreError::unsupported(
+                    &path,
+                    "outputs end in .npy or .zarr, sparse matrices in .ocs",
+                ))
+            }
         };
         SinkPlan::checked(path, overwrite, format, bytes)
     }

@@ -1,9 +1,9 @@
 //! Computations that can be gone on with: outputs with journals beside them, results of stages in a folder of their own.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
 use outcore_store::{
@@ -29,6 +29,8 @@ pub(super) struct Resuming {
     notes: Mutex<Vec<String>>,
     /// Results of stages that were found to be what was written.
     believed: Mutex<HashSet<PathBuf>>,
+    /// Results of stages that plans hold: a plan that is made anew holds them with the one that it is made for.
+    held: Mutex<HashMap<PathBuf, Weak<Resumable>>>,
     verified_bytes: AtomicU64,
 }
 
@@ -174,6 +176,7 @@ impl Resuming {
             key: encoding.digest().to_string(),
             notes: Mutex::default(),
             believed: Mutex::default(),
+            held: Mutex::default(),
             verified_bytes: AtomicU64::new(0),
         };
         resuming.check_key()?;
@@ -257,10 +260,15 @@ impl Resuming {
 
     /// The target for a result that is not there yet.
     pub fn target(&self, session: &Session, output: &Expr) -> Result<Target, EngineError> {
-        let plan = sink_plan(output, &self.path(output), false)?;
+        let path = self.path(output);
+        if let Some(held) = locked(&self.held).get(&path).and_then(Weak::upgrade) {
+            return Ok(Target::Resumed(held));
+        }
+        let plan = sink_plan(output, &path, false)?;
         let key = key_of(output, &plan);
-        let held = Resumable::hold(plan, key.0, &session.io, &mut || Ok(()))?;
-        Ok(Target::Resumed(Arc::new(held)))
+        let held = Arc::new(Resumable::hold(plan, key.0, &session.io, &mut || Ok(()))?);
+        locked(&self.held).insert(path, Arc::downgrade(&held));
+        Ok(Target::Resumed(held))
     }
 
     pub fn notes(&self) -> Vec<String> {

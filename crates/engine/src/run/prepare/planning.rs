@@ -2,6 +2,7 @@
 
 use outcore_store::{return_freed_memory, Reservation, Turn};
 
+use crate::cancel::Watch;
 use crate::run::session::nesting;
 use crate::run::session::{Session, POLL};
 use crate::{cancel, EngineError};
@@ -119,7 +120,7 @@ impl<'a> PlanningMemory<'a> {
         if self.claim <= SMALL {
             return Ok(());
         }
-        self.take_turn()?;
+        self.take_turn(&mut || Ok(()))?;
         let session = self.session;
         let ledger = session.ledger();
         let held = session.held();
@@ -147,7 +148,7 @@ impl<'a> PlanningMemory<'a> {
         Ok(())
     }
 
-    fn take_turn(&mut self) -> Result<(), EngineError> {
+    fn take_turn(&mut self, watch: &mut Watch<'_>) -> Result<(), EngineError> {
         if self.turn.is_some() || self.asker == Asker::InTurn {
             return Ok(());
         }
@@ -162,6 +163,7 @@ impl<'a> PlanningMemory<'a> {
         while !turn.has_come(POLL) {
             nesting::check_welcome(&turn)?;
             cancel::check();
+            watch()?;
         }
         self.turn = Some(turn);
         Ok(())
@@ -172,6 +174,17 @@ impl<'a> PlanningMemory<'a> {
 pub struct SetAside<'a>(PlanningMemory<'a>);
 
 impl SetAside<'_> {
+    /// Waits for the turn, where so much memory is taken in a turn: what the session can spare is known then.
+    ///
+    /// # Errors
+    /// The error of `watch`; it was asked for inside a running computation.
+    pub fn wait_for_turn(&mut self, bytes: u64, watch: &mut Watch<'_>) -> Result<(), EngineError> {
+        match bytes > SMALL {
+            true => self.0.take_turn(watch),
+            false => Ok(()),
+        }
+    }
+
     /// Takes so much more.
     ///
     /// # Errors

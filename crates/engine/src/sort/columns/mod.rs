@@ -9,15 +9,16 @@ mod work;
 
 use std::sync::Arc;
 
-use outcore_dtype::DType;
+use outcore_dtype::{DType, Scalar};
 use outcore_kernels::sort::KeyOrder;
+use outcore_kernels::Generator;
 use outcore_store::Io;
 
 use self::kind::ColumnKind;
 use self::work::WholeColumns;
-use super::order_statistics;
+use super::{order_statistics, sort_by};
 use crate::expr::staged::{Next, Room, StageResult, Staged, Stages};
-use crate::expr::Expr;
+use crate::expr::{AxisSlice, Expr};
 use crate::task::{Grid, Recipe};
 use crate::{ops, EngineError};
 
@@ -27,6 +28,8 @@ const BAND_BYTES: u64 = 32 << 20;
 const RUN_BYTES: u64 = 4 << 10;
 /// A column is long where it takes more than this part of the memory.
 const LONG_PARTS: u64 = 16;
+/// Columns that are sorted one by one where none can be held, at most.
+const LANES_MAX: u64 = 64;
 
 fn whole(kind: ColumnKind, x: &Expr, descending: bool, codes: Option<&Expr>) -> Result<Vec<Expr>, EngineError> {
     let name = kind.name();
@@ -226,14 +229,46 @@ impl ColumnStages {
         }
     }
 
+    fn lanes(&self) -> u64 {
+        self.x.shape[1..].iter().product()
+    }
+
     /// Whether not a single column can be held.
     fn is_long(&self, room: Room) -> bool {
         self.x.shape[0].saturating_mul(LONG_PARTS * self.x.dtype.size() as u64) > room.memory
     }
 
+    /// Columns that cannot be held, each sorted as a row.
+    fn of_lanes(&self) -> Result<Vec<Expr>, EngineError> {
+        let (x, length) = (&self.x, self.x.shape[0]);
+        let columns = self.lanes();
+        let flat = ops::reshape(x, &[length, columns])?;
+        let is_of_places = self.kind == ColumnKind::Positions;
+        let every = Generator::Arange {
+            start: Scalar::Int(0),
+            step: Scalar::Int(1),
+        };
+        let places = is_of_places
+            .then(|| ops::generate(every, vec![length], DType::I64))
+            .transpose()?;
+        let lane = |column: u64| {
+            let slices = [0, column].map(|start| AxisSlice {
+                start: start as i64,
+                step: 1,
+            });
+            let lane = ops::squeeze(&ops::slice(&flat, &slices, &[length, 1])?, &[1])?;
+            let sorted = sort_by(&lane, places.as_slice(), self.order.descending(), None)?;
+            ops::expand_dims(&sorted[usize::from(is_of_places)], &[0])
+        };
+        let lanes = (0..columns).map(lane).collect::<Result<Vec<_>, _>>()?;
+        let grid = self.kind.results(&x.grid()).swap_remove(0);
+        let turned = ops::permute(&ops::concat(&lanes, 0)?, &[1, 0])?;
+        Ok(vec![ops::in_tiles(&ops::reshape(&turned, &grid.shape)?, grid.tile)])
+    }
+
     /// Quantiles of columns that are too long to be held, in two reads.
     fn of_long(&self, fractions: &[f64]) -> Result<Vec<Expr>, EngineError> {
-        let columns = self.x.shape[1..].iter().product();
+        let columns = self.lanes();
         let found = order_statistics(&ops::reshape(&self.x, &[self.x.shape[0], columns])?, fractions)?;
         let shapes = self.kind.results(&self.x.grid());
         let pairs = found.iter().zip(shapes);
@@ -247,6 +282,7 @@ impl Stages for ColumnStages {
         let mut nodes = match (self.banded(room), &self.kind) {
             (Some(x), _) => self.nodes(x)?,
             (None, ColumnKind::Quantiles(fractions)) if self.is_long(room) => self.of_long(fractions)?,
+            (None, ColumnKind::Sorted | ColumnKind::Positions) if self.lanes() <= LANES_MAX => self.of_lanes()?,
             (None, _) => return Err(self.refusal(room)),
         };
         nodes.truncate(count);

@@ -142,9 +142,11 @@ impl SparseFile {
         }
     }
 
-    /// The same file, which lives as long as its readers.
+    /// The same file, which lives as long as its readers. A node of it is another than one of the file as it was opened first,
+    /// which would not keep it.
     pub(crate) fn kept_by(self, keeper: Arc<dyn Any + Send + Sync>) -> SparseFile {
         SparseFile {
+            identity: format!("{}, held", self.identity),
             keeper: Some(keeper),
             ..self
         }
