@@ -103,11 +103,12 @@ impl<'a> ReadAhead<'a> {
             };
             state.reading = Some(tile);
             drop(state);
+            // Nobody waits for a tile whose reading panics: who takes it reads it.
+            let done = ReadingEnd(self);
             let read = self.what.matrix(tile.0).read_tile(tile.1, self.io);
+            self.state().ready.insert(tile, read);
+            drop(done);
             state = self.state();
-            state.reading = None;
-            state.ready.insert(tile, read);
-            self.changed.notify_all();
         }
     }
 
@@ -120,6 +121,16 @@ impl<'a> ReadAhead<'a> {
 impl AheadState {
     fn knows(&self, tile: OperandTile) -> bool {
         self.reading == Some(tile) || self.ready.contains_key(&tile) || self.due.contains(&tile)
+    }
+}
+
+/// Says that no tile is being read when it is dropped.
+struct ReadingEnd<'b, 'a>(&'b ReadAhead<'a>);
+
+impl Drop for ReadingEnd<'_, '_> {
+    fn drop(&mut self) {
+        self.0.state().reading = None;
+        self.0.changed.notify_all();
     }
 }
 

@@ -107,7 +107,12 @@ pub fn components(
 /// The components of a stored graph: see [`components`].
 pub fn components_of(graph: Arc<StoredGraph>) -> impl LiveOperator<Output = Vec<Vertex>> + Send {
     let most = graph.sweep_bytes(Direction::Out, false);
-    let bound = graph.bound(Some(most), &[Direction::Out], false, "each list once, in order");
+    let bound = graph.bound(
+        Some(most),
+        &[Direction::Out],
+        false,
+        "each list once, in order, as whole pages",
+    );
     let run = |graph: &StoredGraph, resources: &Resources<'_>, watch: &mut Watch<'_>| {
         components(&graph.file, resources, watch)
     };

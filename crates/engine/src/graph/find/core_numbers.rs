@@ -112,7 +112,7 @@ pub fn core_numbers(graph: Arc<StoredGraph>) -> impl LiveOperator<Output = Vec<u
         Some(graph.each_bytes(graph.both(), false)),
         graph.both(),
         false,
-        "each list once",
+        "each list once, as whole pages",
     );
     let bytes = CORES_BYTES + graph.degree_bytes(graph.both());
     let run = |graph: &StoredGraph, resources: &Resources<'_>, watch: &mut Watch<'_>| {

@@ -61,7 +61,7 @@ pub fn topological_order(graph: Arc<StoredGraph>) -> impl LiveOperator<Output = 
         Some(graph.each_bytes(graph.both(), false)),
         graph.both(),
         false,
-        "each list once",
+        "each list once, as whole pages",
     );
     let bytes = GENERATIONS_BYTES + graph.degree_bytes(&[Direction::In]);
     let run = |graph: &StoredGraph, resources: &Resources<'_>, watch: &mut Watch<'_>| {
