@@ -149,16 +149,16 @@ def clean(directory: str | None, resumable: bool, as_json: bool) -> None:
 
     Work that can be gone on with (`store(..., resume=True)`) is listed with its size and age, and stays unless
     --resumable is given. Outputs leave it in their own directory, stages of a computation in the first of scratch.
+    Work over arrays in memory or functions of a process that has ended is lost, and goes too.
     """
     places = [directory] if directory else list(config.get("scratch"))
     content: dict[str, JSONObject] = {}
     lines = []
     for place in places:
         removed = dict(_core.clean(place))
-        if resumable:
-            count, size = _core.remove_unfinished(place)
-            removed["count"] += count
-            removed["bytes"] += size
+        count, size = _core.remove_unfinished(place, lost_only=not resumable)
+        removed["count"] += count
+        removed["bytes"] += size
         summary = (
             f"scratch and unfinished outputs of ended processes: {removed['count']}, {format_size(removed['bytes'])}"
         )

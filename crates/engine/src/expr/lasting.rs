@@ -28,6 +28,10 @@ impl ProcessOwn {
         }
         own
     }
+
+    pub fn is_empty(&self) -> bool {
+        self.sources.is_empty() && self.functions.is_empty()
+    }
 }
 
 /// The digests of `roots`, with texts in place of some nodes (by their numbers): those of values where the nodes are this

@@ -55,13 +55,14 @@ fn unfinished(py: Python<'_>, directory: PathBuf) -> PyResult<Vec<UnfinishedRow>
     Ok(rows.collect())
 }
 
-/// Removes what was listed in a directory, but what is at work. Gives how many and how many bytes.
+/// Removes what was listed in a directory, but what is at work; or only what no process can go on with. Gives how many and how
+/// many bytes.
 #[pyfunction]
-fn remove_unfinished(py: Python<'_>, directory: PathBuf) -> PyResult<(u64, u64)> {
+fn remove_unfinished(py: Python<'_>, directory: PathBuf, lost_only: bool) -> PyResult<(u64, u64)> {
     let remove = || {
         let mut removed = (0, 0);
         for one in outcore_store::list_unfinished(&directory)? {
-            if outcore_store::remove_unfinished(&one)? {
+            if (one.lost || !lost_only) && outcore_store::remove_unfinished(&one)? {
                 removed = (removed.0 + 1, removed.1 + one.bytes);
             }
         }

@@ -4,6 +4,7 @@
 pub mod journal;
 pub mod locked;
 pub mod mark;
+pub mod owner;
 pub mod partial;
 pub mod publish;
 pub mod rename;

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::locked::{remove_at, LockedDir};
+use super::owner::{note_owner, OWNER};
 use crate::StoreError;
 
 /// Results of stages, in a directory of scratch.
@@ -38,6 +39,14 @@ impl StagesFolder {
         Ok(StagesFolder(folder))
     }
 
+    /// Says that no other process can go on with the work.
+    ///
+    /// # Errors
+    /// What the file system reports.
+    pub fn note_owner(&self) -> Result<(), StoreError> {
+        note_owner(self.path())
+    }
+
     pub fn path(&self) -> &Path {
         self.0.path()
     }
@@ -49,7 +58,7 @@ impl StagesFolder {
     pub fn empty(&self) -> Result<(), StoreError> {
         let error = |cause| StoreError::io(self.path(), 0, "empty", cause);
         for entry in fs::read_dir(self.path()).map_err(error)?.flatten() {
-            if entry.file_name() != TARGET {
+            if ![TARGET, OWNER].map(Into::into).contains(&entry.file_name()) {
                 let _ = remove_at(self.0.held(), entry.file_name().as_os_str());
             }
         }

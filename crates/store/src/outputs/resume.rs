@@ -1,7 +1,8 @@
 //! Outputs that can be gone on with: what is durable of them is in a journal beside them, in a folder of a name of its own.
 //!
-//! Of the folder `.outcore-resume-<name>` beside the target an output takes three names: `new`, the output as it is written;
-//! `journal`, its tiles that are durable; `target`, the path it is meant for. A process at work in it holds its lock.
+//! Of the folder `.outcore-resume-<name>` beside the target an output takes four names: `new`, the output as it is written;
+//! `journal`, its tiles that are durable; `target`, the path it is meant for; `process`, who alone can go on with it, where that is
+//! so. A process at work in it holds its lock.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -21,6 +22,7 @@ use crate::base::page::PAGE;
 use crate::durable::journal::{Journal, JournalContent, JournalKey, JournalRecord, HEADER_BYTES, RECORD_BYTES};
 use crate::durable::locked::{remove_while, LockedDir};
 use crate::durable::mark;
+use crate::durable::owner::{is_lost, note_owner, OWNER};
 use crate::durable::partial::{Partial, NEW};
 use crate::durable::stages::{STAGES, TARGET};
 use crate::memory::mapping::AlignedBuffer;
@@ -55,6 +57,8 @@ pub struct Resumable {
     pub anew: Option<String>,
     /// It has its name already.
     stands: bool,
+    /// No other process can go on with it.
+    is_own: bool,
 }
 
 /// Asked from time to time while files are read or removed; an error ends it.
@@ -94,6 +98,7 @@ impl Resumable {
             verified_bytes: 0,
             anew: None,
             stands: false,
+            is_own: false,
         };
         let new = path.join(NEW);
         let journal = match Journal::read(&path.join(JOURNAL), &key, io)? {
@@ -121,7 +126,7 @@ impl Resumable {
             }
         };
         if journal.is_none() {
-            for name in [NEW, JOURNAL, TARGET] {
+            for name in [NEW, JOURNAL, TARGET, OWNER] {
                 // Whatever was there is gone on with by nobody.
                 let _ = remove_while(folder.held(), name, &mut || look().is_ok());
                 look()?;
@@ -179,7 +184,14 @@ impl Resumable {
             verified_bytes: 0,
             anew: None,
             stands: true,
+            is_own: false,
         })
+    }
+
+    /// The same, with which no other process can go on where `is_own`: work of a process that has ended is lost then.
+    pub fn of_process(mut self, is_own: bool) -> Resumable {
+        self.is_own = is_own;
+        self
     }
 
     pub fn plan(&self) -> &SinkPlan {
@@ -230,6 +242,9 @@ impl Resumable {
                 let target = path.join(TARGET);
                 let named = fs::write(&target, self.plan.target().as_os_str().as_bytes());
                 named.map_err(|cause| StoreError::io(&target, 0, "write", cause))?;
+                if self.is_own {
+                    note_owner(&path)?;
+                }
                 let inner = self.plan.create_in(folder, io)?;
                 // The journal comes last: without it nothing is believed.
                 inner.flush(io)?;
@@ -252,6 +267,15 @@ impl Resumable {
             }),
             journal: Mutex::new(journal),
         }))
+    }
+}
+
+impl Drop for Resumable {
+    /// A folder in which nothing was begun is of no use.
+    fn drop(&mut self) {
+        if let Some(ResumeState { folder, journal: None }) = locked(&self.state).take() {
+            folder.remove();
+        }
     }
 }
 
@@ -448,6 +472,8 @@ pub struct Unfinished {
     pub age: Duration,
     /// A process is at work on it.
     pub busy: bool,
+    /// The process that alone could go on with it has ended.
+    pub lost: bool,
 }
 
 /// The outputs in `dir` that can be gone on with.
@@ -478,6 +504,7 @@ pub fn list_unfinished(dir: &Path) -> Result<Vec<Unfinished>, StoreError> {
             target: PathBuf::from(OsString::from_vec(target)),
             age: age.unwrap_or_default(),
             busy,
+            lost: !busy && is_lost(&folder),
             folder,
         });
     }

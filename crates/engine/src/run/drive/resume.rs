@@ -11,6 +11,7 @@ use outcore_store::{
 };
 
 use crate::expr::digest::Encoding;
+use crate::expr::lasting::ProcessOwn;
 use crate::expr::staged::Room;
 use crate::expr::{Digest, Expr};
 use crate::ops;
@@ -104,12 +105,9 @@ fn hold_each(
             planned => planned?,
         };
         let key = key_of(&output, &plan);
-        held.push(Target::Resumed(Arc::new(Resumable::hold(
-            plan,
-            key.0,
-            &session.io,
-            look,
-        )?)));
+        let resumable = Resumable::hold(plan, key.0, &session.io, look)?;
+        let is_own = !ProcessOwn::of(std::slice::from_ref(&output)).is_empty();
+        held.push(Target::Resumed(Arc::new(resumable.of_process(is_own))));
         stored.push(output);
     }
     Ok((stored, held))
@@ -167,6 +165,9 @@ impl Resuming {
         let Some(first) = places.first() else { return Ok(None) };
         let name = name_of(places.iter().copied());
         let folder = StagesFolder::hold(&session.options.scratch, &name, first)?;
+        if !ProcessOwn::of(outputs).is_empty() {
+            folder.note_owner()?;
+        }
         let mut encoding = Encoding::default();
         outputs.iter().for_each(|output| {
             encoding.text(&output.digest().to_string());
