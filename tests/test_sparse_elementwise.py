@@ -131,6 +131,8 @@ def test_one_matrix(folder: Path, drawn: Any, seed: int, k: int, lazy: bool) -> 
             if not lazy:
                 same(a.multiply(dense), dense * dense)
             same(a.power(2), dense**2)
+            same(a**2, dense**2)
+            same(a.map(lambda value: value * 3 - value), dense * 3 - dense)
             same(a.astype(np.complex64), dense.astype(np.complex64))
             if matrix.dtype.kind == "c":
                 # NumPy's own sizes of complex numbers are one off here and there: abs(3+3j) is.
@@ -297,6 +299,25 @@ def test_products_of_what_is_in_scratch_are_forecast_and_reread_nothing(tmp_path
         before = current.counters()["bytes_read"]
         (a @ (x + x)).compute()
         assert current.counters()["bytes_read"] - before < 4096
+
+
+def test_functions_of_entries(tmp_path: Path) -> None:
+    matrix = abs(random_matrix(300, 200, 900))
+    with session():
+        a = write(matrix, tmp_path, 64)
+        X = np.ones((200, 2))
+        for f in (np.log1p, np.sqrt, np.tanh, np.rint):
+            np.testing.assert_allclose(a.map(f).toarray(), f(matrix.toarray()), rtol=1e-14)
+        np.testing.assert_allclose((a.map(np.log1p).tril() @ X).compute(), np.tril(np.log1p(matrix.toarray())) @ X)
+        for f, why in (
+            (np.cos, "cos of 0 is not 0"),
+            (lambda value: value.sum(), "gives no lazy array"),
+            (lambda value: 3, "gives no lazy array"),
+            (lambda value: value - value.mean(), "not of one element alone"),
+            (lambda value: oc.sort(value), "not of one element alone"),
+        ):
+            with pytest.raises(ArgumentError, match=why):
+                a.map(f)
 
 
 def test_what_would_be_dense_or_does_not_fit_is_refused(tmp_path: Path) -> None:

@@ -115,6 +115,8 @@ MATRIX: dict[str, Call] = {
     "copy": _method("copy"),
     "eliminate_zeros": _method("eliminate_zeros"),
     "power": _method("power", 2),
+    "__pow__": _stored("__pow__", 2),
+    "map": _method("map", np.sqrt),
     "tril": _method("tril"),
     "triu": _method("triu"),
     "part": _method("part", slice(5, -5), slice(3, -3)),

@@ -201,6 +201,28 @@ class Elementwise(StoredMatrix):
         to = np.result_type(self.dtype, n) if dtype is None else dtype_of(dtype)
         return self._valued(lambda value: value.astype(to) ** n, to, path, overwrite)
 
+    def __pow__(self, n: float) -> Self:
+        return self.power(n)
+
+    def map(self, f: Callable[[Array], Array], *, path: PathLike | None = None, overwrite: bool = False) -> Self:
+        """An element-wise function of the entries' values, which gives 0 for 0: `A.map(np.log1p)`, `A.map(np.sqrt)`.
+
+        `f` takes a lazy array and gives one of the same shape, by element-wise functions alone. Raises ArgumentError
+        where it gives something else for 0, of which the result would be dense, or is not element-wise.
+        I/O: none; with `path` one read, one write.
+
+        >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
+        >>> oc.sparse.from_scipy(scipy.sparse.eye_array(2) * 9.0, path).map(np.sqrt).to_scipy().data
+        array([3., 3.])
+        """
+        zero = f(Array(node(np.zeros(2, self.dtype))))
+        if not isinstance(zero, Array) or zero.shape != (2,):
+            raise ArgumentError(f"sparse map: {_name_of(f)} gives no lazy array of the shape of its argument")
+        if np.any(zero.compute() != 0):
+            raise ArgumentError(f"sparse map: {_name_of(f)} of 0 is not 0, so the result would be dense")
+        return self._valued(f, zero.dtype, path, overwrite)
+
     def astype(self, dtype: DTypeLike, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
         """The entries as another type, converted as NumPy does. I/O: none; with `path` one read, one write.
 
@@ -278,6 +300,10 @@ class Elementwise(StoredMatrix):
         overwrite: bool,
     ) -> Self:
         return changed(self, lambda rows, columns, value: (None, holds(rows, columns, value)), dtype, path, overwrite)
+
+
+def _name_of(f: object) -> str:
+    return str(getattr(f, "__name__", f))
 
 
 def _whole(name: str, k: object) -> int:

@@ -14,7 +14,8 @@ use crate::EngineError;
 /// Memory of what is not written is taken so much at a time. The first is covered by the allowances beside the ledger.
 const HELD_STEP: u64 = 16 << 20;
 
-/// The groups of entries with these keys and values in the memory of a session.
+/// The groups of entries with these keys and values in the memory of a session, of which others have given back what they hold by
+/// the turn of the ingest.
 ///
 /// # Errors
 /// As [`crate::sort::sort_by`].
@@ -22,7 +23,7 @@ pub fn groups_in(keys: &Expr, values: &[Expr], session: &Session) -> Result<Grou
     groups_within(
         keys,
         values,
-        working_bytes(session.spare()),
+        working_bytes(session.budget()),
         session.options().threads.max(1),
     )
 }
