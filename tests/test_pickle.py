@@ -128,6 +128,37 @@ def test_another_process_builds_them_all(tmp_path: Path) -> None:
         np.testing.assert_array_equal(found[name], values, err_msg=name)
 
 
+FOUND: dict[str, Callable[[Any], Any]] = {
+    "a mask of all axes": lambda x: x[x > 0],
+    "a mask of a masked array": lambda x: x[x > 0][x[x > 0] > 1],
+    "nonzero of all axes": lambda x: oc.nonzero(x > 0)[1],
+    "a computed mask": lambda x: x[oc.sort(x[:, 0]) > 0],
+    "unique": lambda x: oc.unique_values(oc.round(x)),
+    "groups by lazy keys": lambda x: oc.groupby(oc.round(x[:, 0])).mean(x),
+    "groups by text": lambda x: oc.groupby(np.array(list("abc") * 20)).sum(x),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_is_found_in_scratch_goes_by_value(name: str, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", VALUES)
+    with session():
+        lazy = FOUND[name](oc.open(tmp_path / "x.npy"))
+        pickled = pickle.dumps(lazy)
+        values = lazy.compute()
+    with session():
+        np.testing.assert_array_equal(pickle.loads(pickled).compute(), values)
+
+
+def test_much_in_scratch_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.save(tmp_path / "x.npy", VALUES)
+    monkeypatch.setattr("outcore._lazy.pickled._PROCESS_BYTES_MAX", 100)
+    with session():
+        lazy = oc.unique_values(oc.open(tmp_path / "x.npy"))
+        with pytest.raises(DTypeError, match=r"of a lazy array are known to this process only .*: store\(\) it"):
+            pickle.dumps(lazy)
+
+
 @pytest.mark.parametrize("name", ["qr", "singular values", "lstsq"])
 def test_factors_of_tall_matrices(name: str, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.random.default_rng(2).normal(size=(600_000, 5)))

@@ -276,8 +276,8 @@ class Killer:
                 if not path.name.startswith("."):
                     _core.remove(str(path))
         if work:
-            _core.remove_unfinished(str(self._scratch))
-            _core.remove_unfinished(str(self._places.out))
+            _core.remove_unfinished(str(self._scratch), lost_only=False)
+            _core.remove_unfinished(str(self._places.out), lost_only=False)
 
     def run(self, kills: int) -> dict[str, Any]:
         """Kills the call so often; what it stored where it came to its end, and what is left."""

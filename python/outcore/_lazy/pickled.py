@@ -8,9 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from outcore import _core
+from outcore._base.sizes import format_size
 from outcore._lazy.array import Array
 from outcore._session.session import current
 from outcore.errors import DTypeError, FormatError, OutcoreError, SourceChangedError
+
+# Masks, keys and distinct values in scratch, and arrays of other libraries, are pickled by value up to so many bytes.
+_PROCESS_BYTES_MAX = 64 << 20
 
 
 class Step(NamedTuple):
@@ -28,10 +32,11 @@ class Step(NamedTuple):
 def steps_of(expr: _core.Expr) -> list[Step]:
     """The nodes below an expression and itself, inputs before what is made of them.
 
-    Raises DTypeError for what is computed by a function of the user, or read from another library's array: store it
-    first.
+    Raises DTypeError for what is computed by a function of the user, and for much that only this process reads: store
+    it first.
     """
     places: dict[int, int] = {}
+    calls: dict[int, tuple[str, tuple[Any, ...]]] = {}
     steps: list[Step] = []
     due = [expr]
     while due:
@@ -39,7 +44,9 @@ def steps_of(expr: _core.Expr) -> list[Step]:
         if node.id in places:
             due.pop()
             continue
-        call, arguments = _called(node)
+        if node.id not in calls:
+            calls[node.id] = _called(node)
+        call, arguments = calls[node.id]
         parts = [*node.inputs, *_held(call, arguments)]
         missing = [part for part in parts if part.id not in places]
         if missing:
@@ -76,8 +83,14 @@ def _called(node: _core.Expr) -> tuple[str, tuple[Any, ...]]:
             f"path in the other process, or pass compute()"
         )
     call, arguments = recipe
-    if call == "memory":
-        return call, (Array(node).compute(),)
+    if call == "process" and node.nbytes > _PROCESS_BYTES_MAX:
+        raise DTypeError(
+            f"{format_size(node.nbytes)} of a lazy array are known to this process only (a mask, keys or distinct "
+            f"values in scratch, or another library's array), and cannot be pickled: store() it and open the path in "
+            f"the other process"
+        )
+    if call in ("memory", "process"):
+        return "memory", (Array(node).compute(),)
     if call == "source":
         path, raw = arguments
         # A file is opened whole where that gives the same array, else as the run of it that the array is.
@@ -137,7 +150,8 @@ def rebuilt(steps: list[Step]) -> Array:
 def _made(step: Step, inputs: list[_core.Expr], before: list[_core.Expr]) -> _core.Expr:
     call, arguments, shape = step.call, step.arguments, step.shape
     if call == "memory":
-        return _core.from_numpy(np.asarray(arguments[0]))
+        expr = _core.from_numpy(np.asarray(arguments[0]))
+        return expr if tuple(expr.tile) == step.tile else _core.copy_tiled(expr, step.tile)
     if call == "source":
         expr = _opened(arguments[0], arguments[1])
         if expr.digest != arguments[2]:

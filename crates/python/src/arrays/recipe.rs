@@ -14,7 +14,8 @@ use super::node::{exprs, PyExpr};
 use crate::base::errors::{argument, to_python};
 
 /// A node as a function of this module and its arguments besides inputs, shape, type and tile. Sources in memory are "memory",
-/// others "source" with their path, where they have one, and the run of the file they are, where they are one; changes of type or
+/// others "source" with their path, where they have one, and the run of the file they are, where they are one, or "process" where
+/// only this process reads them; changes of type or
 /// tile are "cast", operators by algorithms "rebuild". Nothing where no other process can make it.
 #[pyfunction]
 fn recipe<'py>(py: Python<'py>, node: &PyExpr) -> PyResult<Option<Bound<'py, PyTuple>>> {
@@ -34,6 +35,9 @@ fn recipe<'py>(py: Python<'py>, node: &PyExpr) -> PyResult<Option<Bound<'py, PyT
             let path = tiles_of
                 .as_ref()
                 .map_or(key.0.path(), |matrix| Some(matrix.file.path()));
+            if tiles_of.is_none() && key.0.goes_with_readers() {
+                return Ok(Some(PyTuple::new(py, ["process".into_py_any(py)?, none(py)?])?));
+            }
             // A file of scratch goes before another process reads it.
             let path = path.filter(|_| !key.0.goes_with_readers());
             let path = path.map(|path| path.as_os_str().to_os_string());
