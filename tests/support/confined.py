@@ -53,14 +53,19 @@ class Records:
 
 @contextmanager
 def programs() -> Iterator[list[dict[str, Any]]]:
-    """Each program that is run, in whatever thread: its forecast and its outcome."""
+    """Each program that is run, in whatever thread: its forecast and its outcome.
+
+    A program whose kept tiles another thread took is planned anew when it runs: its forecast is then of that plan.
+    """
     run: Any = Session.run
     pairs: list[dict[str, Any]] = []
 
     def recorded(self: Session, program: Any, bar: Any = None) -> Any:
         forecast = Explanation.from_json(program.explain())
         ran = run(self, program, bar)
-        figures = {name: [getattr(forecast, name), getattr(ran[1], name)] for name in FIGURES}
+        stages = ran[1].other["stages"]
+        foreseen = stages[0][0] if len(stages) == 1 else [getattr(forecast, name) for name in FIGURES]
+        figures = {name: [said, getattr(ran[1], name)] for name, said in zip(FIGURES, foreseen, strict=True)}
         pairs.append({"exact": forecast.exact} | figures)
         return ran
 
