@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -435,3 +437,35 @@ def test_the_limit_of_a_refusal_counts_sums_that_are_there_already(folder: Path)
         oc.sparse.spgemm(*map(oc.sparse.open, paths))
     with session(pool_limit=refused.value.smallest):
         assert oc.sparse.spgemm(*map(oc.sparse.open, paths)).nnz > 0
+
+
+def test_a_product_that_waits_for_its_turn_hears_signals(folder: Path) -> None:
+    begun = threading.Event()
+
+    def sleeping(block: Any) -> Any:
+        begun.set()
+        time.sleep(4)
+        return block
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with session(threads=1, pool_limit=256 * MIB) as one:
+
+        def compute() -> Any:
+            with one:
+                return oc.map_blocks(sleeping, oc.ones(3), dtype="float64").compute()
+
+        a = write(scipy.sparse.eye_array(7, format="csr"), folder, 8, "turn.ocs")
+        with ThreadPoolExecutor(1) as pool:
+            other = pool.submit(compute)
+            begun.wait()
+            before, start = signal.signal(signal.SIGALRM, interrupt), time.monotonic()
+            signal.setitimer(signal.ITIMER_REAL, 0.3)
+            try:
+                with pytest.raises(KeyboardInterrupt):
+                    oc.sparse.spgemm(a, a)
+                assert time.monotonic() - start < 3
+            finally:
+                signal.signal(signal.SIGALRM, before)
+            np.testing.assert_array_equal(other.result(), np.ones(3))
