@@ -163,11 +163,9 @@ def _restored(path: str, digest: str, nodes: list[Any], dtype: str) -> PassingEn
         raise SourceChangedError(f"{path}: it is not the file that the pickled matrix was of", {"path": path})
     if not nodes:
         return PassingEntries(core)
-    value, kept = (None if steps is None else rebuilt(steps) for steps in nodes)
-    changed = core.changed(
-        None if value is None or dtype == "pattern" else value._expr, None if kept is None else kept._expr, dtype
-    )
-    return PassingEntries(changed, EntryNodes(rebuilt(nodes[0]), kept))
+    value, kept = rebuilt(nodes[0]), None if nodes[1] is None else rebuilt(nodes[1])
+    changed = core.changed(None if dtype == "pattern" else value._expr, None if kept is None else kept._expr, dtype)
+    return PassingEntries(changed, EntryNodes(value, kept))
 
 
 class Pending(Content):

@@ -6,7 +6,7 @@ use outcore_store::SparseShape;
 
 use super::crew::{assemble, groups_within, Assembled, Crew, Groups, Ingest, MemoryGrant};
 use crate::expr::Expr;
-use crate::live::{working_bytes, CacheShare, LiveMemory, LiveOperator, ReadingShare, Resources, Watch};
+use crate::live::{working_bytes, LiveMemory, LiveOperator, Resources, Watch};
 use crate::run::Session;
 use crate::sparse::{Assembler, Duplicates};
 use crate::EngineError;
@@ -54,14 +54,8 @@ impl LiveOperator for StoredEntries<'_> {
     }
 
     fn memory(&self, threads: usize) -> LiveMemory {
-        LiveMemory {
-            known: 0,
-            frugal: None,
-            least: self.crew_within(0, threads).bytes(),
-            most: self.crew_within(u64::MAX, threads).bytes(),
-            reading: ReadingShare::Working,
-            cache: CacheShare::Nothing,
-        }
+        let bytes = |memory| self.crew_within(memory, threads).bytes();
+        LiveMemory::working(bytes(0), bytes(u64::MAX))
     }
 
     fn run(&self, resources: &Resources<'_>, watch: &mut Watch<'_>) -> Result<SparseShape, EngineError> {

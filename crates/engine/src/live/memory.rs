@@ -14,6 +14,20 @@ pub struct LiveMemory {
     pub cache: CacheShare,
 }
 
+impl LiveMemory {
+    /// Of work that knows nothing of its bytes beforehand, has no cache and reads less often with more memory.
+    pub fn working(least: u64, most: u64) -> LiveMemory {
+        LiveMemory {
+            known: 0,
+            frugal: None,
+            least,
+            most,
+            reading: ReadingShare::Working,
+            cache: CacheShare::Nothing,
+        }
+    }
+}
+
 /// The part of the memory beside `known` that reading and working take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadingShare {
@@ -186,14 +200,7 @@ mod tests {
 
     #[test]
     fn work_without_a_cache_has_three_quarters() {
-        let working = LiveMemory {
-            known: 0,
-            least: 0,
-            most: u64::MAX,
-            reading: ReadingShare::Working,
-            cache: CacheShare::Nothing,
-            ..WISH
-        };
+        let working = LiveMemory::working(0, u64::MAX);
         for (spare, reading) in [(0, 0), (400 * MIB, 300 * MIB), (100 << 30, 75 << 30)] {
             let expected = LiveShares {
                 reading,
@@ -201,11 +208,7 @@ mod tests {
             };
             assert_eq!(shares(&working, spare, 1 << 40), expected);
         }
-        let bounded = LiveMemory {
-            least: 10 * MIB,
-            most: 20 * MIB,
-            ..working
-        };
+        let bounded = LiveMemory::working(10 * MIB, 20 * MIB);
         assert_eq!(shares(&bounded, MIB, 0).reading, 10 * MIB);
         assert_eq!(shares(&bounded, 100 << 30, 0).reading, 20 * MIB);
     }

@@ -124,6 +124,18 @@ impl Work for MaskCounts {
 /// # Errors
 /// A mask that is none or has another length than `x` has rows; counts that cannot be.
 pub fn compress(x: &Expr, mask: &Expr, counts: &[u64]) -> Result<Expr, EngineError> {
+    compress_by(x, mask, ChosenCounts::OfGranules(counts))
+}
+
+/// The same with how many rows are chosen before each tile of them, and in all.
+///
+/// # Errors
+/// As `compress`.
+pub fn compress_before(x: &Expr, mask: &Expr, before: &[u64]) -> Result<Expr, EngineError> {
+    compress_by(x, mask, ChosenCounts::BeforeTiles(before))
+}
+
+fn compress_by(x: &Expr, mask: &Expr, counts: ChosenCounts<'_>) -> Result<Expr, EngineError> {
     check_mask("compress", mask)?;
     if x.shape.first() != mask.shape.first() {
         return Err(EngineError::Shape(format!(
@@ -133,25 +145,7 @@ pub fn compress(x: &Expr, mask: &Expr, counts: &[u64]) -> Result<Expr, EngineErr
         )));
     }
     let (x, mask) = (in_granules(x), in_granules(mask));
-    let chosen = ChosenRows::new(mask.shape[0], x.tile[0], counts)?;
-    compress_chosen(x, mask, chosen)
-}
-
-/// The same with how many rows are chosen before each tile of them, and in all.
-///
-/// # Errors
-/// As `compress`.
-pub fn compress_before(x: &Expr, mask: &Expr, before: &[u64]) -> Result<Expr, EngineError> {
-    check_mask("compress", mask)?;
-    if x.shape.first() != mask.shape.first() {
-        return Err(EngineError::Shape("compress: a mask of another length".into()));
-    }
-    let (x, mask) = (in_granules(x), in_granules(mask));
-    let chosen = ChosenRows::of_tiles(mask.shape[0], x.tile[0], before)?;
-    compress_chosen(x, mask, chosen)
-}
-
-fn compress_chosen(x: Expr, mask: Expr, chosen: ChosenRows) -> Result<Expr, EngineError> {
+    let chosen = counts.rows(mask.shape[0], x.tile[0])?;
     let mut result = x.grid();
     result.shape[0] = chosen.total();
     result.tile[0] = x.tile[0].clamp(1, chosen.total().max(1));
@@ -169,10 +163,7 @@ fn compress_chosen(x: Expr, mask: Expr, chosen: ChosenRows) -> Result<Expr, Engi
 /// # Errors
 /// As `compress`.
 pub fn nonzero(mask: &Expr, counts: &[u64]) -> Result<Expr, EngineError> {
-    check_mask("nonzero", mask)?;
-    let mask = in_granules(mask);
-    let chosen = ChosenRows::new(mask.shape[0], mask.tile[0], counts)?;
-    nonzero_chosen(mask, chosen)
+    nonzero_by(mask, ChosenCounts::OfGranules(counts))
 }
 
 /// The same with how many are true before each tile of the mask, and in all.
@@ -180,13 +171,13 @@ pub fn nonzero(mask: &Expr, counts: &[u64]) -> Result<Expr, EngineError> {
 /// # Errors
 /// As `nonzero`.
 pub fn nonzero_before(mask: &Expr, before: &[u64]) -> Result<Expr, EngineError> {
-    check_mask("nonzero", mask)?;
-    let mask = in_granules(mask);
-    let chosen = ChosenRows::of_tiles(mask.shape[0], mask.tile[0], before)?;
-    nonzero_chosen(mask, chosen)
+    nonzero_by(mask, ChosenCounts::BeforeTiles(before))
 }
 
-fn nonzero_chosen(mask: Expr, chosen: ChosenRows) -> Result<Expr, EngineError> {
+fn nonzero_by(mask: &Expr, counts: ChosenCounts<'_>) -> Result<Expr, EngineError> {
+    check_mask("nonzero", mask)?;
+    let mask = in_granules(mask);
+    let chosen = counts.rows(mask.shape[0], mask.tile[0])?;
     let shape = vec![chosen.total()];
     let locating = Nonzero {
         mask: mask.grid(),
@@ -198,6 +189,24 @@ fn nonzero_chosen(mask: Expr, chosen: ChosenRows) -> Result<Expr, EngineError> {
         chosen,
     };
     Ok(algorithm(Arc::new(locating), &[mask])?.swap_remove(0))
+}
+
+/// The rows that a mask chooses, counted.
+enum ChosenCounts<'a> {
+    /// Of each granule.
+    OfGranules(&'a [u64]),
+    /// Before each tile, and in all.
+    BeforeTiles(&'a [u64]),
+}
+
+impl ChosenCounts<'_> {
+    /// Of a mask of so many rows, for tiles of `rows` rows.
+    fn rows(self, length: u64, rows: u64) -> Result<ChosenRows, EngineError> {
+        match self {
+            ChosenCounts::OfGranules(counts) => ChosenRows::new(length, rows, counts),
+            ChosenCounts::BeforeTiles(before) => ChosenRows::of_tiles(length, rows, before),
+        }
+    }
 }
 
 /// How many rows are chosen before each tile of rows, and in all.

@@ -1,7 +1,7 @@
 //! The product of two sparse matrices, whose result is written as it is made: some tile rows of the first matrix at a time,
 //! the tile rows of the second that they name passing by as often as there are such groups.
 //!
-//! What is read is known before, unless sums may come to more than there is room for; of what is made there are bounds:
+//! Bytes to read are known before, unless sums may come to more than there is room for; bytes to write are bounded:
 //! [`super::forecast()`]. The memory is one part of the session's, taken at the start and shared out: [`Shares`].
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +20,7 @@ use super::coding::TileRowCoding;
 use super::meeting::{decoded_bytes, Meeting, RowRequest};
 use super::operands::{ProductOperand, Shares, SparseProduct, COPIES};
 use super::terms::most_entries;
-use crate::live::{CacheShare, LiveMemory, LiveOperator, ReadingShare, Resources, Watch};
+use crate::live::{LiveMemory, LiveOperator, Resources, Watch};
 use crate::sparse::{self, each_in_order, in_order, SparseMatrix, TileBytes};
 use crate::EngineError;
 
@@ -47,14 +47,7 @@ impl LiveOperator for StoredProduct<'_> {
     }
 
     fn memory(&self, _threads: usize) -> LiveMemory {
-        LiveMemory {
-            known: 0,
-            frugal: None,
-            least: 0,
-            most: u64::MAX,
-            reading: ReadingShare::Working,
-            cache: CacheShare::Nothing,
-        }
+        LiveMemory::working(0, u64::MAX)
     }
 
     /// Multiplies. Shapes or types that do not go together are errors, and tile rows of the result that do not fit into memory; no
@@ -125,7 +118,7 @@ struct FirstRow {
 }
 
 impl FirstRow {
-    /// What of the second matrix it wants. `is_masked` says whether there is a mask at all.
+    /// The request for tiles of the second matrix. `is_masked` says whether there is a mask at all.
     fn wanted(&self, is_masked: bool) -> RowRequest<'_> {
         RowRequest {
             number: self.own.number,

@@ -22,7 +22,7 @@ fn name_of(process: &str) -> Option<String> {
 /// Notes in a folder that its work belongs to this process.
 ///
 /// # Errors
-/// What the file system reports.
+/// Errors of the file system.
 pub(crate) fn note_owner(folder: &Path) -> Result<(), StoreError> {
     let path = folder.join(OWNER);
     let name = name_of("self").unwrap_or_default();

@@ -42,7 +42,7 @@ impl StagesFolder {
     /// Says that no other process can go on with the work.
     ///
     /// # Errors
-    /// What the file system reports.
+    /// Errors of the file system.
     pub fn note_owner(&self) -> Result<(), StoreError> {
         note_owner(self.path())
     }

@@ -110,11 +110,7 @@ impl Session {
             return Err(refusal);
         };
         let planned = self.plan_as_it_is(&outputs, targets, watch);
-        let planned = planned.inspect(|chain| {
-            let before = Ladder::default();
-            before.refused(RESULTS, 1, &refusal);
-            chain.ladder.follow(&before);
-        });
+        let planned = planned.inspect(|chain| chain.ladder.follow(RESULTS, &refusal));
         planned.map_err(|error| lesser(Some(refusal), error))
     }
 
@@ -429,11 +425,6 @@ impl Chain {
             read: sum.read + stage.program.read_bytes() + stage.lookup_bytes + stage.beyond.read,
             written: sum.written + stage.program.written_bytes() + stage.beyond.spilled,
         })
-    }
-
-    /// Plans that did not fit, before this one did.
-    pub fn refusals(&self) -> Vec<PlanRefusal> {
-        self.ladder.refusals()
     }
 
     /// The same computation, planned anew: tiles that the plan starts from are gone.

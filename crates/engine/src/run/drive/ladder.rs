@@ -18,7 +18,7 @@ const REFUSALS_MAX: usize = 64;
 
 /// A plan that did not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlanRefusal {
+pub(super) struct PlanRefusal {
     /// The operator.
     pub of: String,
     /// It had one of so many parts of the room.
@@ -40,9 +40,11 @@ impl Ladder {
         self.lock().clone()
     }
 
-    /// Takes those of a plan that was given up for this one.
-    pub fn follow(&self, before: &Ladder) {
-        self.lock().splice(0..0, before.refusals());
+    /// Notes the refusal, with all the room, of a plan that was given up for this one.
+    pub fn follow(&self, of: &str, error: &EngineError) {
+        let (of, parts) = (of.into(), 1);
+        let refusal = need_of(error).map(|need| PlanRefusal { of, parts, need });
+        self.lock().splice(0..0, refusal);
     }
 
     /// Notes the refusal of an operator's plan in one of so many parts of the room; whether there may be another.

@@ -35,7 +35,6 @@ use crate::schedule::tiles::tile_region;
 use crate::EngineError;
 
 pub use chain::Chain;
-pub use ladder::PlanRefusal;
 
 /// What one program was forecast to do and did: bytes read and written, and most memory reserved at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
