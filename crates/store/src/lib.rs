@@ -60,8 +60,8 @@ pub use formats::graph::{
 };
 pub use formats::npy::{open_npy, open_raw, parse_npy_header, NpyFile, NpyHeader};
 pub use formats::sparse::{
-    open_rows, open_sparse, parse_sparse, pending_bytes, place_pending, stored_bytes, CompressedRows, PendingTile,
-    SparseFile, SparseOutput, SparseShape, SparseWriter, TileRowRecord, FIRST_OFFSET,
+    open_rows, open_sparse, parse_sparse, place_pending, CompressedRows, PendingTile, RowBound, SparseFile,
+    SparseOutput, SparseShape, SparseWriter, TileRowRecord, FIRST_OFFSET,
 };
 pub use formats::text::{LineFormat, Lines, NumberType, TextColumns, Unzstd};
 pub use formats::zarr::{parse_zarr_json, ZarrArray};

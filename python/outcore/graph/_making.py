@@ -104,12 +104,12 @@ def _mirrored(A: SparseMatrix, blocks: Blocks, work: Work, **options: object) ->
 
 def _whole(A: SparseMatrix, first: int) -> Iterator[Chunk]:
     """All entries."""
-    return map(A._block, range(first, A._content.passing().tiles))
+    return map(A._block, range(first, A._content.streamed().tiles))
 
 
 def _halves(A: SparseMatrix, first: int) -> Iterator[Chunk]:
     """All entries in the upper triangle, those that stood there behind the others."""
-    tiles = A._content.passing().tiles
+    tiles = A._content.streamed().tiles
     for number in range(first, 2 * tiles):
         rows, columns, values = A._block(number % tiles)
         chosen = (rows <= columns) == (number >= tiles)
@@ -366,7 +366,10 @@ def _turned(view: SparseMatrix, work: Work) -> SparseMatrix:
     """A transpose in a file of its own, where that is not there."""
     path = work.path("turned.ocs")
     if work.noted("turned") is None or not is_matrix(path):
-        sorted_as_read(view, path, True, f"{path}\n{view._core.identity}" if work.resumes else None)
+        if work.resumes:
+            sorted_as_read(view, path, f"{path}\n{view._core.identity}")
+        else:
+            view.copy(path=path, overwrite=True)
         work.note("turned", True)
     return sparse.open(path)
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore import _core
 from outcore._base.types import PathLike
@@ -15,8 +14,9 @@ from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
 from outcore._session.session import current
 from outcore.errors import ArgumentError, IndexingError
+from outcore.sparse._content import PassingEntries
 from outcore.sparse._stored import Matrix, StoredMatrix
-from outcore.sparse._stream import Indices, Part, Values, built, kind_of, parts, resorted
+from outcore.sparse._stream import Indices, Part, at, built, kind_of, moved, parts
 
 # Entries of a Kronecker product that are made at once, and bytes for each: places and orders, and copies of its value.
 _MADE_MAX = 1 << 19
@@ -27,7 +27,7 @@ class Arranging(StoredMatrix):
     """Slices and orders of a `SparseMatrix`."""
 
     def __getitem__(self, key: Any) -> Self:
-        """Rows and columns by slices, as a new matrix in scratch; see `part`."""
+        """Rows and columns by slices, lazily; see `part`."""
         return self.part(*key) if isinstance(key, tuple) else self.part(key)
 
     def part(
@@ -38,9 +38,11 @@ class Arranging(StoredMatrix):
         path: PathLike | None = None,
         overwrite: bool = False,
     ) -> Self:
-        """Rows and columns by slices with steps above 0; `A[2:9, ::2]` is the same in scratch.
+        """Rows and columns by slices with steps above 0; `A[2:9, ::2]` is the same. Lazy without a path.
 
-        Raises IndexingError for other keys. I/O: one read, one write. Memory: a tile row.
+        Raises IndexingError for other keys. I/O when it is made: one read of the tiles that have the rows, one write.
+        Memory: a tile row or two. Of rows at a distance (of columns, in a transpose) entries are stored, read twice,
+        sorted and stored again.
 
         >>> import outcore as oc, tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
@@ -48,19 +50,28 @@ class Arranging(StoredMatrix):
         array([[0., 4.]])
         """
         keys = [_range(key, length) for key, length in zip((rows, columns), self.shape, strict=True)]
+        shape = (len(keys[0]), len(keys[1]))
         if self._transposed:
             keys.reverse()
+        by_row, by_column = keys
+        content = self._content
+        if by_row.step == 1:
+            columns_at = (by_column.start, by_column.step, len(by_column))
+            core = content.passing().part((by_row.start, len(by_row)), columns_at)
+            return at(self, PassingEntries(core), path, overwrite)
 
-        def stream() -> Iterator[Part]:
-            for part in parts(self):
-                places = [_positions(at, key) for at, key in zip(part[:2], keys, strict=True)]
-                kept = (places[0] >= 0) & (places[1] >= 0)
-                until = -(-(part.until - keys[0].start) // keys[0].step)
-                r, c = (place[kept].astype(np.uint64) for place in places)
-                yield Part(r, c, part.values[kept], max(until, 0))
+        # Rows at a distance come to others, which have as many entries as these happen to have.
+        def inside(r: Array, c: Array, _: Array) -> tuple[None, Array]:
+            return None, _is_inside(r, by_row) & _is_inside(c, by_column)
 
-        made: Self = built(stream(), (len(keys[0]), len(keys[1])), kind_of(self), self._content.side, path, overwrite)
-        return made.T if self._transposed else made
+        def to(r: Array, c: Array) -> tuple[Array, Array]:
+            return (r - by_row.start) // by_row.step, (c - by_column.start) // by_column.step
+
+        plain = type(self)(content.changed(inside, kind_of(self)))
+        made = moved(plain, to, (len(by_row), len(by_column)))
+        made = made.T if self._transposed else made
+        assert made.shape == shape
+        return at(made, made._content, path, overwrite)
 
     def permute(
         self,
@@ -73,7 +84,8 @@ class Arranging(StoredMatrix):
         """Rows and columns in other orders: what NumPy's `A[rows][:, columns]` gives of two permutations.
 
         Permutations are NumPy or lazy arrays of integers, held in memory (16 bytes a row). Raises ArgumentError
-        for what is none. I/O: one read, one write, and between them the entries, 8 bytes and a value each, are sorted.
+        for what is none. Lazy without a path. I/O when it is made: two reads, one write, and between them the entries,
+        8 bytes and a value each, are sorted.
 
         >>> import outcore as oc, tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
@@ -82,11 +94,14 @@ class Arranging(StoredMatrix):
                [3., 0.]])
         """
         to = [_inverse(order, length) for order, length in zip((rows, columns), self.shape, strict=True)]
+        ways = (False, True) if self._transposed else (True, False)
+        new = [None if order is None else _operand(order, by_row) for order, by_row in zip(to, ways, strict=True)]
 
-        def change(r: Indices, c: Indices, values: Values) -> tuple[Indices, Indices, Values]:
-            return r if to[0] is None else to[0][r], c if to[1] is None else to[1][c], values
+        def change(r: Array, c: Array) -> tuple[Array, Array]:
+            return r if new[0] is None else new[0], c if new[1] is None else new[1]
 
-        return resorted(self, change, self.shape, path, overwrite)
+        made = moved(self, change, self.shape)
+        return at(made, made._content, path, overwrite)
 
 
 def kron(a: Matrix, b: Matrix, *, path: PathLike | None = None, overwrite: bool = False) -> Matrix:
@@ -143,11 +158,16 @@ def _range(key: object, length: int) -> range:
     return positions
 
 
-def _positions(at: Indices, key: range) -> npt.NDArray[np.int64]:
-    """Where numbers stand in a range; -1 for those outside."""
-    offset = at.astype(np.int64) - key.start
-    inside = (offset >= 0) & (offset % key.step == 0) & (offset // key.step < len(key))
-    return np.where(inside, offset // key.step, -1)
+def _is_inside(at: Array, key: range) -> Array:
+    """Whether numbers stand in a range."""
+    offset = at - key.start
+    return (offset >= 0) & (offset % key.step == 0) & (offset < len(key) * key.step)
+
+
+def _operand(order: Indices, by_row: bool) -> Array:
+    """The element of an order at the row of an entry, or at its column."""
+    shape = (len(order), 1) if by_row else (1, len(order))
+    return Array(_core.entry_operand(current()._core, shape, order.view(np.uint8), "uint64"))
 
 
 def _inverse(order: object, length: int) -> Indices | None:

@@ -18,17 +18,18 @@ from outcore._run.running import plan_and_run
 from outcore._session.session import Session, current
 from outcore.errors import DTypeError, FormatError, SourceChangedError
 
-_NOT_MADE = "a sparse matrix of two others cannot be pickled before it is made: A.copy(path=...) stores it"
+_NOT_MADE = "a product of two sparse matrices cannot be pickled before it is made: A.copy(path=...) stores it"
 
 # Rows, columns and values of entries, as nodes, to values and whether an entry is kept; None leaves either as it is.
 Change = Callable[[Array, Array, Array], tuple[Array | None, Array | None]]
 
 
 class EntryNodes(NamedTuple):
-    """An entry of a file as it passes by: its value, and whether it is kept."""
+    """An entry of a file as it passes by: its value, and whether it is kept; and the type that it is stored in."""
 
     value: Array
     kept: Array | None
+    stored: DType | None
 
 
 def entry(name: str, dtype: DType | None = None) -> Array:
@@ -62,7 +63,7 @@ class Content(ABC):
 
     @abstractmethod
     def passing(self) -> _core.Sparse:
-        """The matrix as products and streams of entries read it."""
+        """The matrix as operators take it, which make it where it is not made yet."""
 
     @abstractmethod
     def node(self) -> _core.Expr:
@@ -80,44 +81,68 @@ class Content(ABC):
     def changed(self, change: Change, dtype: DType | None, *, is_turned: bool = False) -> Content:
         """The entries changed; a `change` that is turned takes columns for rows."""
 
+    def streamed(self) -> _core.Sparse:
+        """The matrix as streams of entries read it: in a file, and changed as it passes by."""
+        return self.passing()
+
     def plain(self) -> _core.Sparse:
         """The matrix in a file: one in scratch, made when it is first asked for in a session."""
         session = current()
         if self._made is None or self._made[0]() is not session:
-            made = stored_at(self.node(), session._core.unused_path() + ".ocs", False).hold(session._core)
-            self._made = weakref.ref(session), made
+            self._made = weakref.ref(session), self._stored(session)
         return self._made[1]
+
+    def _stored(self, session: Session) -> _core.Sparse:
+        return held_of(self.node(), session)
 
     def places(self) -> Content:
         """The entries without their values."""
         return self.changed(lambda rows, columns, value: (None, None), None)
 
 
+def held_of(node: _core.Expr, session: Session) -> _core.Sparse:
+    """Stores a matrix in scratch, from where it goes with its last reader."""
+    return stored_at(node, session._core.unused_path() + ".ocs", False).hold(session._core)
+
+
 class PassingEntries(Content):
-    """Entries of a file, as they are stored or changed by a formula whenever they pass by."""
+    """Entries of a file, or of the result of an operator, as they are stored or changed by a formula whenever they pass
+    by."""
 
     def __init__(self, core: _core.Sparse, nodes: EntryNodes | None = None) -> None:
         super().__init__(core.shape, core.side, None if core.dtype == "pattern" else np.dtype(core.dtype))
         self._core = core
         self._nodes = nodes
-        self._count = core.entries if core.keeps_all else None
+        self._count: int | None = None
 
     @property
     def is_plain(self) -> bool:
         return self._core.is_plain
 
     def __reduce__(self) -> tuple[Callable[..., PassingEntries], tuple[Any, ...]]:
-        path, digest = self._core.path, self._core.tiles_node.digest
-        if self._core.is_held or not _is_stored(path, digest):
+        core, nodes = self._core, self._nodes
+        if not core.is_result and (core.is_held or not _is_stored(core.path, core.tiles_node.digest)):
             raise DTypeError(
-                f"{path}: a matrix in scratch, or in a file of others, is known to this process only and cannot be "
-                f"pickled: A.copy(path=...) stores it"
+                f"{core.path}: a matrix in scratch, or in a file of others, is known to this process only and cannot "
+                f"be pickled: A.copy(path=...) stores it"
             )
-        nodes = [None if node is None else steps_of(node._expr) for node in self._nodes or ()]
-        return _restored, (str(path), digest, nodes, named(self.dtype))
+        formula = () if nodes is None else (nodes.value, nodes.kept)
+        changes = [None if node is None else steps_of(node._expr) for node in formula]
+        if not core.is_result:
+            return _restored, (str(core.path), core.tiles_node.digest, changes, named(self.dtype))
+        base = named(nodes.stored if nodes else self.dtype)
+        return _restored_result, (steps_of(core.result_node), self.shape, self.side, base, changes, named(self.dtype))
 
     def passing(self) -> _core.Sparse:
         return self._core
+
+    def streamed(self) -> _core.Sparse:
+        if not self._core.is_made:
+            self._core.made_in(held_of(self._core.result_node, current()))
+        return self._core
+
+    def _stored(self, session: Session) -> _core.Sparse:
+        return held_of(self.node(), session) if self._nodes else self.streamed()
 
     def plain(self) -> _core.Sparse:
         return self._core if self.is_plain else super().plain()
@@ -126,7 +151,7 @@ class PassingEntries(Content):
         return self._core.stored()
 
     def count(self) -> int | None:
-        return self._count
+        return self._core.entries if self._count is None else self._count
 
     def counted(self, count: int) -> int:
         self._count = count
@@ -134,14 +159,20 @@ class PassingEntries(Content):
 
     def changed(self, change: Change, dtype: DType | None, *, is_turned: bool = False) -> Content:
         rows, columns = entry("row"), entry("column")
-        value, kept = self._nodes or EntryNodes(entry("value", self.dtype or np.dtype(bool)), None)
+        before = self._nodes or EntryNodes(entry("value", self.dtype or np.dtype(bool)), None, self.dtype)
+        value, kept = before.value, before.kept
         new, keeps = change(columns, rows, value) if is_turned else change(rows, columns, value)
         value = value if new is None else new
         # All entries of a pattern are true, whatever values the file has.
         value = rows >= 0 if dtype is None else value.astype(dtype)
         kept = kept if keeps is None else keeps if kept is None else kept & keeps
-        nodes = (None if dtype is None else value._expr, None if kept is None else kept._expr)
-        return PassingEntries(self._core.changed(*nodes, named(dtype)), EntryNodes(value, kept))
+        return _changed(self._core, EntryNodes(value, kept, before.stored), dtype)
+
+
+def _changed(core: _core.Sparse, nodes: EntryNodes, dtype: DType | None) -> PassingEntries:
+    value = None if dtype is None else nodes.value._expr
+    kept = None if nodes.kept is None else nodes.kept._expr
+    return PassingEntries(core.changed(value, kept, named(dtype)), nodes)
 
 
 def _opened(path: PathLike) -> _core.Sparse:
@@ -156,22 +187,36 @@ def _is_stored(path: PathLike, digest: str) -> bool:
         return False
 
 
-def _restored(path: str, digest: str, nodes: list[Any], dtype: str) -> PassingEntries:
+def _restored(path: str, digest: str, changes: list[Any], dtype: str) -> PassingEntries:
     """The entries of a file as they were pickled."""
     core = _opened(path)
     if core.tiles_node.digest != digest:
         raise SourceChangedError(f"{path}: it is not the file that the pickled matrix was of", {"path": path})
-    if not nodes:
+    return _with_changes(core, changes, dtype)
+
+
+def _restored_result(
+    steps: Any, shape: tuple[int, int], side: int, base: str, changes: list[Any], dtype: str
+) -> PassingEntries:
+    """The entries of the result of an operator as they were pickled."""
+    return _with_changes(_core.sparse_result(rebuilt(steps)._expr, shape, side, base), changes, dtype)
+
+
+def _with_changes(core: _core.Sparse, changes: list[Any], dtype: str) -> PassingEntries:
+    if not changes:
         return PassingEntries(core)
-    value, kept = rebuilt(nodes[0]), None if nodes[1] is None else rebuilt(nodes[1])
-    changed = core.changed(None if dtype == "pattern" else value._expr, None if kept is None else kept._expr, dtype)
-    return PassingEntries(changed, EntryNodes(value, kept))
+    value, kept = (None if steps is None else rebuilt(steps) for steps in changes[:2])
+    stored = None if core.dtype == "pattern" else np.dtype(core.dtype)
+    assert value is not None  # as it was pickled
+    return _changed(core, EntryNodes(value, kept, stored), None if dtype == "pattern" else np.dtype(dtype))
 
 
 class Pending(Content):
-    """Entries of a matrix that is not made yet: it is stored in scratch when it is first read."""
+    """Entries of a matrix that no program makes, but a call: it is made in scratch when it is first read."""
 
-    def __init__(self, make: Callable[[], _core.Expr], shape: tuple[int, int], side: int, dtype: DType | None) -> None:
+    def __init__(
+        self, make: Callable[[], _core.Sparse], shape: tuple[int, int], side: int, dtype: DType | None
+    ) -> None:
         super().__init__(shape, side, dtype)
         self._make = make
 
@@ -182,13 +227,16 @@ class Pending(Content):
     def passing(self) -> _core.Sparse:
         return self.plain()
 
-    def node(self) -> _core.Expr:
+    def _stored(self, session: Session) -> _core.Sparse:
         return self._make()
+
+    def node(self) -> _core.Expr:
+        return self.plain().stored()
 
     def __reduce__(self) -> NoReturn:
         raise DTypeError(_NOT_MADE)
 
-    def count(self) -> int:
+    def count(self) -> int | None:
         return self.plain().entries
 
     def counted(self, count: int) -> int:
@@ -215,6 +263,9 @@ class Later(Content):
 
     def passing(self) -> _core.Sparse:
         return self._make().passing()
+
+    def streamed(self) -> _core.Sparse:
+        return self._make().streamed()
 
     def node(self) -> _core.Expr:
         return self._make().node()

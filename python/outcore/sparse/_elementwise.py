@@ -26,7 +26,7 @@ from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.sparse._content import stored_at
 from outcore.sparse._refused import refuse_foreign
 from outcore.sparse._stored import Matrix, StoredMatrix
-from outcore.sparse._stream import File, changed, combined, kind_of, sorted_as_read
+from outcore.sparse._stream import File, as_read, changed, combined, kind_of
 
 Comparison: TypeAlias = Literal["==", "!=", "<", "<=", ">", ">="]
 Other: TypeAlias = "StoredMatrix | Operand"  # the second of two operands
@@ -273,7 +273,8 @@ class Elementwise(StoredMatrix):
     def copy(self, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
         """The matrix in a file of its own. Of a transpose, one that is stored the way it is read.
 
-        I/O: one read, one write; of a transpose the entries, 8 bytes and a value each, are sorted between.
+        I/O: one read, one write; of a transpose two reads, and the entries, 8 bytes and a value each, are sorted
+        between.
 
         >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
@@ -281,10 +282,9 @@ class Elementwise(StoredMatrix):
         >>> list(A.T.copy().blocks())[0][2]
         array([1., 3.])
         """
-        if self._transposed:
-            return sorted_as_read(self, path, overwrite)
+        whole = as_read(self) if self._transposed else self
         file = File(path)
-        made: Self = file.opened(stored_at(self._content.node(), file.path, overwrite))
+        made: Self = file.opened(stored_at(whole._content.node(), file.path, overwrite))
         return made
 
     def _valued(

@@ -16,7 +16,7 @@ from outcore._lazy.array import Array
 from outcore._run import masks
 from outcore._session.session import current
 from outcore.sparse._stored import StoredMatrix
-from outcore.sparse._stream import Part, parts, sorted_as_read
+from outcore.sparse._stream import Part, as_read, parts
 
 # Rows without entries that are written together.
 _ROWS_MAX = 1 << 18
@@ -39,7 +39,7 @@ def by_row(a: StoredMatrix) -> ByRow:
     columns on), the value and two flags of each entry and of one more for each row; a read of one flag.
     """
     if a._transposed:
-        a = sorted_as_read(a, None, False)
+        a = as_read(a)
     length = a.nnz + a.shape[0]
     kinds = [np.dtype(np.uint32 if a.shape[1] < 1 << 32 else np.int64), np.dtype(bool), np.dtype(bool)]
     kinds += [] if a.is_pattern else [a.dtype]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,11 @@ from outcore._base.types import DType, JSONObject, PathLike
 from outcore._session.session import current
 from outcore._show.explanation import Explanation
 from outcore.errors import ArgumentError, ShapeError
+from outcore.sparse._content import Pending
 from outcore.sparse._refused import refuse_foreign
 from outcore.sparse._spool import Work
 from outcore.sparse._stored import Matrix, StoredMatrix
-from outcore.sparse._stream import File, sorted_as_read
+from outcore.sparse._stream import File, as_read
 from outcore.sparse._tiles import in_the_way, is_matrix
 
 # Parts of a product that can be gone on with.
@@ -34,7 +36,8 @@ def spgemm(
     overwrite: bool = False,
     resume: bool = False,
 ) -> Matrix:
-    """The product of two sparse matrices (m, k) and (k, n), written to `path`, or to scratch: `a @ b` is that.
+    """The product of two sparse matrices (m, k) and (k, n): `a @ b` is that. Written to `path`; without one it is lazy,
+    and made in scratch when it is first read.
 
     `semiring` is one of those of `SparseMatrix.product`; of `mask`, a sparse matrix of the result's shape, only the
     places of entries count: the result has entries there alone, or with `complement` anywhere else. Values have the
@@ -64,25 +67,34 @@ def spgemm(
            [0., 3.]])
     """
     _check(a, b, mask, complement)
-    first, second = (sorted_as_read(m, None, False) if m._transposed else m for m in (a, b))
-    third = sorted_as_read(mask, None, False) if mask is not None and mask._transposed else mask
+    first, second = (as_read(m) if m._transposed else m for m in (a, b))
+    third = as_read(mask) if mask is not None and mask._transposed else mask
     working, stored = _types(first, second, semiring)
-    file = File(path)
-    masked = None if third is None else third._core
 
-    def multiply(target: Path, replace: bool, tiles: tuple[int, int]) -> _core.Sparse:
-        core = current()._core
+    def multiply(target: Path, replace: bool, tiles: tuple[int, int] | None = None) -> _core.Sparse:
+        core, masked = current()._core, None if third is None else third._core
         arguments = (first._core, second._core, masked, complement, semiring, working.name, stored)
-        return _core.spgemm(core, *arguments, target, replace, tiles)
+        return _core.spgemm(core, *arguments, target, replace, tiles or (0, first._core.tiles))
 
+    if path is None and not resume:
+        make = partial(_held, multiply)
+        shape, dtype = (a.shape[0], b.shape[1]), None if stored == "pattern" else np.dtype(stored)
+        return type(a)(Pending(make, shape, first._content.side, dtype))
+    file = File(path)
     if resume:
         operands = [matrix for matrix in (a, b, mask) if matrix is not None]
         description = f"{semiring} {complement} {mask is None}"
         _in_parts(multiply, _key(operands, description, path), first._core.tiles, file.path, overwrite)
         made: Matrix = file.opened()
     else:
-        made = file.opened(multiply(file.path, overwrite, (0, first._core.tiles)))
+        made = file.opened(multiply(file.path, overwrite))
     return made
+
+
+def _held(multiply: Callable[[Path, bool], _core.Sparse]) -> _core.Sparse:
+    """The product in scratch, from where it goes with its last reader."""
+    core = current()._core
+    return multiply(Path(core.unused_path()).with_suffix(".ocs"), False).hold(core)
 
 
 def explain_spgemm(

@@ -66,8 +66,12 @@ class StoredMatrix(Refused, ABC):
 
     @property
     def nnz(self) -> int:
-        """The number of entries. I/O: one read where a formula says which are kept, the first time."""
+        """The number of entries. I/O: none of a file; a matrix that is made of others is made, in scratch, and where a
+        formula says which are kept there is one read, the first time."""
         count = self._content.count()
+        if count is None:  # it is once the file is there, but where a formula says which are kept
+            self._content.streamed()
+            count = self._content.count()
         if count is not None:
             return count
         places = type(self)(self._content.places())
@@ -167,7 +171,7 @@ class StoredMatrix(Refused, ABC):
     ) -> Iterator[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], NDArray]]:
         """Blocks from one of a number on, in memory of so many bytes an entry, reserved until they end."""
         memory = _core.EntriesMemory(current()._core)
-        core = self._content.passing()
+        core = self._content.streamed()
         for number in range(first, core.tiles):
             # An entry takes a byte at least, whatever a damaged file says.
             entries_bytes = min(core.entries_of(number), core.file_bytes) * bytes_each
@@ -178,7 +182,7 @@ class StoredMatrix(Refused, ABC):
 
     def _block(self, number: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], NDArray]:
         """One of `blocks`, of which there are as many as the file has tiles."""
-        core = self._content.passing()
+        core = self._content.streamed()
         _check_length(core)
         rows, columns, data = core.read(current()._core, number)
         values = np.ones(len(rows), dtype=bool) if self.is_pattern else data.view(self.dtype)

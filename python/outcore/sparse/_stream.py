@@ -17,7 +17,7 @@ from outcore._base.types import DType, NDArray, PathLike
 from outcore._lazy.array import Array
 from outcore._lazy.hooks import above
 from outcore._session.session import current
-from outcore.sparse._content import Change, Content, PassingEntries, Pending, entry, named, stored_at
+from outcore.sparse._content import Change, Content, PassingEntries, entry, named, stored_at
 from outcore.sparse._places import is_wide, keys_of, order_of
 from outcore.sparse._spool import Done, Work, spooled
 from outcore.sparse._stored import Matrix, StoredMatrix
@@ -26,8 +26,6 @@ from outcore.sparse._writer import Writer
 
 Indices = npt.NDArray[np.uint64]
 Values = NDArray
-# Of entries to rows, columns and values that take their place, in any order.
-Move = Callable[[Indices, Indices, Values], tuple[Indices, Indices, Values]]
 
 
 class Part(NamedTuple):
@@ -133,10 +131,10 @@ def changed(
 ) -> Matrix:
     """A matrix of the same shape whose entries are some of those of `a`, with other values. `change` sees rows and
     columns as the user does. Lazy without a path."""
-    return _at(a, a._content.changed(change, dtype, is_turned=a._transposed), path, overwrite)
+    return at(a, a._content.changed(change, dtype, is_turned=a._transposed), path, overwrite)
 
 
-def _at(a: Matrix, content: Content, path: PathLike | None, overwrite: bool) -> Matrix:
+def at(a: Matrix, content: Content, path: PathLike | None, overwrite: bool) -> Matrix:
     """A matrix that is read as `a` is: of entries as they pass by, or stored at a path."""
     if path is not None:
         content = PassingEntries(stored_at(content.node(), Path(path).absolute(), overwrite))
@@ -159,32 +157,45 @@ def built(
         return builder.finish()
 
 
-def resorted(
-    a: Matrix,
-    change: Move,
-    shape: tuple[int, int],
-    path: PathLike | None,
-    overwrite: bool,
-    key: str | None = None,
-    side: int | None = None,
-) -> Matrix:
-    """A matrix whose entries are those of `a` at other places: `change` sees and gives the user's rows and columns.
-    With a `key`, what was killed is found again by it, and gone on with.
+# Of an entry to the row and the column that take its place, as nodes or as numbers.
+Move = Callable[[Any, Any], tuple[Any, Any]]
 
-    I/O: a read of `a`, a write of 8 bytes (16 where places are wide) and the value of each entry, a sort of that
-    (`oc.sort_by`), a read, a write.
+
+def moved(a: Matrix, to: Move, shape: tuple[int, int], side: int | None = None) -> Matrix:
+    """A matrix whose entries are those of `a` at other places, no two at one. `to` sees and gives the user's rows and
+    columns, as nodes. Lazy.
+
+    I/O when it is made: two reads of `a`, a sort of 8 bytes (16 where places are wide) and the value of each entry
+    (`oc.sort_by`), a write.
     """
-    file, side, dtype = File(path), side or a._content.side, kind_of(a)
-    keys = 1 + is_wide(shape, side)
+    side = side or a._content.side
+    rows, columns = entry("row"), entry("column")
+    keys = keys_of(*(to(columns, rows) if a._transposed else to(rows, columns)), shape, side)
+    core = a._content.passing().rearranged([key._expr for key in keys], shape, side)
+    return type(a)(PassingEntries(core))
+
+
+def as_read(a: Matrix, side: int | None = None) -> Matrix:
+    """The same matrix as one whose file has the order in which it is read: of a transpose, by its rows. Lazy."""
+    return moved(a, lambda rows, columns: (rows, columns), a.shape, side)
+
+
+def sorted_as_read(a: Matrix, path: PathLike, key: str) -> Matrix:
+    """As `as_read`, stored at a path. What was killed is found again by a `key`, and gone on with.
+
+    I/O: a read of `a`, a write of 8 bytes (16 where places are wide) and the value of each entry, a sort of that, a
+    read, a write.
+    """
+    file, side, dtype = File(path), a._content.side, kind_of(a)
+    keys = 1 + is_wide(a.shape, side)
 
     def entries(done: Done) -> Iterator[tuple[NDArray, ...]]:
-        for block in a._blocks_from(done.chunks):
-            rows, columns, values = change(*block)
-            yield *keys_of(rows, columns, shape, side), *([] if dtype is None else [values])
+        for rows, columns, values in a._blocks_from(done.chunks):
+            yield *keys_of(rows, columns, a.shape, side), *([] if dtype is None else [values])
 
     with Work(key, file.path) as work:
         kinds = [np.dtype(np.uint64)] * keys + ([] if dtype is None else [dtype])
-        keyed = Keyed(shape, dtype, side, "refuse", overwrite, keys)
+        keyed = Keyed(a.shape, dtype, side, "refuse", True, keys)
 
         def keyed_entries() -> KeyedEntries:
             columns = spooled(lambda done: nullcontext(entries(done)), work, kinds)
@@ -193,14 +204,6 @@ def resorted(
         write_keyed(keyed, keyed_entries, a.nnz, file.path, work, "rows")
     made: Matrix = file.opened()
     return made
-
-
-def sorted_as_read(
-    a: Matrix, path: PathLike | None, overwrite: bool, key: str | None = None, side: int | None = None
-) -> Matrix:
-    """The same matrix in a file whose entries lie in the order in which they are read: of a transpose, by its rows.
-    A `key` as of `resorted`, and the same I/O."""
-    return resorted(a, lambda rows, columns, values: (rows, columns, values), a.shape, path, overwrite, key, side)
 
 
 def combined(
@@ -218,21 +221,13 @@ def combined(
     """
     side = a._content.side
     if a._transposed != b._transposed or b._content.side != side:
-        b = (
-            sorted_as_read(b.T, None, False, side=side).T
-            if a._transposed
-            else sorted_as_read(b, None, False, side=side)
-        )
+        b = as_read(b.T, side).T if a._transposed else as_read(b, side)
     value = combine(entry("value", a.dtype), entry("other", b.dtype))
     # Zeros, and places at which a comparison is false, are no entries.
     kept = (value != 0)._expr
     values = None if dtype is None else value.astype(dtype)._expr
-    first, second = a._content, b._content
-
-    def made() -> _core.Expr:
-        return first.passing().combined(second.passing(), values, kept, named(dtype))
-
-    return _at(a, Pending(made, a._content.shape, side, dtype), path, overwrite)
+    core = a._content.passing().combined(b._content.passing(), values, kept, named(dtype))
+    return at(a, PassingEntries(core), path, overwrite)
 
 
 def _joined(first: Part, second: Part) -> Part:
@@ -246,4 +241,16 @@ def _chosen(part: Part, which: npt.NDArray[np.bool_]) -> Part:
     return Part(part.rows[which], part.columns[which], part.values[which], part.until)
 
 
-__all__ = ["Builder", "File", "Part", "built", "changed", "combined", "kind_of", "parts", "resorted", "sorted_as_read"]
+__all__ = [
+    "File",
+    "Part",
+    "as_read",
+    "at",
+    "built",
+    "changed",
+    "combined",
+    "kind_of",
+    "moved",
+    "parts",
+    "sorted_as_read",
+]

@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 
 use outcore_dtype::DType;
 use outcore_kernels::{Binary, Finish, Generator, Reduce, Unary};
-use outcore_store::{Io, Source};
+use outcore_store::{Io, Source, SparseOutput};
 
 pub use self::check::{Check, Refusal};
 pub use self::digest::Digest;
@@ -310,6 +310,14 @@ impl Node {
     /// Whether the whole array is one tile.
     pub fn is_single_tile(&self) -> bool {
         self.shape.iter().zip(&self.tile).all(|(&length, &tile)| tile >= length)
+    }
+
+    /// The sparse matrix that the node is as an output, where it is one.
+    pub fn sparse_output(&self) -> Option<SparseOutput> {
+        match &self.op {
+            Op::Algorithm(key, result) => key.0.file(*result),
+            _ => None,
+        }
     }
 
     /// The operator's name, as explanations and errors print it.

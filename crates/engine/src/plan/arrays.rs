@@ -47,7 +47,7 @@ impl ArrayInfo {
 
     /// The sparse matrix that the array is as an output, where it is one.
     pub fn file(&self) -> Option<SparseOutput> {
-        sparse_output(&self.node)
+        self.node.sparse_output()
     }
 
     /// Bytes of the tile that is a region of the array.
@@ -74,14 +74,6 @@ impl ArrayInfo {
             ArrayKind::Computed => format!("{}#{}", self.node.label(), self.node.id),
             ArrayKind::Source(source) | ArrayKind::Memory(source) => source.name(),
         }
-    }
-}
-
-/// The sparse matrix that a node is as an output, where it is one.
-pub fn sparse_output(node: &Expr) -> Option<SparseOutput> {
-    match &node.op {
-        Op::Algorithm(key, result) => key.0.file(*result),
-        _ => None,
     }
 }
 

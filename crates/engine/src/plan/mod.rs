@@ -20,7 +20,7 @@ pub mod slots;
 pub mod span;
 pub mod work;
 
-pub use arrays::{sparse_output, ArrayInfo, ArrayKind, ArrayTable};
+pub use arrays::{ArrayInfo, ArrayKind, ArrayTable};
 pub use compile::{Accumulation, Pass, PassRoot, Step, StepKind};
 pub use gather::{ArrayId, Base, Gather};
 pub use model::{Needed, Plan, Producer};

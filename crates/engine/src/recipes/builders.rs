@@ -1,7 +1,5 @@
 //! Builders by their names. Each checks its parameters as it checks those of a caller.
 
-use std::sync::Arc;
-
 use outcore_dtype::DType;
 use outcore_kernels::sort::Side;
 use outcore_kernels::{Factor, Fourier, Scan, Tally};
@@ -9,6 +7,7 @@ use outcore_sparse::Semiring;
 
 use crate::expr::{Expr, Node, Op};
 use crate::sort::Method;
+use crate::sparse::{PartPlaces, Rearrangement, SparseOperand};
 use crate::task::{Parameter, Parameters, Recipe};
 use crate::{linalg, ops, sort, sparse, EngineError};
 
@@ -71,7 +70,13 @@ const BUILDERS: &[(&str, usize, Builder)] = &[
     ("sort lanes", 1, |with, of| {
         one(ops::sort_lanes(&of[0], with.flag()?, with.flag()?))
     }),
+    ("sparse combination", 2, sparse_combination),
+    ("sparse entries", 1, |with, of| {
+        one(sparse::stored(&SparseOperand::described_by(with, &of[0])?))
+    }),
+    ("sparse part", 1, sparse_part),
     ("sparse product", 2, sparse_product),
+    ("sparse rearrangement", 1, sparse_rearrangement),
     ("take", 2, take),
     ("tally", 1, tally),
 ];
@@ -130,19 +135,27 @@ fn tally(with: &mut Parameters<'_>, of: &[Expr]) -> BuiltResults {
 
 fn sparse_product(with: &mut Parameters<'_>, of: &[Expr]) -> BuiltResults {
     let (semiring, transposed) = (with.named(Semiring::named)?, with.flag()?);
-    let mut matrix = sparse::of_tiles(&of[0])?;
-    if with.flag()? {
-        let (value, kept) = (with.node::<Node>()?, with.node::<Node>()?);
-        let dtype = |with: &mut Parameters<'_>| match with.text()? {
-            "pattern" => Ok(None),
-            name => DType::from_name(name).map(Some).ok_or_else(|| with.refusal("type")),
-        };
-        let types = [dtype(with)?, dtype(with)?];
-        let formula = sparse::Formula::new(value.as_ref(), kept.as_ref(), types)?;
-        formula.check(matrix.file.matrix())?;
-        matrix.formula = Some(Arc::new(formula));
-    }
+    let matrix = SparseOperand::described_by(with, &of[0])?;
     one(sparse::product(&matrix, transposed, &of[1], semiring))
+}
+
+fn sparse_combination(with: &mut Parameters<'_>, of: &[Expr]) -> BuiltResults {
+    let formula = sparse::formula_of(with)?;
+    let first = SparseOperand::described_by(with, &of[0])?;
+    let second = SparseOperand::described_by(with, &of[1])?;
+    Ok(vec![sparse::combined(&first, &second, formula)?.node().clone()])
+}
+
+fn sparse_part(with: &mut Parameters<'_>, of: &[Expr]) -> BuiltResults {
+    let places = PartPlaces::described_by(with)?;
+    let matrix = SparseOperand::described_by(with, &of[0])?;
+    Ok(vec![sparse::part(&matrix, places)?.node().clone()])
+}
+
+fn sparse_rearrangement(with: &mut Parameters<'_>, of: &[Expr]) -> BuiltResults {
+    let rearrangement = Rearrangement::described_by(with)?;
+    let matrix = SparseOperand::described_by(with, &of[0])?;
+    Ok(vec![sparse::rearranged(&matrix, rearrangement)?.node().clone()])
 }
 
 #[cfg(test)]

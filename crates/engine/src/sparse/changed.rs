@@ -5,32 +5,31 @@ use std::sync::Arc;
 use outcore_coding::tiles::{put_tiles, Tile, TileRow};
 use outcore_coding::Malformed;
 use outcore_dtype::DType;
-use outcore_store::{pending_bytes, stored_bytes, PendingTile, SparseFile, SparseOutput, SparseShape, TileRowRecord};
+use outcore_store::{PendingTile, RowBound, SparseFile, SparseOutput, TileRowRecord};
 
 use super::formula::{Formula, RowPlace};
 use super::multiply::listed_grid;
+use super::operand::SparseOperand;
 use super::placing::{ends_of, Made, MakeTiles, PLACED};
 use super::SparseMatrix;
 use crate::expr::Expr;
-use crate::task::{Access, Bound, Grid};
+use crate::task::{Access, Bound, Grid, Recipe};
 use crate::{ops, EngineError};
 
 /// The set of the tiles that are made, behind that of the tiles that are read.
 const MADE: usize = 1;
 
-impl SparseMatrix {
-    /// The matrix as a result that is stored: a file of its own.
-    ///
-    /// # Errors
-    /// As [`Formula::new`].
-    pub fn stored(&self) -> Result<Expr, EngineError> {
-        let formula = match &self.formula {
-            Some(formula) => formula.clone(),
-            None => Arc::new(Formula::identity(self.file.matrix().dtype)?),
-        };
-        let changed = Arc::new(Made(Changed::new(self.file.clone(), formula)));
-        Ok(ops::algorithm(changed, std::slice::from_ref(&self.tiles))?.swap_remove(0))
-    }
+/// A matrix as a result that is stored: a file of its own.
+///
+/// # Errors
+/// As [`Formula::new`].
+pub(super) fn changed_file(matrix: &SparseMatrix) -> Result<Expr, EngineError> {
+    let formula = match &matrix.formula {
+        Some(formula) => formula.clone(),
+        None => Arc::new(Formula::identity(matrix.file.matrix().dtype)?),
+    };
+    let changed = Arc::new(Made(Changed::new(matrix.clone(), formula)));
+    Ok(ops::algorithm(changed, std::slice::from_ref(&matrix.tiles))?.swap_remove(0))
 }
 
 /// A matrix of changed entries.
@@ -38,6 +37,8 @@ impl SparseMatrix {
 struct Changed {
     file: Arc<SparseFile>,
     formula: Arc<Formula>,
+    /// How it is built again.
+    recipe: Recipe,
     output: SparseOutput,
     results: [Grid; 2],
 }
@@ -47,27 +48,23 @@ fn records_of(file: &SparseFile, tile: usize) -> impl Iterator<Item = &TileRowRe
 }
 
 impl Changed {
-    fn new(file: Arc<SparseFile>, formula: Arc<Formula>) -> Changed {
-        let rows = |tile| records_of(&file, tile).map(|record| formula.row_bytes(&file, record));
-        let lengths: Arc<[u64]> = (0..file.tiles()).map(|tile| pending_bytes(rows(tile))).collect();
-        let output = SparseOutput {
-            shape: SparseShape {
-                entries: 0,
-                dtype: formula.dtype(),
-                ..file.matrix().clone()
-            },
-            stored: (0..file.tiles()).map(|tile| stored_bytes(rows(tile))).collect(),
-            tile_rows: (0..file.tiles())
-                .map(|tile| records_of(&file, tile).count() as u32)
-                .collect(),
-            is_exact: file.is_tiled() && formula.keeps_all(),
-            lengths,
+    fn new(matrix: SparseMatrix, formula: Arc<Formula>) -> Changed {
+        let file = matrix.file.clone();
+        let recipe = SparseOperand::Stored(matrix).described(Recipe::new("sparse entries"));
+        let bound = |record: &TileRowRecord| RowBound {
+            number: record.number,
+            bytes: formula.row_bytes(&file, record),
+            entries: record.entries,
         };
+        let rows = (0..file.tiles()).map(|tile| records_of(&file, tile).map(bound).collect());
+        let is_exact = file.is_tiled() && formula.keeps_all();
+        let output = SparseOutput::new(file.matrix(), formula.dtype(), rows.collect(), is_exact);
         Changed {
             results: [listed_grid(&output.lengths), ends_of(file.tiles() as u64)],
             output,
             file,
             formula,
+            recipe,
         }
     }
 }
@@ -78,6 +75,9 @@ impl MakeTiles for Changed {
     }
     fn key(&self) -> Vec<u8> {
         self.formula.key().to_vec()
+    }
+    fn recipe(&self) -> Option<Recipe> {
+        Some(self.recipe.clone())
     }
     fn output(&self) -> &SparseOutput {
         &self.output
@@ -105,7 +105,7 @@ impl MakeTiles for Changed {
     fn make(&self, tile: u64, bound: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
         let item = self.file.matrix().dtype.map_or(0, |dtype| dtype.size());
         let result_item = self.formula.dtype().map_or(0, |dtype: DType| dtype.size());
-        let rows = self.output.tile_rows[tile as usize] as usize;
+        let rows = self.output.rows[tile as usize].len();
         let mut pending = PendingTile::new(&mut *bound.writes[0], rows);
         for (record, place) in self.file.tile_rows(tile as usize) {
             let malformed = |Malformed(what): Malformed| {

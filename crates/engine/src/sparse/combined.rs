@@ -2,46 +2,35 @@
 
 use std::sync::Arc;
 
-use outcore_coding::tiles::{put_tiles, segments_bytes_most, Tile, TileRow, HEAD_BYTES, LISTED_BYTES};
+use outcore_coding::tiles::{put_tiles, segments_bytes_most, Tile, TileRow};
 use outcore_coding::Malformed;
-use outcore_store::{
-    pending_bytes, stored_bytes, Interval, PendingTile, SparseFile, SparseOutput, SparseShape, TileRowRecord,
-};
+use outcore_store::{Interval, PendingTile, RowBound, SparseFile, SparseOutput, TileRowRecord};
 
+use super::bounds::row_bytes_in;
 use super::formula::{aligned, Desk, Formula, RowPlace};
 use super::merging::{compress, merge};
 use super::multiply::listed_grid;
+use super::operand::SparseOperand;
 use super::order::{sort_kept, TileEntry};
 use super::placing::{ends_of, Made, MakeTiles, PLACED};
 use super::SparseMatrix;
 use crate::expr::Expr;
-use crate::task::{Access, Bound, Grid};
+use crate::task::{Access, Bound, Grid, Recipe};
 use crate::{ops, EngineError};
 
 /// The set of the tiles that are made, behind those of both matrices.
 const MADE: usize = 2;
 
-/// Two matrices of one shape as a result that is stored: at each place at which one of them has an entry, the value that a
-/// formula gives of both values, 0 where there is none.
+/// Two matrices of one shape, in tiles of one side, as a result that is stored: at each place at which one of them has an
+/// entry, the value that a formula gives of both values, 0 where there is none.
 ///
 /// # Errors
-/// Shapes or sides of tiles that differ; as [`Formula::new`].
-pub fn combined(first: &SparseMatrix, second: &SparseMatrix, formula: Formula) -> Result<Expr, EngineError> {
-    let (a, b) = (first.file.matrix(), second.file.matrix());
-    if (a.rows, a.columns) != (b.rows, b.columns) {
-        return Err(EngineError::Shape(format!(
-            "sparse: shapes ({}, {}) and ({}, {}) differ",
-            a.rows, a.columns, b.rows, b.columns
-        )));
-    }
-    if a.side != b.side {
-        let sides = (a.side, b.side);
-        return Err(EngineError::Argument(format!(
-            "sparse: matrices in tiles of {} and {} rows",
-            sides.0, sides.1
-        )));
-    }
-    formula.check(a)?;
+/// A result too large to address.
+pub(super) fn combined_files(
+    first: &SparseMatrix,
+    second: &SparseMatrix,
+    formula: Formula,
+) -> Result<Expr, EngineError> {
     let combined = Combination::new([first, second], formula);
     let inputs = [first.tiles.clone(), second.tiles.clone()];
     Ok(ops::algorithm(Arc::new(Made(combined)), &inputs)?.swap_remove(0))
@@ -69,6 +58,8 @@ struct Piece {
 struct Combination {
     sides: [CombinedMatrix; 2],
     formula: Arc<Formula>,
+    /// How it is built again.
+    recipe: Recipe,
     pieces: Arc<[Piece]>,
     output: SparseOutput,
     results: [Grid; 2],
@@ -140,33 +131,25 @@ fn pieces_of(sides: &[CombinedMatrix; 2]) -> Vec<Piece> {
 impl Combination {
     fn new(matrices: [&SparseMatrix; 2], formula: Formula) -> Combination {
         let sides = matrices.map(CombinedMatrix::of);
+        let recipe = formula.described(Recipe::new("sparse combination"));
+        let operands = matrices.iter().map(|matrix| SparseOperand::Stored((*matrix).clone()));
+        let recipe = operands.fold(recipe, |recipe, operand| operand.described(recipe));
         let pieces: Arc<[Piece]> = pieces_of(&sides).into();
-        let output = SparseOutput {
-            shape: SparseShape {
-                entries: 0,
-                dtype: formula.dtype(),
-                ..matrices[0].file.matrix().clone()
-            },
-            lengths: Arc::new([]),
-            stored: Arc::new([]),
-            tile_rows: Arc::new([]),
-            is_exact: false,
-        };
+        let shape = matrices[0].file.matrix();
         let mut combined = Combination {
+            output: SparseOutput::new(shape, formula.dtype(), vec![], false),
+            results: [listed_grid(&[]), ends_of(pieces.len() as u64)],
             sides,
+            recipe,
             formula: Arc::new(formula),
             pieces: pieces.clone(),
-            output,
-            results: [listed_grid(&[]), ends_of(pieces.len() as u64)],
         };
-        let rows = |piece: &Piece| -> Vec<u64> {
+        let rows = |piece: &Piece| -> Vec<RowBound> {
             let pairs = combined.pairs(piece);
-            pairs.iter().map(|pair| combined.row_bytes(pair)).collect()
+            pairs.iter().map(|pair| combined.row_bound(pair)).collect()
         };
-        let rows: Vec<Vec<u64>> = pieces.iter().map(rows).collect();
-        combined.output.lengths = rows.iter().map(|rows| pending_bytes(rows.iter().copied())).collect();
-        combined.output.stored = rows.iter().map(|rows| stored_bytes(rows.iter().copied())).collect();
-        combined.output.tile_rows = rows.iter().map(|rows| rows.len() as u32).collect();
+        let rows = pieces.iter().map(rows).collect();
+        combined.output = SparseOutput::new(shape, combined.formula.dtype(), rows, false);
         combined.results[0] = listed_grid(&combined.output.lengths);
         combined
     }
@@ -209,13 +192,13 @@ impl Combination {
         }
     }
 
-    fn row_bytes(&self, pair: &RowPair<'_>) -> u64 {
+    fn row_bound(&self, pair: &RowPair<'_>) -> RowBound {
         let Most { tiles, entries } = self.most(pair);
-        let head = HEAD_BYTES as u64 + tiles * LISTED_BYTES as u64;
-        let places = head
-            .saturating_add(segments_bytes_most(tiles, entries))
-            .next_multiple_of(8);
-        places.saturating_add((entries * self.formula.item() as u64).next_multiple_of(8))
+        RowBound {
+            number: pair.number,
+            bytes: row_bytes_in(tiles, entries, self.formula.item() as u64),
+            entries,
+        }
     }
 
     fn pair_bytes(&self, pair: &RowPair<'_>) -> u64 {
@@ -248,6 +231,9 @@ impl MakeTiles for Combination {
             None => vec![0],
         });
         self.formula.key().iter().copied().chain(own).collect()
+    }
+    fn recipe(&self) -> Option<Recipe> {
+        Some(self.recipe.clone())
     }
     fn output(&self) -> &SparseOutput {
         &self.output

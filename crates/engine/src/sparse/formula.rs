@@ -4,19 +4,18 @@
 //! matrix need no file of it. Values alone that change leave the coding of places as it is; a tile that loses entries
 //! is encoded again, as a file would have it, so a product has the same bits either way.
 
-use std::any::Any;
 use std::sync::Arc;
 
-use outcore_coding::tiles::{segments_bytes_most, Tile, TileEncoder, HEAD_BYTES, LISTED_BYTES};
+use outcore_coding::tiles::{segments_bytes_most, Tile, TileEncoder, LISTED_BYTES};
 use outcore_coding::Malformed;
 use outcore_dtype::DType;
 use outcore_store::{SparseFile, SparseShape, TileRowRecord};
 
+use super::bounds::row_bytes_in;
 use super::fields::Field;
 use super::order::{sort_kept, TileEntry};
 use crate::expr::{topological, Digest, Expr, Op};
 use crate::strips::{self, Buffers, Fused, FusedInput, REGISTER_BYTES, STRIP};
-use crate::task::Recipe;
 use crate::{ops, EngineError};
 
 /// Entries that are evaluated together.
@@ -86,12 +85,16 @@ pub(super) fn aligned(bytes: u64) -> u64 {
     bytes.saturating_add(ALIGN as u64 - 1) / ALIGN as u64 * ALIGN as u64
 }
 
+/// Memory of the length that is asked for, aligned for any type.
+pub(super) fn take<'w>(memory: &mut &'w mut [u8], bytes: usize) -> &'w mut [u8] {
+    let (taken, rest) = std::mem::take(memory).split_at_mut(bytes.next_multiple_of(ALIGN));
+    *memory = rest;
+    &mut taken[..bytes]
+}
+
 impl<'w> Desk<'w> {
-    /// Memory of the length that is asked for, aligned for any type.
     pub(super) fn take(&mut self, bytes: usize) -> &'w mut [u8] {
-        let (taken, rest) = std::mem::take(&mut self.memory).split_at_mut(bytes.next_multiple_of(ALIGN));
-        self.memory = rest;
-        &mut taken[..bytes]
+        take(&mut self.memory, bytes)
     }
 }
 
@@ -196,14 +199,14 @@ impl Formula {
         Formula::new(Some(&value), self.nodes[1].as_ref(), [self.stored, Some(dtype)])
     }
 
-    /// A recipe with its nodes and types.
-    pub(super) fn described(&self, recipe: Recipe) -> Recipe {
-        let name = |dtype: Option<DType>| dtype.map_or("pattern", DType::name);
-        let nodes = self.nodes.iter().cloned();
-        let recipe = nodes.fold(recipe, |recipe, node| {
-            recipe.node(node.map(|node| -> Arc<dyn Any + Send + Sync> { node }))
-        });
-        recipe.text(name(self.stored)).text(name(self.dtype))
+    /// Its value, and which entries are kept, as nodes.
+    pub(super) fn nodes(&self) -> &[Option<Expr>; 2] {
+        &self.nodes
+    }
+
+    /// The type of the entries that it is of, and that of its values.
+    pub(super) fn types(&self) -> [Option<DType>; 2] {
+        [self.stored, self.dtype]
     }
 
     /// The type of the values that it gives; nothing for a pattern.
@@ -267,11 +270,7 @@ impl Formula {
             return (record.bytes.saturating_sub(values(stored))).saturating_add(own);
         }
         let tiles = Formula::tiles_most(file, record.entries, record.bytes);
-        let head = HEAD_BYTES as u64 + tiles * LISTED_BYTES as u64;
-        let places = head
-            .saturating_add(Formula::segments_most(file, record))
-            .next_multiple_of(8);
-        places.saturating_add(own)
+        row_bytes_in(tiles, record.entries, self.item() as u64)
     }
 
     /// Bytes of the registers and strips of [`Formula::desk`].

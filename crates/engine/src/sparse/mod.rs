@@ -9,22 +9,29 @@
 mod adding;
 mod assemble;
 mod bands;
+mod bounds;
 mod changed;
+mod columns;
 mod combined;
 mod encoding;
 mod entries;
 mod fields;
 mod formula;
 mod join;
+mod made;
 mod merging;
 mod multiply;
+mod operand;
 mod order;
 mod parallel;
+mod part;
 mod pieces;
 mod places;
 mod placing;
 mod product;
+mod rearranged;
 mod rows;
+mod sorted;
 mod times;
 mod transposed;
 
@@ -38,7 +45,6 @@ use crate::expr::{Digest, Expr, Op};
 use crate::{ops, EngineError};
 
 pub use assemble::Assembler;
-pub use combined::combined;
 pub use encoding::Duplicates;
 pub(crate) use encoding::{Encoded, EntryEncoder};
 pub use entries::Entries;
@@ -46,10 +52,14 @@ pub(crate) use entries::TileBytes;
 pub use fields::{DenseOperand, Field};
 pub use formula::Formula;
 pub use join::join;
+pub use made::{combined, part, product, rearranged, stored};
+pub(crate) use operand::formula_of;
+pub use operand::{SparseOperand, UnmadeMatrix};
 pub use outcore_sparse::{Broken, Incomplete, Number, Semiring};
 pub(crate) use parallel::{each_in_order, in_order};
+pub use part::PartPlaces;
 pub use places::Places;
-pub use product::product;
+pub use rearranged::Rearrangement;
 pub(crate) use rows::Listed;
 
 /// A stored sparse matrix.
@@ -140,9 +150,9 @@ pub fn open_rows(
         return Err(EngineError::Argument(format!("sparse: tiles of {side} rows")));
     }
     let arrays = CompressedRows {
-        indptr: stored(&name, indptr)?,
-        indices: stored(&name, indices)?,
-        data: data.map(|data| stored(&name, data)).transpose()?,
+        indptr: source_of(&name, indptr)?,
+        indices: source_of(&name, indices)?,
+        data: data.map(|data| source_of(&name, data)).transpose()?,
         name,
     };
     let shape = SparseShape {
@@ -155,7 +165,7 @@ pub fn open_rows(
     of_file(open_compressed(arrays, shape, io)?)
 }
 
-fn stored(name: &str, array: &Expr) -> Result<Arc<dyn Source>, EngineError> {
+fn source_of(name: &str, array: &Expr) -> Result<Arc<dyn Source>, EngineError> {
     match &array.op {
         Op::Source(source) => Ok(source.0.clone()),
         _ => Err(EngineError::Argument(format!(

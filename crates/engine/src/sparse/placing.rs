@@ -7,7 +7,7 @@ use std::sync::Arc;
 use outcore_dtype::DType;
 use outcore_store::{place_pending, SparseOutput, FIRST_OFFSET};
 
-use crate::task::{Access, Alone, Bound, Grid, Work};
+use crate::task::{Access, Alone, Bound, Grid, Recipe, Work};
 use crate::EngineError;
 
 /// The set of where tiles end, behind that of the tiles.
@@ -18,6 +18,10 @@ pub(super) trait MakeTiles: Send + Sync + Debug {
     fn label(&self) -> String;
     /// As [`crate::task::Algorithm::key`].
     fn key(&self) -> Vec<u8>;
+    /// As [`crate::task::Algorithm::recipe`].
+    fn recipe(&self) -> Option<Recipe> {
+        None
+    }
     fn output(&self) -> &SparseOutput;
     /// The set of the tiles, and that of where they end.
     fn results(&self) -> &[Grid];
@@ -81,6 +85,9 @@ impl<T: MakeTiles + Clone + 'static> Alone for Made<T> {
     }
     fn results(&self) -> &[Grid] {
         self.0.results()
+    }
+    fn recipe(&self) -> Option<Recipe> {
+        self.0.recipe()
     }
     fn listed(&self, result: usize) -> Option<Arc<[u64]>> {
         (result == 0).then(|| self.0.output().lengths.clone())

@@ -2,49 +2,58 @@
 
 use std::sync::Arc;
 
+use outcore_dtype::DType;
 use outcore_sparse::Semiring;
 use outcore_store::Io;
 
 use super::bands::{pieces_of, Bands};
 use super::formula::Formula;
 use super::multiply::Multiply;
+use super::operand::SparseOperand;
 use super::times::Times;
 use super::transposed::MultiplyTransposed;
-use super::SparseMatrix;
+use super::{of_file, SparseMatrix};
 use crate::expr::staged::{Next, Room, StageResult, Staged, Stages};
 use crate::expr::{grid, Expr};
-use crate::ops::{self, show};
+use crate::ops;
 use crate::task::{Grid, Recipe};
 use crate::EngineError;
 
-/// The matrix, or its transpose, times the dense matrix `x`, in a semiring over the type of `x`. Sums have the same bits
-/// however many columns are worked on together.
+/// The sum of nothing.
 ///
 /// # Errors
-/// Shapes that do not go together; a type that does not make the semiring.
-pub fn product(matrix: &SparseMatrix, transposed: bool, x: &Expr, semiring: Semiring) -> Result<Expr, EngineError> {
-    let shape = matrix.file.matrix();
-    let (rows, inner) = match transposed {
-        false => (shape.rows, shape.columns),
-        true => (shape.columns, shape.rows),
-    };
-    if x.ndim() != 2 || x.shape[0] != inner {
-        return Err(EngineError::Shape(format!(
-            "sparse product: ({rows}, {inner}) @ {}: inner dimensions {inner} and {} differ",
-            show(&x.shape),
-            x.shape.first().copied().unwrap_or(1)
-        )));
-    }
-    let zero = semiring.zero(x.dtype).ok_or_else(|| {
+/// A type that does not make the semiring.
+pub(super) fn zero_of(semiring: Semiring, dtype: DType) -> Result<Vec<u8>, EngineError> {
+    semiring.zero(dtype).ok_or_else(|| {
         EngineError::DType(format!(
-            "sparse product: {} does not make the semiring {}",
-            x.dtype,
+            "sparse product: {dtype} does not make the semiring {}",
             semiring.name()
         ))
-    })?;
-    let columns = x.shape[1];
-    let result_shape = [rows, columns];
-    let tile = grid::uncut(&result_shape, x.dtype, grid::default_tile(&result_shape, x.dtype), &[1]);
+    })
+}
+
+/// The result of so many rows.
+pub(super) fn grid_of(rows: u64, x: &Expr) -> Grid {
+    let shape = [rows, x.shape[1]];
+    Grid {
+        tile: grid::uncut(&shape, x.dtype, grid::default_tile(&shape, x.dtype), &[1]),
+        shape: shape.to_vec(),
+        dtype: x.dtype,
+    }
+}
+
+/// The matrix, or its transpose, times the dense matrix `x`, whose shapes go together, in a semiring over the type of `x`.
+///
+/// # Errors
+/// A type that does not make the semiring.
+pub(super) fn product_of_file(
+    matrix: &SparseMatrix,
+    transposed: bool,
+    x: &Expr,
+    semiring: Semiring,
+) -> Result<Expr, EngineError> {
+    let shape = matrix.file.matrix();
+    let rows = if transposed { shape.columns } else { shape.rows };
     let stored = matrix.dtype();
     let formula = match (&matrix.formula, stored) {
         (None, None) => None,
@@ -59,12 +68,8 @@ pub fn product(matrix: &SparseMatrix, transposed: bool, x: &Expr, semiring: Semi
         file: matrix.file.clone(),
         transposed,
         semiring,
-        zero,
-        result: [Grid {
-            shape: result_shape.to_vec(),
-            tile,
-            dtype: x.dtype,
-        }],
+        zero: zero_of(semiring, x.dtype)?,
+        result: [grid_of(rows, x)],
     };
     let inputs = [matrix.tiles.clone(), x.clone()];
     Ok(ops::staged(Arc::new(times), &inputs)?.swap_remove(0))
@@ -129,15 +134,12 @@ impl Staged for Times {
             .collect()
     }
     fn recipe(&self) -> Option<Recipe> {
-        let recipe = Recipe::new("sparse product")
-            .text(self.semiring.name())
-            .flag(self.transposed);
-        let recipe = recipe.flag(self.formula.is_some());
-        Some(
-            self.formula
-                .iter()
-                .fold(recipe, |recipe, formula| formula.described(recipe)),
-        )
+        let recipe = Recipe::new("sparse product").text(self.semiring.name());
+        let matrix = SparseMatrix {
+            formula: self.formula.clone(),
+            ..of_file(self.file.clone()).ok()?
+        };
+        Some(SparseOperand::Stored(matrix).described(recipe.flag(self.transposed)))
     }
     fn results(&self) -> &[Grid] {
         &self.result

@@ -253,6 +253,7 @@ fn sparse_matrix() -> SparseMatrix {
 fn multiplied() -> Vec<Expr> {
     let matrix = sparse_matrix();
     let x = stored("works-sparse", &[450_000, 6]);
+    let matrix = sparse::SparseOperand::Stored(matrix);
     let there = sparse::product(&matrix, false, &x, Semiring::PlusTimes).expect("shapes that fit");
     let back = sparse::product(
         &matrix,

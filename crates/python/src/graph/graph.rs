@@ -124,7 +124,8 @@ fn build_graph(
     overwrite: bool,
 ) -> PyResult<()> {
     let session = session.0.clone();
-    let (matrix, transpose) = (matrix.0.clone(), transpose.map(|other| other.0.clone()));
+    let transpose = transpose.map(|other| other.matrix()).transpose()?;
+    let matrix = matrix.matrix()?;
     let graph = BuildGraph {
         matrix: &matrix,
         transpose: transpose.as_ref(),

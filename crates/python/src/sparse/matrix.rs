@@ -1,13 +1,14 @@
 //! Stored sparse matrices: opened, multiplied with dense ones, read.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use outcore_dtype::DType;
 use outcore_engine::expr::Expr;
-use outcore_engine::sparse::{self, DenseOperand, Duplicates, Field, Formula, Semiring, SparseMatrix};
-use outcore_store::{Source, SparseShape};
+use outcore_engine::sparse::{
+    self, DenseOperand, Duplicates, Field, Formula, PartPlaces, Rearrangement, Semiring, SparseMatrix, SparseOperand,
+};
+use outcore_store::{Interval, Source, SparseShape};
 use pyo3::prelude::*;
 
 use crate::arrays::node::PyExpr;
@@ -54,19 +55,59 @@ fn expr_of(node: &PyExpr) -> &Expr {
 }
 
 #[pyclass(frozen, name = "Sparse", module = "outcore._core")]
-pub struct PySparse(pub SparseMatrix);
+pub struct PySparse(pub SparseOperand);
+
+impl PySparse {
+    pub fn of(matrix: SparseMatrix) -> PySparse {
+        PySparse(SparseOperand::Stored(matrix))
+    }
+
+    /// The matrix in its file.
+    pub fn matrix(&self) -> PyResult<SparseMatrix> {
+        self.0
+            .stored()
+            .ok_or_else(|| argument("sparse: the matrix is not made yet"))
+    }
+}
 
 #[pymethods]
 impl PySparse {
     #[getter]
     fn shape(&self) -> (u64, u64) {
-        let matrix = self.0.file.matrix();
+        let matrix = self.0.shape();
         (matrix.rows, matrix.columns)
     }
 
+    /// How many entries it has, where that is known without reading.
     #[getter]
-    fn entries(&self) -> u64 {
-        self.0.file.matrix().entries
+    fn entries(&self) -> Option<u64> {
+        let matrix = self.0.stored()?;
+        let keeps_all = matrix.formula.as_ref().is_none_or(|formula| formula.keeps_all());
+        keeps_all.then_some(matrix.file.matrix().entries)
+    }
+
+    /// Whether it is in a file.
+    #[getter]
+    fn is_made(&self) -> bool {
+        self.0.stored().is_some()
+    }
+
+    /// Whether it is the result of an operator.
+    #[getter]
+    fn is_result(&self) -> bool {
+        matches!(self.0, SparseOperand::Unmade(_))
+    }
+
+    /// The result that becomes its file.
+    #[getter]
+    fn result_node(&self) -> PyExpr {
+        PyExpr::new(self.0.node().clone())
+    }
+
+    /// Says in which file it is.
+    fn made_in(&self, file: PyRef<'_, PySparse>) -> PyResult<()> {
+        self.0.made_in(&file.matrix()?.file);
+        Ok(())
     }
 
     /// Of the values; "pattern" where there are none.
@@ -77,69 +118,58 @@ impl PySparse {
 
     /// Whether tiles lie in the file as they are multiplied; else they are made of rows as these are read.
     #[getter]
-    fn is_tiled(&self) -> bool {
-        self.0.file.is_tiled()
+    fn is_tiled(&self) -> PyResult<bool> {
+        Ok(self.matrix()?.file.is_tiled())
     }
 
     #[getter]
     fn side(&self) -> u32 {
-        self.0.file.matrix().side
+        self.0.shape().side
     }
 
     #[getter]
-    fn file_bytes(&self) -> u64 {
-        self.0.file.file_bytes()
+    fn file_bytes(&self) -> PyResult<u64> {
+        Ok(self.matrix()?.file.file_bytes())
     }
 
     #[getter]
-    fn path(&self) -> PathBuf {
-        self.0.file.path().to_path_buf()
+    fn path(&self) -> PyResult<PathBuf> {
+        Ok(self.matrix()?.file.path().to_path_buf())
     }
 
     /// Its tiles, as a node.
     #[getter]
-    fn tiles_node(&self) -> PyExpr {
-        PyExpr::new(self.0.tiles.clone())
+    fn tiles_node(&self) -> PyResult<PyExpr> {
+        Ok(PyExpr::new(self.matrix()?.tiles))
     }
 
     /// Equal where the entries are.
     #[getter]
-    fn identity(&self) -> String {
-        self.0.identity()
+    fn identity(&self) -> PyResult<String> {
+        Ok(self.matrix()?.identity())
     }
 
     /// Whether the entries are those of the file, as they are stored.
     #[getter]
     fn is_plain(&self) -> bool {
-        self.0.formula.is_none()
-    }
-
-    /// Whether all entries of the file are entries of the matrix.
-    #[getter]
-    fn keeps_all(&self) -> bool {
-        self.0.formula.as_ref().is_none_or(|formula| formula.keeps_all())
+        self.0.stored().is_some_and(|matrix| matrix.formula.is_none())
     }
 
     /// The matrix whose entries are functions of those of this file: its values, of a type ("pattern" for none), and which
     /// are kept.
     #[pyo3(signature = (value, kept, dtype))]
     fn changed(&self, value: Option<&PyExpr>, kept: Option<&PyExpr>, dtype: &str) -> PyResult<PySparse> {
-        let types = [self.0.file.matrix().dtype, values_named(dtype)?];
+        let types = [self.0.shape().dtype, values_named(dtype)?];
         let formula = Formula::new(value.map(expr_of), kept.map(expr_of), types).map_err(to_python)?;
-        formula.check(self.0.file.matrix()).map_err(to_python)?;
-        Ok(PySparse(SparseMatrix {
-            formula: Some(Arc::new(formula)),
-            ..self.0.clone()
-        }))
+        self.0.with_formula(formula).map(PySparse).map_err(to_python)
     }
 
     /// The matrix as a result that is stored.
     fn stored(&self) -> PyResult<PyExpr> {
-        self.0.stored().map(PyExpr::new).map_err(to_python)
+        sparse::stored(&self.0).map(PyExpr::new).map_err(to_python)
     }
 
-    /// This matrix and another, place by place, as a result that is stored: the values, of a type ("pattern" for none), and
-    /// which are kept.
+    /// This matrix and another, place by place: the values, of a type ("pattern" for none), and which are kept.
     #[pyo3(signature = (other, value, kept, dtype))]
     fn combined(
         &self,
@@ -147,34 +177,54 @@ impl PySparse {
         value: Option<&PyExpr>,
         kept: Option<&PyExpr>,
         dtype: &str,
-    ) -> PyResult<PyExpr> {
+    ) -> PyResult<PySparse> {
         let types = [None, values_named(dtype)?];
-        let formula = Formula::new(value.map(expr_of), kept.map(expr_of), types);
-        let node = sparse::combined(&self.0, &other.0, formula.map_err(to_python)?);
-        node.map(PyExpr::new).map_err(to_python)
+        let formula = Formula::new(value.map(expr_of), kept.map(expr_of), types).map_err(to_python)?;
+        let combined = sparse::combined(&self.0, &other.0, formula);
+        combined.map(PySparse).map_err(to_python)
+    }
+
+    /// The entries at other places, in tiles of a side: keys over the fields of an entry say where.
+    fn rearranged(&self, keys: Vec<PyRef<'_, PyExpr>>, shape: (u64, u64), side: u32) -> PyResult<PySparse> {
+        let keys = keys.iter().map(|key| key.0.clone()).collect();
+        let shape = shape_of(shape, side, "pattern")?;
+        let rearrangement = Rearrangement::new(keys, shape).map_err(to_python)?;
+        sparse::rearranged(&self.0, rearrangement)
+            .map(PySparse)
+            .map_err(to_python)
+    }
+
+    /// Rows that lie beside each other, by the first and their number, and columns, by the first, the distance to the next
+    /// and their number.
+    fn part(&self, rows: (u64, u64), columns: (u64, u64, u64)) -> PyResult<PySparse> {
+        let places = PartPlaces {
+            rows: Interval::new(rows.0, rows.1),
+            columns: columns.into(),
+        };
+        sparse::part(&self.0, places).map(PySparse).map_err(to_python)
     }
 
     /// The same in a file of scratch, which from now on goes with its last reader.
     fn hold(&self, session: PyRef<'_, PySession>) -> PyResult<PySparse> {
-        let file = session.0.hold_sparse(&self.0.file).map_err(to_python)?;
-        sparse::of_file(file).map(PySparse).map_err(to_python)
+        let file = session.0.hold_sparse(&self.matrix()?.file).map_err(to_python)?;
+        sparse::of_file(file).map(PySparse::of).map_err(to_python)
     }
 
     /// Whether it goes with its last reader.
     #[getter]
     fn is_held(&self) -> bool {
-        self.0.file.goes_with_readers()
+        self.0.stored().is_none_or(|matrix| matrix.file.goes_with_readers())
     }
 
     /// Bytes that reading a tile takes beside its entries.
-    fn reading_bytes(&self, tile: usize) -> u64 {
-        self.0.reading_bytes(tile)
+    fn reading_bytes(&self, tile: usize) -> PyResult<u64> {
+        Ok(self.matrix()?.reading_bytes(tile))
     }
 
     /// Tiles that are read one by one.
     #[getter]
-    fn tiles(&self) -> usize {
-        self.0.file.tiles()
+    fn tiles(&self) -> PyResult<usize> {
+        Ok(self.matrix()?.file.tiles())
     }
 
     /// The matrix, or its transpose, times a dense one.
@@ -184,8 +234,8 @@ impl PySparse {
     }
 
     /// Entries of a tile.
-    fn entries_of(&self, tile: usize) -> u64 {
-        self.0.entries_of(tile)
+    fn entries_of(&self, tile: usize) -> PyResult<u64> {
+        Ok(self.matrix()?.entries_of(tile))
     }
 
     /// Rows, columns and the bytes of the values of a tile's entries.
@@ -200,10 +250,10 @@ impl PySparse {
         Bound<'py, PyArray1<u64>>,
         Bound<'py, PyArray1<u8>>,
     )> {
-        if tile >= self.0.file.tiles() {
-            return Err(argument(format!("sparse: tile {tile} of {}", self.0.file.tiles())));
+        let (matrix, session) = (self.matrix()?, session.0.clone());
+        if tile >= matrix.file.tiles() {
+            return Err(argument(format!("sparse: tile {tile} of {}", matrix.file.tiles())));
         }
-        let (matrix, session) = (self.0.clone(), session.0.clone());
         let found = py.detach(|| matrix.entries(tile, session.io())).map_err(to_python)?;
         Ok((
             PyArray1::from_vec(py, found.rows),
@@ -250,11 +300,18 @@ fn entry_operand(
     field.node().map(PyExpr::new).map_err(to_python)
 }
 
+/// The matrix that a result becomes, of a shape, in tiles of a side, with values of a type ("pattern" for none).
+#[pyfunction]
+fn sparse_result(node: &PyExpr, shape: (u64, u64), side: u32, dtype: &str) -> PyResult<PySparse> {
+    let shape = shape_of(shape, side, dtype)?;
+    Ok(PySparse(SparseOperand::of_result(node.0.clone(), shape)))
+}
+
 /// Opens a stored sparse matrix.
 #[pyfunction]
 fn open_sparse(py: Python<'_>, session: PyRef<'_, PySession>, path: PathBuf) -> PyResult<PySparse> {
     let session = session.0.clone();
-    watching_signals(py, |_| sparse::open(&path, session.io())).map(PySparse)
+    watching_signals(py, |_| sparse::open(&path, session.io())).map(PySparse::of)
 }
 
 /// Opens compressed rows: row pointers, columns and values, if any, as stored arrays.
@@ -275,11 +332,12 @@ fn open_rows(
     let (indptr, indices): (Expr, Expr) = (indptr.0.clone(), indices.0.clone());
     let data: Option<Expr> = data.map(|data| data.0.clone());
     let opened = py.detach(|| sparse::open_rows(name, [&indptr, &indices], data.as_ref(), shape.into(), side, &io));
-    Ok(PySparse(opened.map_err(to_python)?))
+    opened.map(PySparse::of).map_err(to_python)
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PySparse>()?;
+    module.add_function(wrap_pyfunction!(sparse_result, module)?)?;
     module.add_function(wrap_pyfunction!(open_sparse, module)?)?;
     module.add_function(wrap_pyfunction!(entry_field, module)?)?;
     module.add_function(wrap_pyfunction!(entry_operand, module)?)?;

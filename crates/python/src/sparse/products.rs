@@ -34,14 +34,16 @@ impl ProductOperands {
         semiring: &str,
         types: [&str; 2],
     ) -> PyResult<ProductOperands> {
-        let files = [Some(first), Some(second), mask.as_deref()];
-        if files.into_iter().flatten().any(|matrix| matrix.0.formula.is_some()) {
+        let (first, second) = (first.matrix()?, second.matrix()?);
+        let mask = mask.map(|mask| mask.matrix()).transpose()?;
+        let files = [Some(&first), Some(&second), mask.as_ref()];
+        if files.into_iter().flatten().any(|matrix| matrix.formula.is_some()) {
             return Err(argument("spgemm: matrices whose entries change are stored first"));
         }
         Ok(ProductOperands {
-            first: first.0.clone(),
-            second: second.0.clone(),
-            mask: mask.map(|mask| mask.0.clone()),
+            first,
+            second,
+            mask,
             complement,
             semiring: semiring_named(semiring)?,
             dtype: values_named(types[0])?.ok_or_else(|| argument("spgemm: sums have a type"))?,
@@ -89,7 +91,7 @@ fn spgemm(
     let operands = ProductOperands::new([&first, &second], mask, complement, semiring, [dtype, stored])?;
     let session = session.0.clone();
     let product = operands.product(tiles, &path, overwrite);
-    watching_signals(py, |watch| LiveRun::new(session).work(&product, watch)).map(PySparse)
+    watching_signals(py, |watch| LiveRun::new(session).work(&product, watch)).map(PySparse::of)
 }
 
 /// What `spgemm` will read and write, by name.
@@ -133,7 +135,7 @@ fn join_sparse(
     overwrite: bool,
 ) -> PyResult<u64> {
     let io = session.0.io().clone();
-    let parts: Vec<SparseMatrix> = parts.iter().map(|part| part.0.clone()).collect();
+    let parts: Vec<SparseMatrix> = parts.iter().map(|part| part.matrix()).collect::<PyResult<_>>()?;
     let shape = py
         .detach(|| sparse::join(&parts, &path, overwrite, &io))
         .map_err(to_python)?;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use outcore_store::{open, AlignedBuffer, Held, Region, Turn, PAGE};
+use outcore_store::{hold_sparse, open, open_sparse, AlignedBuffer, Held, Region, Turn, PAGE};
 
 use super::chain::{Chain, RESULTS};
 use super::ladder::RENEWALS_MAX;
@@ -244,6 +244,10 @@ fn find(
                 path,
                 &session.io,
             )?))),
+            (StageTarget::Matrix(path), _) => {
+                let file = open_sparse(path, &session.io)?;
+                Ok(StageResult::Stored(hold_sparse(folder.clone(), &file)))
+            }
             (StageTarget::Fact, Some(frame)) => Ok(StageResult::Fact(frame.to_vec())),
             (StageTarget::Fact, None) => Err(EngineError::Internal("a stage did not give its facts".into())),
         })

@@ -21,6 +21,8 @@ pub(super) enum StageTarget {
     File(PathBuf),
     /// A small result in a file that can be gone on with.
     FactFile(PathBuf),
+    /// A sparse matrix in scratch; one that was begun is made anew.
+    Matrix(PathBuf),
 }
 
 /// The step that a staged operator is at.
@@ -78,7 +80,7 @@ impl StageTarget {
     fn target(&self) -> Target {
         match self {
             StageTarget::Fact => Target::Memory,
-            StageTarget::File(path) | StageTarget::FactFile(path) => Target::Path {
+            StageTarget::File(path) | StageTarget::FactFile(path) | StageTarget::Matrix(path) => Target::Path {
                 path: path.clone(),
                 overwrite: false,
                 chunks: None,
@@ -115,6 +117,9 @@ impl Session {
         let kept: Vec<StageTarget> = outputs
             .iter()
             .map(|(output, keep)| match (keep, resuming) {
+                (Keep::Stored, _) if output.sparse_output().is_some() => {
+                    StageTarget::Matrix(folder.unused().with_extension("ocs"))
+                }
                 (Keep::Fact, None) => StageTarget::Fact,
                 (Keep::Stored, None) => StageTarget::File(folder.unused()),
                 (Keep::Fact, Some(resuming)) => StageTarget::FactFile(resuming.path(output)),

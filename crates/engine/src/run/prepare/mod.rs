@@ -23,7 +23,7 @@ use crate::expr::{topological, Expr};
 use crate::ops;
 use crate::place::slabs::find_slabs;
 use crate::place::{Instruction, Placed};
-use crate::plan::{self, few, sparse_output, ArrayInfo, ArrayKind, Plan};
+use crate::plan::{self, few, ArrayInfo, ArrayKind, Plan};
 use crate::run::compute::workspace::workspace_bytes;
 use crate::run::play::state::stopped;
 use crate::run::prepare::budget::{Placement, PlacementRequest};
@@ -488,7 +488,7 @@ fn program_bytes(plan: &Plan) -> u64 {
 
 /// The output that a node becomes at a path.
 pub(in crate::run) fn sink_plan(node: &Expr, path: &Path, overwrite: bool) -> Result<SinkPlan, StoreError> {
-    match sparse_output(node) {
+    match node.sparse_output() {
         Some(output) => SinkPlan::sparse(path, &output, overwrite),
         None => SinkPlan::new(path, &node.shape, node.dtype, &node.tile, overwrite),
     }
@@ -513,7 +513,7 @@ fn check_targets(plan: &Plan, targets: &[Target]) -> Result<Vec<Output>, EngineE
         .map(|(target, &array)| {
             let node = &plan.arrays[array as usize].node;
             Ok(match target {
-                Target::Memory if sparse_output(node).is_some() => {
+                Target::Memory if node.sparse_output().is_some() => {
                     return Err(EngineError::Argument(format!(
                         "{}: a sparse matrix is no array; outcore.store({{'a.ocs': A}}) or A.copy(path=) stores it",
                         node.label()

@@ -22,6 +22,7 @@
 
 mod compressed;
 mod header;
+mod output;
 mod pending;
 mod sink;
 mod source;
@@ -29,8 +30,8 @@ mod writer;
 
 pub use compressed::CompressedRows;
 pub use header::{parse_sparse, SparseShape, TileRowRecord};
-pub use pending::{pending_bytes, place_pending, stored_bytes, PendingTile, FIRST_OFFSET};
-pub use sink::SparseOutput;
+pub use output::{RowBound, SparseOutput};
+pub use pending::{place_pending, PendingTile, FIRST_OFFSET};
 pub(crate) use sink::SparsePlan;
 pub use source::{open_rows, open_sparse, SparseFile};
 pub use writer::SparseWriter;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use outcore_dtype::DType;
 
 use super::header::{SparseShape, TileRowRecord, RECORD_BYTES};
+use super::output::SparseOutput;
 use super::pending::{placed, FIRST_OFFSET};
 use super::writer::complete;
 use crate::array::sink::{OutputPlan, Sink, WriteCosts};
@@ -14,21 +15,6 @@ use crate::durable::locked::LockedDir;
 use crate::durable::partial::Partial;
 use crate::io::{File, Mode};
 use crate::{Io, Region, StoreError};
-
-/// A sparse matrix that is to be written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SparseOutput {
-    /// Its entries are counted as they come.
-    pub shape: SparseShape,
-    /// Bytes that each tile is handed over in: see `pending.rs`.
-    pub lengths: Arc<[u64]>,
-    /// Bytes that each tile takes in the file, at most.
-    pub stored: Arc<[u64]>,
-    /// Tile rows of each tile, at most.
-    pub tile_rows: Arc<[u32]>,
-    /// Whether the bounds are what is written.
-    pub is_exact: bool,
-}
 
 /// The plan of such an output.
 #[derive(Clone, Debug)]
@@ -50,12 +36,9 @@ impl SparsePlan {
 
     /// Bytes of the whole file, at most.
     pub(crate) fn bytes(&self) -> u64 {
-        let stored = self
-            .output
-            .stored
-            .iter()
-            .fold(0u64, |sum, tile| sum.saturating_add(*tile));
-        stored
+        let tiles = 0..self.output.rows.len();
+        tiles
+            .fold(0u64, |sum, tile| sum.saturating_add(self.output.stored(tile)))
             .saturating_add(FIRST_OFFSET)
             .saturating_add(self.overhead_bytes())
     }
@@ -66,10 +49,10 @@ impl WriteCosts for SparsePlan {
         &self.tile
     }
     fn write_bytes(&self, region: &Region) -> u64 {
-        self.output.stored.get(region.start[0] as usize).copied().unwrap_or(0)
+        self.output.stored(region.start[0] as usize)
     }
     fn overhead_bytes(&self) -> u64 {
-        let rows: u64 = self.output.tile_rows.iter().map(|rows| u64::from(*rows)).sum();
+        let rows: u64 = self.output.rows.iter().map(|rows| rows.len() as u64).sum();
         FIRST_OFFSET + rows * RECORD_BYTES as u64
     }
     fn workspace_bytes(&self, _region: &Region) -> usize {
@@ -142,7 +125,7 @@ impl Sink for SparseSink {
     }
     fn write(&self, region: &Region, data: &[u8], io: &Io) -> Result<(), StoreError> {
         region.check_in(&self.plan.grid, &self.name)?;
-        let most = self.plan.output.tile_rows[region.start[0] as usize] as usize;
+        let most = self.plan.output.rows[region.start[0] as usize].len();
         let Some((offset, rows, records)) = placed(data, most) else {
             let reason = format!("{}: a tile of {} bytes is too short", self.name, data.len());
             return Err(StoreError::Invalid(reason));

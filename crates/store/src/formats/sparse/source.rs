@@ -13,6 +13,8 @@ use super::compressed::CompressedRows;
 use super::header::{
     head_bytes, head_of, records, SparseHeader, SparseShape, TileRowRecord, ALIGN, HEADER_BYTES, RECORD_BYTES,
 };
+use super::output::{RowBound, SparseOutput};
+use super::pending::FIRST_OFFSET;
 use crate::array::rowmajor::RowMajor;
 use crate::array::source::{Layout, ReadCost, Source};
 use crate::backend::stamp::{settled, Stamp};
@@ -50,6 +52,8 @@ enum Origin {
     File(Stamp),
     /// They are made of compressed rows, one in each tile.
     Rows(CompressedRows),
+    /// They are still to be written: these are bounds.
+    Output,
 }
 
 /// Opens a sparse matrix, of which every tile row is checked when it is read, so that products need not look again.
@@ -112,6 +116,38 @@ pub fn open_rows(rows: CompressedRows, shape: SparseShape, io: &Io) -> Result<Ar
 
 impl SparseFile {
     pub(super) fn new(path: &Path, shape: SparseShape, records: Vec<TileRowRecord>, stamp: Stamp) -> SparseFile {
+        SparseFile {
+            identity: stamp.name(path),
+            path: path.to_path_buf(),
+            body: Origin::File(stamp),
+            ..SparseFile::of_records(shape, records)
+        }
+    }
+
+    /// A file as large as an output is at most: programs are planned over it, and never run.
+    pub fn foreseen(output: &SparseOutput, identity: String) -> SparseFile {
+        let mut offset = FIRST_OFFSET;
+        let record = |row: &RowBound| {
+            let record = TileRowRecord {
+                number: row.number,
+                offset,
+                bytes: row.bytes,
+                entries: row.entries,
+                checksum: 0,
+                head: 0,
+            };
+            offset = (offset.saturating_add(row.bytes)).saturating_add(ALIGN - 1) / ALIGN * ALIGN;
+            record
+        };
+        let records: Vec<TileRowRecord> = output.rows.iter().flatten().map(record).collect();
+        SparseFile {
+            path: "matrix to come".into(),
+            identity,
+            ..SparseFile::of_records(output.shape.clone(), records)
+        }
+    }
+
+    fn of_records(shape: SparseShape, records: Vec<TileRowRecord>) -> SparseFile {
         let mut tiles = vec![0];
         for (position, record) in records.iter().enumerate() {
             let first = &records[tiles[tiles.len() - 1]];
@@ -130,14 +166,14 @@ impl SparseFile {
         };
         let lengths: Arc<[u64]> = tiles.windows(2).map(bytes_of).collect();
         SparseFile {
-            path: path.to_path_buf(),
+            path: PathBuf::new(),
             grid: [lengths.len() as u64, lengths.iter().copied().max().unwrap_or(0)],
             shape,
             records,
             tiles,
             lengths,
-            identity: stamp.name(path),
-            body: Origin::File(stamp),
+            identity: String::new(),
+            body: Origin::Output,
             keeper: None,
         }
     }
@@ -170,12 +206,13 @@ impl SparseFile {
         match &self.body {
             Origin::File(stamp) => stamp.bytes,
             Origin::Rows(rows) => rows.bytes(),
+            Origin::Output => u64::MAX,
         }
     }
 
     /// Whether tiles lie in the file as they are multiplied.
     pub fn is_tiled(&self) -> bool {
-        matches!(self.body, Origin::File(_))
+        !matches!(self.body, Origin::Rows(_))
     }
 
     /// Tiles of the source.
@@ -313,6 +350,7 @@ impl Source for SparseFile {
         match &self.body {
             Origin::File(stamp) => stamp.check(&self.path, |stamp| stamp),
             Origin::Rows(rows) => rows.arrays().try_for_each(|array| array.check_unchanged()),
+            Origin::Output => Ok(()),
         }
     }
 
@@ -320,6 +358,7 @@ impl Source for SparseFile {
         match &self.body {
             Origin::File(stamp) => stamp.check(&self.path, Stamp::written),
             Origin::Rows(rows) => rows.arrays().try_for_each(|array| array.check_unwritten()),
+            Origin::Output => Ok(()),
         }
     }
 
@@ -329,9 +368,14 @@ impl Source for SparseFile {
             return rows.cost(&self.records[tile], &self.shape, io);
         }
         let array = self.array(tile);
+        // A tile that is smaller than foreseen begins elsewhere, and may share one page more.
+        let beyond = match &self.body {
+            Origin::Output => PAGE,
+            _ => 0,
+        };
         Ok(ReadCost {
-            read_bytes: array.read_bytes(&part),
-            frame_bytes: array.frame_bytes(&part),
+            read_bytes: array.read_bytes(&part) + beyond as u64,
+            frame_bytes: array.frame_bytes(&part) + beyond,
             workspace_bytes: 0,
         })
     }
@@ -344,6 +388,7 @@ impl Source for SparseFile {
                 rows.read(&self.records[tile], &self.shape, frame, io)?;
                 return Ok(0);
             }
+            Origin::Output => return Err(StoreError::Invalid(format!("{}: is not made yet", self.name()))),
         };
         let file = stamp.open(&self.path, io)?;
         let offset = self.array(tile).read(&file, &part, frame, io)?;
@@ -372,7 +417,7 @@ impl Source for SparseFile {
 
     fn advice(&self) -> Option<String> {
         match &self.body {
-            Origin::File(_) => None,
+            Origin::File(_) | Origin::Output => None,
             Origin::Rows(rows) => rows.advice(&self.shape),
         }
     }

@@ -1,0 +1,427 @@
+//! Rows that lie beside each other, and columns at even distances, as a matrix of their own.
+
+use std::sync::Arc;
+
+use outcore_coding::tiles::{put_tiles, segments_bytes_most, Tile, TileEncoder, TileRow};
+use outcore_coding::Malformed;
+use outcore_store::{Interval, PendingTile, RowBound, SparseFile, SparseOutput, SparseShape, TileRowRecord};
+
+use super::bounds::{item_of, row_bytes, tiles_most};
+use super::formula::{aligned, take, Formula, RowPlace};
+use super::multiply::listed_grid;
+use super::operand::SparseOperand;
+use super::placing::{ends_of, Made, MakeTiles, PLACED};
+use super::SparseMatrix;
+use crate::expr::Expr;
+use crate::task::{Access, Bound, Grid, Parameters, Recipe};
+use crate::{ops, EngineError};
+
+/// The set of the tiles that are made, behind that of the tiles that are read.
+const MADE: usize = 1;
+
+/// Rows and columns of a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartPlaces {
+    pub rows: Interval,
+    /// The first column, the distance to the next, and how many there are.
+    pub columns: [u64; 3],
+}
+
+impl PartPlaces {
+    /// # Errors
+    /// Rows or columns outside of a matrix, or at no distance.
+    pub fn check(&self, of: &SparseShape) -> Result<(), EngineError> {
+        let [start, step, count] = self.columns;
+        let last = |count: u64| (count - 1).checked_mul(step)?.checked_add(start);
+        let has_columns = count == 0 || last(count).is_some_and(|last| last < of.columns);
+        let has_rows = (self.rows.start.checked_add(self.rows.length)).is_some_and(|end| end <= of.rows);
+        match step > 0 && has_columns && has_rows {
+            true => Ok(()),
+            false => Err(EngineError::Index(format!(
+                "sparse: {self:?} lies outside ({}, {})",
+                of.rows, of.columns
+            ))),
+        }
+    }
+
+    /// The shape of the part.
+    pub fn shape(&self, of: &SparseShape) -> SparseShape {
+        SparseShape {
+            rows: self.rows.length,
+            columns: self.columns[2],
+            entries: 0,
+            ..of.clone()
+        }
+    }
+
+    fn words(&self) -> Vec<u64> {
+        [&[self.rows.start, self.rows.length][..], &self.columns].concat()
+    }
+
+    pub(super) fn key(&self) -> Vec<u8> {
+        self.words().iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    pub(super) fn described(&self, recipe: Recipe) -> Recipe {
+        recipe.words(self.words())
+    }
+
+    /// Those that parameters describe.
+    ///
+    /// # Errors
+    /// They describe none.
+    pub(crate) fn described_by(with: &mut Parameters<'_>) -> Result<PartPlaces, EngineError> {
+        let [start, length, first, step, count] = *with.words()? else {
+            return Err(with.refusal("part"));
+        };
+        Ok(PartPlaces {
+            rows: Interval::new(start, length),
+            columns: [first, step, count],
+        })
+    }
+
+    /// Where a column of the matrix is in the part.
+    fn column(&self, at: u64) -> Option<u64> {
+        let [start, step, count] = self.columns;
+        let offset = at.checked_sub(start)?;
+        (offset % step == 0 && offset / step < count).then_some(offset / step)
+    }
+
+    /// Columns of the part that lie among some of the matrix.
+    fn columns_in(&self, columns: Interval) -> Interval {
+        let [start, step, count] = self.columns;
+        let before = |at: u64| at.saturating_sub(start).div_ceil(step).min(count);
+        Interval::between(before(columns.start), before(columns.end()).max(before(columns.start)))
+    }
+}
+
+/// A part of a stored matrix as a result that is stored.
+///
+/// # Errors
+/// A result too large to address.
+pub(super) fn part_of_file(matrix: &SparseMatrix, places: PartPlaces) -> Result<Expr, EngineError> {
+    let part = Part::new(matrix, places)?;
+    Ok(ops::algorithm(Arc::new(Made(part)), std::slice::from_ref(&matrix.tiles))?.swap_remove(0))
+}
+
+/// Tile rows of the part that one task makes.
+#[derive(Clone, Debug)]
+struct PartPiece {
+    rows: Interval,
+    /// The tiles that have their entries.
+    tiles: Interval,
+}
+
+#[derive(Clone, Debug)]
+struct Part {
+    file: Arc<SparseFile>,
+    formula: Arc<Formula>,
+    recipe: Recipe,
+    places: PartPlaces,
+    pieces: Arc<[PartPiece]>,
+    output: SparseOutput,
+    results: [Grid; 2],
+}
+
+/// A tile row that entries of a part come from.
+struct PartSource<'r> {
+    record: &'r TileRowRecord,
+    tile: u64,
+    bytes: std::ops::Range<usize>,
+}
+
+impl Part {
+    fn new(matrix: &SparseMatrix, places: PartPlaces) -> Result<Part, EngineError> {
+        let formula = match &matrix.formula {
+            Some(formula) => formula.clone(),
+            None => Arc::new(Formula::identity(matrix.file.matrix().dtype)?),
+        };
+        let shape = places.shape(matrix.file.matrix());
+        let recipe = places.described(Recipe::new("sparse part"));
+        let mut part = Part {
+            recipe: SparseOperand::Stored(matrix.clone()).described(recipe),
+            output: SparseOutput::new(&shape, formula.dtype(), vec![], false),
+            results: [listed_grid(&[]), ends_of(0)],
+            pieces: Arc::new([]),
+            file: matrix.file.clone(),
+            formula,
+            places,
+        };
+        part.cut();
+        Ok(part)
+    }
+
+    /// Finds which tile rows of the part have entries at most, and makes pieces of those that begin in one tile.
+    fn cut(&mut self) {
+        let side = u64::from(self.output.shape.side);
+        let (mut pieces, mut bounds): (Vec<PartPiece>, Vec<Vec<RowBound>>) = (vec![], vec![]);
+        for tile in 0..self.file.tiles() as u64 {
+            for (record, _) in self.file.tile_rows(tile as usize) {
+                let own = Interval::new(record.number * side, side).intersection(self.places.rows);
+                if own.is_empty() {
+                    continue;
+                }
+                let own = Interval::new(own.start - self.places.rows.start, own.length);
+                for number in own.tiles(side) {
+                    if let Some(row) = bounds.last_mut().and_then(|rows| rows.last_mut()) {
+                        if row.number == number {
+                            row.entries += record.entries;
+                            if let Some(piece) = pieces.last_mut() {
+                                piece.tiles = Interval::between(piece.tiles.start, tile + 1);
+                            }
+                            continue;
+                        }
+                    }
+                    let row = RowBound {
+                        number,
+                        bytes: 0,
+                        entries: record.entries,
+                    };
+                    match (pieces.last_mut(), bounds.last_mut()) {
+                        (Some(piece), Some(rows)) if piece.tiles.start == tile => {
+                            piece.rows = Interval::between(piece.rows.start, number + 1);
+                            rows.push(row);
+                        }
+                        _ => {
+                            bounds.push(vec![row]);
+                            pieces.push(PartPiece {
+                                rows: Interval::new(number, 1),
+                                tiles: Interval::new(tile, 1),
+                            });
+                        }
+                    }
+                }
+            }
+        }
+        let shape = self.output.shape.clone();
+        for row in bounds.iter_mut().flatten() {
+            row.bytes = row_bytes(&shape, row.entries);
+        }
+        self.output = SparseOutput::new(&shape, shape.dtype, bounds, false);
+        self.results = [listed_grid(&self.output.lengths), ends_of(pieces.len() as u64)];
+        self.pieces = pieces.into();
+    }
+
+    /// The tile rows that a tile row of the part comes from.
+    fn sources(&self, piece: &PartPiece, number: u64) -> Vec<PartSource<'_>> {
+        let side = u64::from(self.output.shape.side);
+        let own = Interval::new(number * side, side.min(self.places.rows.length - number * side));
+        let own = Interval::new(own.start + self.places.rows.start, own.length);
+        let numbers = own.tiles(side);
+        let rows = piece.tiles.indices().flat_map(|tile| {
+            let rows = self.file.tile_rows(tile as usize);
+            rows.map(move |(record, bytes)| PartSource { record, tile, bytes })
+        });
+        rows.filter(|source| numbers.contains(&source.record.number)).collect()
+    }
+
+    fn row_workspace(&self, piece: &PartPiece, bound: &RowBound) -> u64 {
+        let sources = self.sources(piece, bound.number);
+        let desk = |source: &PartSource<'_>| self.formula.desk_bytes(&self.file, [source.record].into_iter());
+        let (entries, item) = (bound.entries, item_of(&self.output.shape));
+        let tiles = tiles_most(&self.output.shape, entries);
+        sources.iter().map(desk).sum::<u64>()
+            + aligned(4 * entries)
+            + aligned(entries * item)
+            + segments_bytes_most(tiles, entries)
+            + entries * item
+            + 2 * tiles * aligned(1)
+    }
+}
+
+impl MakeTiles for Part {
+    fn label(&self) -> String {
+        "sparse part".into()
+    }
+    fn key(&self) -> Vec<u8> {
+        [self.formula.key(), &self.places.key()].concat()
+    }
+    fn recipe(&self) -> Option<Recipe> {
+        Some(self.recipe.clone())
+    }
+    fn output(&self) -> &SparseOutput {
+        &self.output
+    }
+    fn results(&self) -> &[Grid] {
+        &self.results
+    }
+    fn tiles(&self) -> u64 {
+        self.pieces.len() as u64
+    }
+    fn operands(&self, tile: u64, each: &mut dyn FnMut(usize, u64, Access)) {
+        let tiles = self.pieces[tile as usize].tiles.indices();
+        tiles.for_each(|tile| each(0, tile, Access::Read));
+    }
+    fn sets(&self) -> [usize; 2] {
+        [MADE, MADE + PLACED]
+    }
+    fn workspace_bytes(&self, tile: u64) -> u64 {
+        let (piece, rows) = (&self.pieces[tile as usize], &self.output.rows[tile as usize]);
+        rows.iter().map(|row| self.row_workspace(piece, row)).max().unwrap_or(0)
+    }
+    fn operations(&self) -> f64 {
+        self.output.rows.iter().flatten().map(|row| row.entries as f64).sum()
+    }
+    fn make(&self, tile: u64, bound: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
+        let (piece, rows) = (&self.pieces[tile as usize], &self.output.rows[tile as usize]);
+        let mut pending = PendingTile::new(&mut *bound.writes[0], rows.len());
+        let item = item_of(&self.output.shape) as usize;
+        for row in rows {
+            let made = self.row(piece, row, &bound.reads, &mut *workspace)?;
+            if !made.is_empty() {
+                let bytes = put_tiles(&made, item, pending.row());
+                let entries = made.iter().map(|tile| tile.entries as u64).sum();
+                pending.add(row.number, bytes, entries);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A tile whose entries go to a tile of the part, or some of them.
+struct PartTile<'w> {
+    tile: Tile<'w>,
+    place: RowPlace,
+}
+
+impl Part {
+    /// The tiles of a tile row of the part.
+    fn row<'w>(
+        &self,
+        piece: &PartPiece,
+        bound: &RowBound,
+        reads: &[&'w [u8]],
+        mut memory: &'w mut [u8],
+    ) -> Result<Vec<Tile<'w>>, EngineError> {
+        let stored = self.file.matrix().dtype.map_or(0, |dtype| dtype.size());
+        let mut tiles: Vec<PartTile<'w>> = vec![];
+        for source in self.sources(piece, bound.number) {
+            let number = source.record.number;
+            let malformed = |fault| self.malformed(number, fault);
+            let bytes: &'w [u8] = &reads[(source.tile - piece.tiles.start) as usize][source.bytes.clone()];
+            let row = TileRow::new(bytes, stored).map_err(malformed)?;
+            let own: Result<Vec<Tile<'w>>, Malformed> = row.tiles().collect();
+            let bytes = self.formula.desk_bytes(&self.file, [source.record].into_iter());
+            let mut desk = self
+                .formula
+                .desk(take(&mut memory, bytes as usize), source.record.entries);
+            let place = RowPlace::of(&self.file, number);
+            let own = self
+                .formula
+                .apply(own.map_err(malformed)?.into_iter(), place, &mut desk, &malformed)?;
+            tiles.extend(own.into_iter().map(|tile| PartTile { tile, place }));
+        }
+        let (most, item) = (bound.entries as usize, item_of(&self.output.shape) as usize);
+        let entries: &mut [u32] = bytemuck::cast_slice_mut(take(&mut memory, 4 * most));
+        let values = take(&mut memory, most * item);
+        let (mut encoder, mut counts, mut made) = (TileEncoder::default(), vec![], vec![]);
+        for block in self.blocks(&tiles) {
+            let of = PartBlock {
+                part: self,
+                first_row: bound.number * u64::from(self.output.shape.side) + self.places.rows.start,
+                block,
+                item,
+            };
+            let count = of.collect(&tiles, (&mut counts, entries, values))?;
+            if count == 0 {
+                continue;
+            }
+            let segments = take(&mut memory, segments_bytes_most(1, count as u64) as usize);
+            let ordered = take(&mut memory, count * item);
+            let length = encoder.encode(&entries[..count], &values[..count * item], item, segments, ordered);
+            made.push(Tile {
+                block: block as u32,
+                entries: count,
+                bytes: &segments[..length.bytes],
+                segments: length.segments as usize,
+                values: ordered,
+            });
+        }
+        Ok(made)
+    }
+
+    /// The columns of tiles of the part that entries of some tiles may go to, ascending.
+    fn blocks(&self, tiles: &[PartTile<'_>]) -> Vec<u64> {
+        let side = u64::from(self.output.shape.side);
+        let of = |tile: &PartTile<'_>| self.columns_of(tile).tiles(side);
+        let mut blocks: Vec<u64> = tiles.iter().flat_map(of).collect();
+        blocks.sort_unstable();
+        blocks.dedup();
+        blocks
+    }
+
+    /// The columns of the part that lie in a tile.
+    fn columns_of(&self, tile: &PartTile<'_>) -> Interval {
+        let first = u64::from(tile.tile.block) * tile.place.side;
+        let width = tile.place.width(tile.tile.block);
+        self.places.columns_in(Interval::new(first, width))
+    }
+
+    fn malformed(&self, number: u64, Malformed(what): Malformed) -> EngineError {
+        EngineError::Store(self.file.malformed(format!("{what}, in tile row {number}")))
+    }
+}
+
+/// A tile of the part.
+struct PartBlock<'p> {
+    part: &'p Part,
+    /// Its first row, in the matrix.
+    first_row: u64,
+    block: u64,
+    item: usize,
+}
+
+impl PartBlock<'_> {
+    /// Calls `each` with the number of every entry of a tile that goes here, and its row and column here.
+    fn walk(&self, tile: &PartTile<'_>, mut each: impl FnMut(usize, u32, u32)) -> Result<(), EngineError> {
+        let side = u64::from(self.part.output.shape.side);
+        let column = u64::from(tile.tile.block) * tile.place.side;
+        let extent = (tile.place.height as usize, tile.place.width(tile.tile.block) as usize);
+        let end = self.part.places.rows.end().min(self.first_row + side);
+        let mut at = 0;
+        let walked = tile.tile.for_each(extent.0, extent.1, |r, c| {
+            let row = tile.place.first + u64::from(r);
+            if row >= self.first_row && row < end {
+                if let Some(to) = self.part.places.column(column + u64::from(c)) {
+                    if to / side == self.block {
+                        each(at, (row - self.first_row) as u32, (to % side) as u32);
+                    }
+                }
+            }
+            at += 1;
+        });
+        let number = tile.place.first / tile.place.side;
+        walked.map_err(|fault| self.part.malformed(number, fault))
+    }
+
+    /// Puts the entries that go here in order, and their values, and gives how many they are: by counting those of each
+    /// row, whose columns ascend from tile to tile.
+    fn collect(
+        &self,
+        tiles: &[PartTile<'_>],
+        (counts, entries, values): (&mut Vec<u32>, &mut [u32], &mut [u8]),
+    ) -> Result<usize, EngineError> {
+        let side = self.part.output.shape.side;
+        counts.clear();
+        counts.resize(side as usize, 0);
+        let is_near = |tile: &&PartTile<'_>| self.part.columns_of(tile).tiles(side.into()).contains(&self.block);
+        for tile in tiles.iter().filter(is_near) {
+            self.walk(tile, |_, row, _| counts[row as usize] += 1)?;
+        }
+        let mut sum = 0;
+        for count in counts.iter_mut() {
+            sum += std::mem::replace(count, sum);
+        }
+        for tile in tiles.iter().filter(is_near) {
+            self.walk(tile, |at, row, column| {
+                let place = &mut counts[row as usize];
+                let to = *place as usize;
+                *place += 1;
+                entries[to] = row << 16 | column;
+                let bytes = &tile.tile.values[at * self.item..(at + 1) * self.item];
+                values[to * self.item..(to + 1) * self.item].copy_from_slice(bytes);
+            })?;
+        }
+        Ok(sum as usize)
+    }
+}
