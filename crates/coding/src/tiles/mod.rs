@@ -29,12 +29,14 @@
 
 mod compressed;
 mod encode;
+mod growing;
 mod layout;
 mod rows;
 mod tile;
 
 pub use compressed::{encode_rows, rows_bytes};
 pub use encode::{put_tiles, segments_bytes_most, TileEncoder, TileLength, TileRowEncoder, ENTRIES_MAX};
+pub use growing::{GrowingRow, RowLimits};
 pub use layout::{HEAD_BYTES, LISTED_BYTES, SIDE_MAX};
 pub use rows::{Rows, Values};
 pub use tile::{check_tile_row, listed_tiles, RowNumbers, RowWalk, Segment, Tile, TileRow};

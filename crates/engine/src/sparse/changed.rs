@@ -10,7 +10,7 @@ use outcore_store::{PendingTile, RowBound, SparseFile, SparseOutput, TileRowReco
 use super::formula::{Formula, RowPlace};
 use super::multiply::listed_grid;
 use super::operand::SparseOperand;
-use super::placing::{ends_of, Made, MakeTiles, PLACED};
+use super::placing::{ends_of, Made, MakeTiles, TilePart, PLACED};
 use super::SparseMatrix;
 use crate::expr::Expr;
 use crate::task::{Access, Bound, Grid, Recipe};
@@ -28,7 +28,7 @@ pub(super) fn changed_file(matrix: &SparseMatrix) -> Result<Expr, EngineError> {
         Some(formula) => formula.clone(),
         None => Arc::new(Formula::identity(matrix.file.matrix().dtype)?),
     };
-    let changed = Arc::new(Made(Changed::new(matrix.clone(), formula)));
+    let changed = Arc::new(Made::new(Changed::new(matrix.clone(), formula)));
     Ok(ops::algorithm(changed, std::slice::from_ref(&matrix.tiles))?.swap_remove(0))
 }
 
@@ -88,13 +88,13 @@ impl MakeTiles for Changed {
     fn tiles(&self) -> u64 {
         self.file.tiles() as u64
     }
-    fn operands(&self, tile: u64, each: &mut dyn FnMut(usize, u64, Access)) {
+    fn operands(&self, TilePart { tile, .. }: TilePart, each: &mut dyn FnMut(usize, u64, Access)) {
         each(0, tile, Access::Read);
     }
     fn sets(&self) -> [usize; 2] {
         [MADE, MADE + PLACED]
     }
-    fn workspace_bytes(&self, tile: u64) -> u64 {
+    fn workspace_bytes(&self, TilePart { tile, .. }: TilePart) -> u64 {
         let rows = records_of(&self.file, tile as usize);
         let bytes = rows.map(|record| self.formula.desk_bytes(&self.file, [record].into_iter()));
         bytes.max().unwrap_or(0)
@@ -102,7 +102,12 @@ impl MakeTiles for Changed {
     fn operations(&self) -> f64 {
         self.file.matrix().entries as f64
     }
-    fn make(&self, tile: u64, bound: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
+    fn make(
+        &self,
+        TilePart { tile, .. }: TilePart,
+        bound: &mut Bound<'_>,
+        workspace: &mut [u8],
+    ) -> Result<(), EngineError> {
         let item = self.file.matrix().dtype.map_or(0, |dtype| dtype.size());
         let result_item = self.formula.dtype().map_or(0, |dtype: DType| dtype.size());
         let rows = self.output.rows[tile as usize].len();

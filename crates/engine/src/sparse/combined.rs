@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
-use outcore_coding::tiles::{put_tiles, segments_bytes_most, Tile, TileRow};
+use outcore_coding::tiles::{GrowingRow, RowLimits, Tile, TileRow};
 use outcore_coding::Malformed;
 use outcore_store::{Interval, PendingTile, RowBound, SparseFile, SparseOutput, TileRowRecord};
 
-use super::bounds::row_bytes_in;
 use super::formula::{aligned, Desk, Formula, RowPlace};
 use super::merging::{compress, merge};
 use super::multiply::listed_grid;
 use super::operand::SparseOperand;
 use super::order::{sort_kept, TileEntry};
-use super::placing::{ends_of, Made, MakeTiles, PLACED};
+use super::placing::{ends_of, Made, MakeTiles, TilePart, PLACED};
 use super::SparseMatrix;
 use crate::expr::Expr;
 use crate::task::{Access, Bound, Grid, Recipe};
@@ -33,7 +32,7 @@ pub(super) fn combined_files(
 ) -> Result<Expr, EngineError> {
     let combined = Combination::new([first, second], formula);
     let inputs = [first.tiles.clone(), second.tiles.clone()];
-    Ok(ops::algorithm(Arc::new(Made(combined)), &inputs)?.swap_remove(0))
+    Ok(ops::algorithm(Arc::new(Made::new(combined)), &inputs)?.swap_remove(0))
 }
 
 /// One of two matrices.
@@ -176,33 +175,34 @@ impl Combination {
         pairs
     }
 
-    /// Tiles and entries of a tile row, at most.
-    fn most(&self, pair: &RowPair<'_>) -> Most {
+    /// A tile row of the result, at most.
+    fn most(&self, pair: &RowPair<'_>) -> RowLimits {
         let of = |place: usize| match pair.records[place] {
-            Some(record) => Most {
-                tiles: Formula::tiles_most(&self.sides[place].file, record.entries, record.bytes),
-                entries: record.entries,
-            },
-            None => Most { tiles: 0, entries: 0 },
+            Some(record) => {
+                let tiles = Formula::tiles_most(&self.sides[place].file, record.entries, record.bytes);
+                (tiles, record.entries)
+            }
+            None => (0, 0),
         };
         let (a, b) = (of(0), of(1));
-        Most {
-            tiles: a.tiles + b.tiles,
-            entries: a.entries.saturating_add(b.entries),
+        RowLimits {
+            tiles: a.0 + b.0,
+            entries: a.1.saturating_add(b.1),
+            item: self.formula.item(),
         }
     }
 
     fn row_bound(&self, pair: &RowPair<'_>) -> RowBound {
-        let Most { tiles, entries } = self.most(pair);
+        let limits = self.most(pair);
         RowBound {
             number: pair.number,
-            bytes: row_bytes_in(tiles, entries, self.formula.item() as u64),
-            entries,
+            bytes: limits.bytes(),
+            entries: limits.entries,
         }
     }
 
     fn pair_bytes(&self, pair: &RowPair<'_>) -> u64 {
-        let Most { tiles, entries } = self.most(pair);
+        let entries = self.most(pair).entries;
         let of = |place: usize| {
             let (side, record) = (&self.sides[place], pair.records[place]);
             let own = record.map_or(0, |record| record.entries);
@@ -210,15 +210,8 @@ impl Combination {
         };
         let item = self.formula.item() as u64;
         let passing = aligned(4 * entries) + aligned(entries) + aligned(entries * item);
-        let results = segments_bytes_most(tiles, entries) + entries * item + 2 * tiles * aligned(1);
-        of(0) + of(1) + self.formula.fixed_bytes() + passing + results
+        of(0) + of(1) + self.formula.fixed_bytes() + passing
     }
-}
-
-/// Bounds of a tile row.
-struct Most {
-    tiles: u64,
-    entries: u64,
 }
 
 impl MakeTiles for Combination {
@@ -244,7 +237,7 @@ impl MakeTiles for Combination {
     fn tiles(&self) -> u64 {
         self.pieces.len() as u64
     }
-    fn operands(&self, tile: u64, each: &mut dyn FnMut(usize, u64, Access)) {
+    fn operands(&self, TilePart { tile, .. }: TilePart, each: &mut dyn FnMut(usize, u64, Access)) {
         for (set, tile) in self.pieces[tile as usize].tiles.iter().enumerate() {
             tile.iter().for_each(|tile| each(set, *tile, Access::Read));
         }
@@ -252,14 +245,19 @@ impl MakeTiles for Combination {
     fn sets(&self) -> [usize; 2] {
         [MADE, MADE + PLACED]
     }
-    fn workspace_bytes(&self, tile: u64) -> u64 {
+    fn workspace_bytes(&self, TilePart { tile, .. }: TilePart) -> u64 {
         let pairs = self.pairs(&self.pieces[tile as usize]);
         pairs.iter().map(|pair| self.pair_bytes(pair)).max().unwrap_or(0)
     }
     fn operations(&self) -> f64 {
         self.sides.iter().map(|side| side.file.matrix().entries as f64).sum()
     }
-    fn make(&self, tile: u64, bound: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
+    fn make(
+        &self,
+        TilePart { tile, .. }: TilePart,
+        bound: &mut Bound<'_>,
+        workspace: &mut [u8],
+    ) -> Result<(), EngineError> {
         let piece = &self.pieces[tile as usize];
         let pairs = self.pairs(piece);
         let mut pending = PendingTile::new(&mut *bound.writes[0], pairs.len());
@@ -274,12 +272,13 @@ impl MakeTiles for Combination {
                 let place_of = own.into_iter().find(|(record, _)| record.number == pair.number);
                 place_of.map_or(&[][..], |(_, at)| &bytes[place][at])
             });
-            let mut row = CombinedRow::new(self, &pair, rows, &mut *workspace)?;
+            let made = GrowingRow::begin(pending.row(), self.most(&pair));
+            let mut row = CombinedRow::new(self, &pair, rows, (made, &mut *workspace))?;
             row.run()?;
-            if !row.made.is_empty() {
-                let bytes = put_tiles(&row.made, self.formula.item(), pending.row());
-                let entries = row.made.iter().map(|tile| tile.entries as u64).sum();
-                pending.add(pair.number, bytes, entries);
+            let entries = row.made.entries();
+            if entries > 0 {
+                let bytes = row.made.finish();
+                pending.add(pair.number, bytes, entries as u64);
             }
         }
         Ok(())
@@ -287,7 +286,7 @@ impl MakeTiles for Combination {
 }
 
 /// A tile row of both on the way to one.
-struct CombinedRow<'c, 'w> {
+struct CombinedRow<'c, 'w, 'm> {
     of: &'c Combination,
     number: u64,
     tiles: [Vec<Tile<'w>>; 2],
@@ -298,7 +297,7 @@ struct CombinedRow<'c, 'w> {
     values: [&'w mut [u8]; 2],
     mask: &'w mut [u8],
     results: &'w mut [u8],
-    made: Vec<Tile<'w>>,
+    made: GrowingRow<'m>,
 }
 
 /// Entries of a tile in order.
@@ -314,13 +313,13 @@ impl OrderedTile<'_> {
     }
 }
 
-impl<'c, 'w> CombinedRow<'c, 'w> {
+impl<'c, 'w, 'm> CombinedRow<'c, 'w, 'm> {
     fn new(
         of: &'c Combination,
         pair: &RowPair<'_>,
         rows: [&'w [u8]; 2],
-        workspace: &'w mut [u8],
-    ) -> Result<CombinedRow<'c, 'w>, EngineError> {
+        (made, workspace): (GrowingRow<'m>, &'w mut [u8]),
+    ) -> Result<CombinedRow<'c, 'w, 'm>, EngineError> {
         let mut rest = workspace;
         let mut tiles = [vec![], vec![]];
         for (place, record) in pair.records.iter().enumerate() {
@@ -348,7 +347,7 @@ impl<'c, 'w> CombinedRow<'c, 'w> {
             values: [0, 1].map(|place: usize| desk.take(entries * of.sides[place].item)),
             mask: desk.take(entries),
             results: desk.take(entries * of.formula.item()),
-            made: vec![],
+            made,
             desk,
             of,
         })
@@ -421,19 +420,8 @@ impl<'c, 'w> CombinedRow<'c, 'w> {
         if kept == 0 {
             return Ok(());
         }
-        let segments = self.desk.take(segments_bytes_most(1, kept as u64) as usize);
-        let values = self.desk.take(kept * item);
-        let length = self
-            .desk
-            .encoder
-            .encode(&places[..kept], &results[..kept * item], item, segments, values);
-        self.made.push(Tile {
-            block,
-            entries: kept,
-            bytes: &segments[..length.bytes],
-            segments: length.segments as usize,
-            values,
-        });
+        let results = &results[..kept * item];
+        self.made.add(&mut self.desk.encoder, block, &places[..kept], results);
         Ok(())
     }
 }

@@ -6,12 +6,11 @@
 
 use std::sync::Arc;
 
-use outcore_coding::tiles::{segments_bytes_most, Tile, TileEncoder, LISTED_BYTES};
+use outcore_coding::tiles::{segments_bytes_most, RowLimits, Tile, TileEncoder, LISTED_BYTES};
 use outcore_coding::Malformed;
 use outcore_dtype::DType;
 use outcore_store::{SparseFile, SparseShape, TileRowRecord};
 
-use super::bounds::row_bytes_in;
 use super::fields::Field;
 use super::order::{sort_kept, TileEntry};
 use crate::expr::{topological, Digest, Expr, Op};
@@ -270,7 +269,12 @@ impl Formula {
             return (record.bytes.saturating_sub(values(stored))).saturating_add(own);
         }
         let tiles = Formula::tiles_most(file, record.entries, record.bytes);
-        row_bytes_in(tiles, record.entries, self.item() as u64)
+        let limits = RowLimits {
+            tiles,
+            entries: record.entries,
+            item: self.item(),
+        };
+        limits.bytes()
     }
 
     /// Bytes of the registers and strips of [`Formula::desk`].

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use outcore_coding::tiles::{put_tiles, segments_bytes_most, Tile, TileEncoder, TileRow};
+use outcore_coding::tiles::{GrowingRow, Tile, TileEncoder, TileRow};
 use outcore_coding::Malformed;
 use outcore_store::{Interval, PendingTile, RowBound, SparseFile, SparseOutput, SparseShape, TileRowRecord};
 
-use super::bounds::{item_of, row_bytes, tiles_most};
+use super::bounds::limits_of;
 use super::formula::{aligned, take, Formula, RowPlace};
 use super::multiply::listed_grid;
 use super::operand::SparseOperand;
-use super::placing::{ends_of, Made, MakeTiles, PLACED};
+use super::placing::{ends_of, Made, MakeTiles, TilePart, PLACED};
 use super::SparseMatrix;
 use crate::expr::Expr;
 use crate::task::{Access, Bound, Grid, Parameters, Recipe};
@@ -100,8 +100,8 @@ impl PartPlaces {
 /// # Errors
 /// A result too large to address.
 pub(super) fn part_of_file(matrix: &SparseMatrix, places: PartPlaces) -> Result<Expr, EngineError> {
-    let part = Part::new(matrix, places)?;
-    Ok(ops::algorithm(Arc::new(Made(part)), std::slice::from_ref(&matrix.tiles))?.swap_remove(0))
+    let part = MatrixPart::new(matrix, places)?;
+    Ok(ops::algorithm(Arc::new(Made::new(part)), std::slice::from_ref(&matrix.tiles))?.swap_remove(0))
 }
 
 /// Tile rows of the part that one task makes.
@@ -113,7 +113,7 @@ struct PartPiece {
 }
 
 #[derive(Clone, Debug)]
-struct Part {
+struct MatrixPart {
     file: Arc<SparseFile>,
     formula: Arc<Formula>,
     recipe: Recipe,
@@ -130,15 +130,15 @@ struct PartSource<'r> {
     bytes: std::ops::Range<usize>,
 }
 
-impl Part {
-    fn new(matrix: &SparseMatrix, places: PartPlaces) -> Result<Part, EngineError> {
+impl MatrixPart {
+    fn new(matrix: &SparseMatrix, places: PartPlaces) -> Result<MatrixPart, EngineError> {
         let formula = match &matrix.formula {
             Some(formula) => formula.clone(),
             None => Arc::new(Formula::identity(matrix.file.matrix().dtype)?),
         };
         let shape = places.shape(matrix.file.matrix());
         let recipe = places.described(Recipe::new("sparse part"));
-        let mut part = Part {
+        let mut part = MatrixPart {
             recipe: SparseOperand::Stored(matrix.clone()).described(recipe),
             output: SparseOutput::new(&shape, formula.dtype(), vec![], false),
             results: [listed_grid(&[]), ends_of(0)],
@@ -195,7 +195,7 @@ impl Part {
         }
         let shape = self.output.shape.clone();
         for row in bounds.iter_mut().flatten() {
-            row.bytes = row_bytes(&shape, row.entries);
+            row.bytes = limits_of(&shape, row.entries).bytes();
         }
         self.output = SparseOutput::new(&shape, shape.dtype, bounds, false);
         self.results = [listed_grid(&self.output.lengths), ends_of(pieces.len() as u64)];
@@ -218,18 +218,13 @@ impl Part {
     fn row_workspace(&self, piece: &PartPiece, bound: &RowBound) -> u64 {
         let sources = self.sources(piece, bound.number);
         let desk = |source: &PartSource<'_>| self.formula.desk_bytes(&self.file, [source.record].into_iter());
-        let (entries, item) = (bound.entries, item_of(&self.output.shape));
-        let tiles = tiles_most(&self.output.shape, entries);
-        sources.iter().map(desk).sum::<u64>()
-            + aligned(4 * entries)
-            + aligned(entries * item)
-            + segments_bytes_most(tiles, entries)
-            + entries * item
-            + 2 * tiles * aligned(1)
+        let limits = limits_of(&self.output.shape, bound.entries);
+        let entries = limits.entries;
+        sources.iter().map(desk).sum::<u64>() + aligned(4 * entries) + aligned(entries * limits.item as u64)
     }
 }
 
-impl MakeTiles for Part {
+impl MakeTiles for MatrixPart {
     fn label(&self) -> String {
         "sparse part".into()
     }
@@ -248,30 +243,36 @@ impl MakeTiles for Part {
     fn tiles(&self) -> u64 {
         self.pieces.len() as u64
     }
-    fn operands(&self, tile: u64, each: &mut dyn FnMut(usize, u64, Access)) {
+    fn operands(&self, TilePart { tile, .. }: TilePart, each: &mut dyn FnMut(usize, u64, Access)) {
         let tiles = self.pieces[tile as usize].tiles.indices();
         tiles.for_each(|tile| each(0, tile, Access::Read));
     }
     fn sets(&self) -> [usize; 2] {
         [MADE, MADE + PLACED]
     }
-    fn workspace_bytes(&self, tile: u64) -> u64 {
+    fn workspace_bytes(&self, TilePart { tile, .. }: TilePart) -> u64 {
         let (piece, rows) = (&self.pieces[tile as usize], &self.output.rows[tile as usize]);
         rows.iter().map(|row| self.row_workspace(piece, row)).max().unwrap_or(0)
     }
     fn operations(&self) -> f64 {
         self.output.rows.iter().flatten().map(|row| row.entries as f64).sum()
     }
-    fn make(&self, tile: u64, bound: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
+    fn make(
+        &self,
+        TilePart { tile, .. }: TilePart,
+        bound: &mut Bound<'_>,
+        workspace: &mut [u8],
+    ) -> Result<(), EngineError> {
         let (piece, rows) = (&self.pieces[tile as usize], &self.output.rows[tile as usize]);
         let mut pending = PendingTile::new(&mut *bound.writes[0], rows.len());
-        let item = item_of(&self.output.shape) as usize;
         for row in rows {
-            let made = self.row(piece, row, &bound.reads, &mut *workspace)?;
-            if !made.is_empty() {
-                let bytes = put_tiles(&made, item, pending.row());
-                let entries = made.iter().map(|tile| tile.entries as u64).sum();
-                pending.add(row.number, bytes, entries);
+            let limits = limits_of(&self.output.shape, row.entries);
+            let mut made = GrowingRow::begin(pending.row(), limits);
+            self.row(piece, row, &bound.reads, (&mut made, &mut *workspace))?;
+            let entries = made.entries();
+            if entries > 0 {
+                let bytes = made.finish();
+                pending.add(row.number, bytes, entries as u64);
             }
         }
         Ok(())
@@ -284,15 +285,15 @@ struct PartTile<'w> {
     place: RowPlace,
 }
 
-impl Part {
-    /// The tiles of a tile row of the part.
+impl MatrixPart {
+    /// Makes the tiles of a tile row of the part.
     fn row<'w>(
         &self,
         piece: &PartPiece,
         bound: &RowBound,
         reads: &[&'w [u8]],
-        mut memory: &'w mut [u8],
-    ) -> Result<Vec<Tile<'w>>, EngineError> {
+        (made, mut memory): (&mut GrowingRow<'_>, &'w mut [u8]),
+    ) -> Result<(), EngineError> {
         let stored = self.file.matrix().dtype.map_or(0, |dtype| dtype.size());
         let mut tiles: Vec<PartTile<'w>> = vec![];
         for source in self.sources(piece, bound.number) {
@@ -311,10 +312,11 @@ impl Part {
                 .apply(own.map_err(malformed)?.into_iter(), place, &mut desk, &malformed)?;
             tiles.extend(own.into_iter().map(|tile| PartTile { tile, place }));
         }
-        let (most, item) = (bound.entries as usize, item_of(&self.output.shape) as usize);
+        let item = self.output.shape.dtype.map_or(0, |dtype| dtype.size());
+        let most = bound.entries as usize;
         let entries: &mut [u32] = bytemuck::cast_slice_mut(take(&mut memory, 4 * most));
         let values = take(&mut memory, most * item);
-        let (mut encoder, mut counts, mut made) = (TileEncoder::default(), vec![], vec![]);
+        let (mut encoder, mut counts) = (TileEncoder::default(), vec![]);
         for block in self.blocks(&tiles) {
             let of = PartBlock {
                 part: self,
@@ -323,21 +325,11 @@ impl Part {
                 item,
             };
             let count = of.collect(&tiles, (&mut counts, entries, values))?;
-            if count == 0 {
-                continue;
+            if count > 0 {
+                made.add(&mut encoder, block as u32, &entries[..count], &values[..count * item]);
             }
-            let segments = take(&mut memory, segments_bytes_most(1, count as u64) as usize);
-            let ordered = take(&mut memory, count * item);
-            let length = encoder.encode(&entries[..count], &values[..count * item], item, segments, ordered);
-            made.push(Tile {
-                block: block as u32,
-                entries: count,
-                bytes: &segments[..length.bytes],
-                segments: length.segments as usize,
-                values: ordered,
-            });
         }
-        Ok(made)
+        Ok(())
     }
 
     /// The columns of tiles of the part that entries of some tiles may go to, ascending.
@@ -364,7 +356,7 @@ impl Part {
 
 /// A tile of the part.
 struct PartBlock<'p> {
-    part: &'p Part,
+    part: &'p MatrixPart,
     /// Its first row, in the matrix.
     first_row: u64,
     block: u64,

@@ -26,23 +26,51 @@ pub(super) trait MakeTiles: Send + Sync + Debug {
     /// The set of the tiles, and that of where they end.
     fn results(&self) -> &[Grid];
     fn tiles(&self) -> u64;
-    /// Calls `each` with what a tile is made of.
-    fn operands(&self, tile: u64, each: &mut dyn FnMut(usize, u64, Access));
+    /// Tasks that make a tile one after the other: a large one in parts.
+    fn parts(&self, _tile: u64) -> u64 {
+        1
+    }
+    /// Calls `each` with what a part of a tile is made of.
+    fn operands(&self, part: TilePart, each: &mut dyn FnMut(usize, u64, Access));
     /// The set of the tiles, and that of where they end.
     fn sets(&self) -> [usize; 2];
-    fn workspace_bytes(&self, tile: u64) -> u64;
+    fn workspace_bytes(&self, part: TilePart) -> u64;
     fn operations(&self) -> f64;
-    /// Makes a tile, as `PendingTile` has it.
+    /// Makes a part of a tile; after the last, the tile is as `PendingTile` has it.
     ///
     /// # Errors
     /// As [`Work::run`].
-    fn make(&self, tile: u64, bound: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError>;
+    fn make(&self, part: TilePart, bound: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError>;
+}
+
+/// A tile, and which part of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TilePart {
+    pub tile: u64,
+    pub part: u64,
 }
 
 /// Makes each tile, and says where it goes when the one before has been placed. The tile that is made next stands between
 /// the two, so that the other threads have work meanwhile.
 #[derive(Clone, Debug)]
-pub(super) struct Made<T>(pub T);
+pub(super) struct Made<T> {
+    of: T,
+    /// Parts before each tile, and in all.
+    before: Arc<[u64]>,
+}
+
+impl<T: MakeTiles> Made<T> {
+    pub fn new(of: T) -> Made<T> {
+        let parts = (0..of.tiles()).scan(0, |sum, tile| {
+            *sum += of.parts(tile);
+            Some(*sum)
+        });
+        Made {
+            before: std::iter::once(0).chain(parts).collect(),
+            of,
+        }
+    }
+}
 
 /// The set of where tiles end: one number.
 pub(super) fn ends_of(tiles: u64) -> Grid {
@@ -57,59 +85,72 @@ pub(super) fn ends_of(tiles: u64) -> Grid {
 const AHEAD: u64 = 4;
 
 enum TileStep {
-    Make(u64),
+    Make(TilePart),
     Place(u64),
 }
 
 impl<T: MakeTiles> Made<T> {
     /// First `AHEAD` tiles are made, then one is placed and one made in turn, then the last are placed.
     fn step(&self, task: u64) -> TileStep {
-        let tiles = self.0.tiles();
+        let tiles = self.of.tiles();
         let ahead = AHEAD.min(tiles);
-        if task < ahead {
-            return TileStep::Make(task);
+        // Tasks before those that belong to a tile: behind the first ones, the place of an earlier one goes before it.
+        let begin = |tile: u64| self.before[tile as usize] + tile.saturating_sub(ahead);
+        if task >= begin(tiles) {
+            return TileStep::Place(tiles - ahead + task - begin(tiles));
         }
-        let turn = task - ahead;
-        let both = tiles - ahead;
-        match turn < 2 * both {
-            true if turn.is_multiple_of(2) => TileStep::Place(turn / 2),
-            true => TileStep::Make(ahead + turn / 2),
-            false => TileStep::Place(turn - both),
+        let (mut low, mut high) = (0, tiles);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if begin(middle) <= task {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        let within = task - begin(low);
+        match low.checked_sub(ahead) {
+            Some(earlier) if within == 0 => TileStep::Place(earlier),
+            placed => TileStep::Make(TilePart {
+                tile: low,
+                part: within - u64::from(placed.is_some()),
+            }),
         }
     }
 }
 
 impl<T: MakeTiles + Clone + 'static> Alone for Made<T> {
     fn key(&self) -> Vec<u8> {
-        self.0.key()
+        self.of.key()
     }
     fn results(&self) -> &[Grid] {
-        self.0.results()
+        self.of.results()
     }
     fn recipe(&self) -> Option<Recipe> {
-        self.0.recipe()
+        self.of.recipe()
     }
     fn listed(&self, result: usize) -> Option<Arc<[u64]>> {
-        (result == 0).then(|| self.0.output().lengths.clone())
+        (result == 0).then(|| self.of.output().lengths.clone())
     }
     fn file(&self, result: usize) -> Option<SparseOutput> {
-        (result == 0).then(|| self.0.output().clone())
+        (result == 0).then(|| self.of.output().clone())
     }
 }
 
 impl<T: MakeTiles + Clone> Work for Made<T> {
     fn label(&self) -> String {
-        self.0.label()
+        self.of.label()
     }
     fn tasks(&self) -> u64 {
-        2 * self.0.tiles()
+        self.before[self.before.len() - 1] + self.of.tiles()
     }
     fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
-        let [tiles, ends] = self.0.sets();
+        let [tiles, ends] = self.of.sets();
         match self.step(task) {
-            TileStep::Make(tile) => {
-                self.0.operands(tile, each);
-                each(tiles, tile, Access::Create);
+            TileStep::Make(part) => {
+                self.of.operands(part, each);
+                let access = if part.part == 0 { Access::Create } else { Access::Update };
+                each(tiles, part.tile, access);
             }
             TileStep::Place(tile) => {
                 each(tiles, tile, Access::Update);
@@ -119,16 +160,16 @@ impl<T: MakeTiles + Clone> Work for Made<T> {
     }
     fn workspace_bytes(&self, task: u64) -> u64 {
         match self.step(task) {
-            TileStep::Make(tile) => self.0.workspace_bytes(tile),
+            TileStep::Make(part) => self.of.workspace_bytes(part),
             TileStep::Place(_) => 0,
         }
     }
     fn operations(&self) -> f64 {
-        self.0.operations()
+        self.of.operations()
     }
     fn run(&self, task: u64, bound: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
         match self.step(task) {
-            TileStep::Make(tile) => self.0.make(tile, bound, workspace),
+            TileStep::Make(part) => self.of.make(part, bound, workspace),
             TileStep::Place(tile) => {
                 let [made, end] = &mut bound.writes[..] else {
                     return Err(EngineError::Internal("a tile is placed without its end".into()));

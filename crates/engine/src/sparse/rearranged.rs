@@ -10,7 +10,7 @@ use outcore_store::SparseShape;
 use super::columns::entry_columns;
 use super::formula::Formula;
 use super::places::Places;
-use super::sorted::{sorted_matrix, BucketCounts};
+use super::sorted::{sorted_matrix, Buckets};
 use super::SparseMatrix;
 use crate::expr::{Expr, Node};
 use crate::task::{Parameters, Recipe};
@@ -104,7 +104,7 @@ impl Rearrangement {
         let mut formulas = self.formulas(matrix)?;
         formulas.truncate(1);
         let keys = entry_columns(matrix, formulas)?.swap_remove(0);
-        let bits = self.bucket_bits();
+        let bits = self.buckets().bits();
         let shift = ops::constant(Scalar::UInt(bits.into()), DType::U64)?;
         let numbers = match bits {
             0 => keys,
@@ -114,17 +114,8 @@ impl Rearrangement {
         ops::tallied(Tally::Count, &numbers, None, None, self.buckets().count(), DType::I64)
     }
 
-    fn buckets(&self) -> BucketCounts {
-        BucketCounts::of(&self.shape)
-    }
-
-    /// Bits of the first key below the number of its bucket.
-    fn bucket_bits(&self) -> u32 {
-        let within = match self.places.is_wide {
-            true => 0,
-            false => self.places.block + 2 * self.places.side,
-        };
-        within + self.buckets().bits()
+    fn buckets(&self) -> Buckets {
+        Buckets::of(&self.shape, self.places)
     }
 
     /// The matrix, of counts of entries.
@@ -145,9 +136,9 @@ impl Rearrangement {
             dtype,
             ..self.shape.clone()
         };
-        let buckets = self.buckets().with(counts)?;
+        let buckets = self.buckets();
         if counts.iter().all(|count| *count == 0) {
-            return sorted_matrix(shape, self.places, buckets, &[], std::slice::from_ref(&matrix.tiles));
+            return sorted_matrix(shape, &buckets, counts, &[], std::slice::from_ref(&matrix.tiles));
         }
         let mut columns = entry_columns(matrix, formulas)?;
         // A sort is stable: the least significant key comes first.
@@ -156,7 +147,7 @@ impl Rearrangement {
             columns = sort::sort_by(&columns[0], &columns[1..], false, None)?;
             columns.swap(0, key);
         }
-        sorted_matrix(shape, self.places, buckets, &columns, &columns)
+        sorted_matrix(shape, &buckets, counts, &columns, &columns)
     }
 
     /// The matrix with as many entries in each bucket: no other counts give a larger file.

@@ -2,71 +2,70 @@
 
 use std::sync::Arc;
 
-use outcore_coding::tiles::{put_tiles, segments_bytes_most, Tile, TileEncoder};
+use outcore_coding::tiles::{GrowingRow, TileEncoder};
 use outcore_store::{Interval, PendingTile, RowBound, SparseOutput, SparseShape};
 
-use super::bounds::{item_of, row_bytes, tiles_most};
+use super::bounds::limits_of;
 use super::formula::{aligned, take};
 use super::multiply::listed_grid;
 use super::places::{Places, TileNumber};
-use super::placing::{ends_of, Made, MakeTiles, PLACED};
+use super::placing::{ends_of, Made, MakeTiles, TilePart, PLACED};
 use crate::expr::Expr;
 use crate::task::{Access, Bound, Grid};
 use crate::{ops, EngineError};
 
-/// Buckets of tile rows that are counted, at most.
-const BUCKETS_MAX: u64 = 1 << 20;
+/// Buckets that are counted, at most.
+const BUCKETS_MAX: u64 = 1 << 18;
 /// Entries of which a task makes tiles, unless one bucket has more.
-const PIECE_ENTRIES: u64 = 1 << 18;
+const PART_ENTRIES: u64 = 1 << 18;
+/// Bytes by which several tile rows of a bucket may be longer than as many of one length.
+const UNEVEN_BYTES: u64 = 128;
 
-/// Entries of each bucket of tile rows: of each tile row, unless there are very many.
+/// How entries are counted before they are sorted: by tile rows, each cut into columns of tiles as far as there are not too
+/// many buckets; of very many tile rows, some together.
 #[derive(Clone, Debug)]
-pub(super) struct BucketCounts {
+pub(super) struct Buckets {
+    places: Places,
     tile_rows: u64,
     /// Bits of the number of a tile row within its bucket.
-    bits: u32,
-    counts: Vec<u64>,
+    coarse: u32,
+    /// Bits of the number of a bucket within its tile row.
+    fine: u32,
 }
 
-impl BucketCounts {
-    /// The buckets of a matrix, not counted yet.
-    pub fn of(shape: &SparseShape) -> BucketCounts {
+impl Buckets {
+    pub fn of(shape: &SparseShape, places: Places) -> Buckets {
         let tile_rows = shape.rows.div_ceil(u64::from(shape.side)).max(1);
-        let mut bits = 0;
-        while (tile_rows - 1) >> bits >= BUCKETS_MAX {
-            bits += 1;
+        let (mut coarse, mut fine) = (0, 0);
+        while (tile_rows - 1) >> coarse >= BUCKETS_MAX {
+            coarse += 1;
         }
-        BucketCounts {
+        while !places.is_wide && fine < places.block && tile_rows << (fine + 1) <= BUCKETS_MAX {
+            fine += 1;
+        }
+        Buckets {
+            places,
             tile_rows,
-            bits,
-            counts: vec![],
+            coarse,
+            fine,
         }
-    }
-
-    pub fn bits(&self) -> u32 {
-        self.bits
     }
 
     pub fn count(&self) -> u64 {
-        ((self.tile_rows - 1) >> self.bits) + 1
+        (((self.tile_rows - 1) >> self.coarse) + 1) << self.fine
     }
 
-    /// # Errors
-    /// Another number of counts.
-    pub fn with(self, counts: &[u64]) -> Result<BucketCounts, EngineError> {
-        match counts.len() as u64 == self.count() {
-            true => Ok(BucketCounts {
-                counts: counts.to_vec(),
-                ..self
-            }),
-            false => Err(EngineError::Internal("counts of other tile rows".into())),
+    /// Bits of the first key below the number of its bucket.
+    pub fn bits(&self) -> u32 {
+        match self.places.is_wide {
+            true => self.coarse,
+            false => self.places.block + 2 * self.places.side + self.coarse - self.fine,
         }
     }
 
-    /// Tile rows of a bucket with so many entries, at most: those that have entries.
-    fn rows(&self, bucket: usize, entries: u64) -> u64 {
-        let first = (bucket as u64) << self.bits;
-        entries.min(self.tile_rows - first).min(1 << self.bits)
+    /// Tile rows that begin with one of a number, with so many entries, at most: those that have entries.
+    fn rows(&self, first: u64, entries: u64) -> u64 {
+        entries.min(self.tile_rows - first).min(1 << self.coarse)
     }
 }
 
@@ -77,21 +76,25 @@ impl BucketCounts {
 /// A result too large to address.
 pub(super) fn sorted_matrix(
     shape: SparseShape,
-    places: Places,
-    buckets: BucketCounts,
+    buckets: &Buckets,
+    counts: &[u64],
     columns: &[Expr],
     inputs: &[Expr],
 ) -> Result<Expr, EngineError> {
+    if counts.len() as u64 != buckets.count() {
+        return Err(EngineError::Internal("counts of other tile rows".into()));
+    }
     let grids = columns.iter().map(|column| column.grid()).collect();
-    let sorted = Sorted::new(shape, places, buckets, grids, inputs.len());
-    Ok(ops::algorithm(Arc::new(Made(sorted)), inputs)?.swap_remove(0))
+    let sorted = Sorted::new(&shape, buckets, counts, (grids, inputs.len()));
+    Ok(ops::algorithm(Arc::new(Made::new(sorted)), inputs)?.swap_remove(0))
 }
 
-/// Buckets that one task makes a tile of.
+/// A tile of the result: some tile rows, or one that is made in parts.
 #[derive(Clone, Debug)]
 struct SortedPiece {
-    positions: Interval,
-    /// Entries of its largest bucket.
+    /// Positions of the entries of each part.
+    parts: Vec<Interval>,
+    /// Entries of the largest bucket.
     most: u64,
 }
 
@@ -106,45 +109,72 @@ struct Sorted {
     results: [Grid; 2],
 }
 
+/// Entries at positions cut where buckets end, into parts as large as they may be.
+fn parts_of(start: u64, counts: &[u64]) -> Vec<Interval> {
+    let mut parts = vec![Interval::new(start, 0)];
+    for count in counts {
+        match parts.last_mut() {
+            Some(part) if part.length == 0 || part.length + count <= PART_ENTRIES => part.length += count,
+            Some(part) => {
+                let end = part.end();
+                parts.push(Interval::new(end, *count));
+            }
+            None => {}
+        }
+    }
+    parts
+}
+
 impl Sorted {
-    fn new(shape: SparseShape, places: Places, buckets: BucketCounts, columns: Vec<Grid>, inputs: usize) -> Sorted {
+    fn new(shape: &SparseShape, buckets: &Buckets, counts: &[u64], (columns, inputs): (Vec<Grid>, usize)) -> Sorted {
         let (mut pieces, mut rows): (Vec<SortedPiece>, Vec<Vec<RowBound>>) = (vec![], vec![]);
         let mut at = 0;
-        for (bucket, &entries) in buckets.counts.iter().enumerate().filter(|(_, entries)| **entries > 0) {
-            let is_full = pieces
-                .last()
-                .is_none_or(|piece| piece.positions.length + entries > PIECE_ENTRIES);
-            if is_full {
-                rows.push(vec![]);
-                pieces.push(SortedPiece {
-                    positions: Interval::new(at, 0),
-                    most: 0,
-                });
+        for (row, counts) in counts.chunks(1 << buckets.fine).enumerate() {
+            let entries: u64 = counts.iter().sum();
+            if entries == 0 {
+                continue;
             }
-            if let (Some(piece), Some(rows)) = (pieces.last_mut(), rows.last_mut()) {
-                piece.positions.length += entries;
-                piece.most = piece.most.max(entries);
-                // Evenly over its tile rows they take most.
-                let among = buckets.rows(bucket, entries);
-                rows.extend((0..among).map(|row| {
-                    let entries = entries / among + u64::from(row < entries % among);
-                    RowBound {
-                        number: ((bucket as u64) << buckets.bits) + row,
-                        bytes: row_bytes(&shape, entries),
-                        entries,
-                    }
-                }));
+            let parts = parts_of(at, counts);
+            let most = counts.iter().copied().max().unwrap_or(0);
+            let first = (row as u64) << buckets.coarse;
+            let among = buckets.rows(first, entries);
+            // Evenly over its tile rows entries take most.
+            let bounds = (0..among).map(|row| {
+                let entries = entries / among + u64::from(row < entries % among);
+                let beyond = if among > 1 { UNEVEN_BYTES } else { 0 };
+                RowBound {
+                    number: first + row,
+                    bytes: limits_of(shape, entries).bytes() + beyond,
+                    entries,
+                }
+            });
+            match (pieces.last_mut(), rows.last_mut()) {
+                (
+                    Some(SortedPiece {
+                        parts: before,
+                        most: largest,
+                    }),
+                    Some(rows),
+                ) if before.len() == 1 && before[0].length + entries <= PART_ENTRIES => {
+                    before[0].length += entries;
+                    *largest = most.max(*largest);
+                    rows.extend(bounds);
+                }
+                _ => {
+                    rows.push(bounds.collect());
+                    pieces.push(SortedPiece { parts, most });
+                }
             }
             at += entries;
         }
-        let output = SparseOutput::new(&shape, shape.dtype, rows, false);
+        let output = SparseOutput::new(shape, shape.dtype, rows, false);
         Sorted {
             results: [listed_grid(&output.lengths), ends_of(pieces.len() as u64)],
             output,
-            places,
+            places: buckets.places,
             columns,
             inputs,
-            counts: buckets.counts.into(),
+            counts: counts.into(),
             pieces: pieces.into(),
         }
     }
@@ -152,6 +182,14 @@ impl Sorted {
     /// Keys of an entry.
     fn keys(&self) -> usize {
         1 + usize::from(self.places.is_wide)
+    }
+
+    fn item(&self) -> usize {
+        self.output.shape.dtype.map_or(0, |dtype| dtype.size())
+    }
+
+    fn positions(&self, TilePart { tile, part }: TilePart) -> Interval {
+        self.pieces[tile as usize].parts[part as usize]
     }
 }
 
@@ -174,8 +212,11 @@ impl MakeTiles for Sorted {
     fn tiles(&self) -> u64 {
         self.pieces.len() as u64
     }
-    fn operands(&self, tile: u64, each: &mut dyn FnMut(usize, u64, Access)) {
-        let positions = self.pieces[tile as usize].positions;
+    fn parts(&self, tile: u64) -> u64 {
+        self.pieces[tile as usize].parts.len() as u64
+    }
+    fn operands(&self, part: TilePart, each: &mut dyn FnMut(usize, u64, Access)) {
+        let positions = self.positions(part);
         for (set, column) in self.columns.iter().enumerate() {
             positions
                 .tiles(column.tile[0])
@@ -185,17 +226,16 @@ impl MakeTiles for Sorted {
     fn sets(&self) -> [usize; 2] {
         [self.inputs, self.inputs + PLACED]
     }
-    fn workspace_bytes(&self, tile: u64) -> u64 {
-        let (most, item) = (self.pieces[tile as usize].most, item_of(&self.output.shape));
-        let tiles = tiles_most(&self.output.shape, most);
-        let staged = aligned(4 * most) + aligned(most * item);
-        staged + segments_bytes_most(tiles, most) + most * item + 2 * tiles * aligned(1)
+    fn workspace_bytes(&self, TilePart { tile, .. }: TilePart) -> u64 {
+        let most = self.pieces[tile as usize].most;
+        aligned(4 * most) + aligned(most * self.item() as u64)
     }
     fn operations(&self) -> f64 {
         self.counts.iter().sum::<u64>() as f64
     }
-    fn make(&self, tile: u64, bound: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
-        let positions = self.pieces[tile as usize].positions;
+    fn make(&self, part: TilePart, bound: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
+        let (piece, bounds) = (&self.pieces[part.tile as usize], &self.output.rows[part.tile as usize]);
+        let positions = self.positions(part);
         let mut reads = &bound.reads[..];
         let columns = self.columns.iter().map(|column| {
             let tiles = positions.tiles(column.tile[0]);
@@ -210,12 +250,22 @@ impl MakeTiles for Sorted {
         });
         let columns: Vec<SortedColumn<'_>> = columns.collect();
         let runs = self.runs(positions, &columns)?;
-        let mut pending = PendingTile::new(&mut *bound.writes[0], self.output.rows[tile as usize].len());
+        let mut pending = PendingTile::new(&mut *bound.writes[0], bounds.len());
+        let is_in_parts = piece.parts.len() > 1;
         for row in runs.chunk_by(|one, next| one.tile.0 == next.tile.0) {
-            let made = self.row(row, &columns, &mut *workspace)?;
-            let bytes = put_tiles(&made, item_of(&self.output.shape) as usize, pending.row());
-            let entries = made.iter().map(|tile| tile.entries as u64).sum();
-            pending.add(row[0].tile.0, bytes, entries);
+            let own = row.iter().map(|run| run.positions.length).sum();
+            let entries = if is_in_parts { bounds[0].entries } else { own };
+            let limits = limits_of(&self.output.shape, entries);
+            let mut made = match part.part {
+                0 => GrowingRow::begin(pending.row(), limits),
+                _ => GrowingRow::again(pending.row(), limits),
+            };
+            self.row(row, &columns, (&mut made, &mut *workspace))?;
+            if !is_in_parts || part.part + 1 == piece.parts.len() as u64 {
+                let entries = made.entries() as u64;
+                let bytes = made.finish();
+                pending.add(row[0].tile.0, bytes, entries);
+            }
         }
         Ok(())
     }
@@ -283,19 +333,18 @@ impl Sorted {
         Ok(runs)
     }
 
-    /// The tiles of a tile row.
-    fn row<'w>(
+    /// Adds the tiles of a tile row.
+    fn row(
         &self,
         runs: &[SortedRun],
         columns: &[SortedColumn<'_>],
-        mut memory: &'w mut [u8],
-    ) -> Result<Vec<Tile<'w>>, EngineError> {
-        let item = item_of(&self.output.shape) as usize;
+        (made, mut memory): (&mut GrowingRow<'_>, &mut [u8]),
+    ) -> Result<(), EngineError> {
+        let item = self.item();
         let most = runs.iter().map(|run| run.positions.length).max().unwrap_or(0) as usize;
         let entries: &mut [u32] = bytemuck::cast_slice_mut(take(&mut memory, 4 * most));
         let values = take(&mut memory, most * item);
         let mut encoder = TileEncoder::default();
-        let mut made = vec![];
         for run in runs {
             let count = run.positions.length as usize;
             let (entries, values) = (&mut entries[..count], &mut values[..count * item]);
@@ -310,18 +359,9 @@ impl Sorted {
                     done += part.len();
                 }
             }
-            let segments = take(&mut memory, segments_bytes_most(1, count as u64) as usize);
-            let ordered = take(&mut memory, count * item);
-            let length = encoder.encode(entries, values, item, segments, ordered);
-            made.push(Tile {
-                block: run.tile.1,
-                entries: count,
-                bytes: &segments[..length.bytes],
-                segments: length.segments as usize,
-                values: ordered,
-            });
+            made.add(&mut encoder, run.tile.1, entries, values);
         }
-        Ok(made)
+        Ok(())
     }
 
     /// Puts the places of a run within their tile.
