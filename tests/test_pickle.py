@@ -280,7 +280,7 @@ def test_sparse_matrices_that_no_other_process_finds_are_refused(tmp_path: Path)
     whole = scipy.sparse.random(40, 40, density=0.2, random_state=3, format="csr")
     with session():
         a = oc.sparse.from_scipy(whole, tmp_path / "a.ocs")
-        for matrix in (a + a, (a + a) * 2, oc.sparse.from_scipy(whole)):
+        for matrix in (a @ a, (a @ a) * 2, oc.sparse.from_scipy(whole)):
             with pytest.raises(DTypeError, match=r"A\.copy\(path=\.\.\.\) stores it"):
                 pickle.dumps(matrix)
             with pytest.raises(DTypeError, match=r"cannot be pickled: store\(\) it, or its operands"):

@@ -176,6 +176,8 @@ def _inverse(order: object, length: int) -> Indices | None:
     permutation = np.asarray(order.compute() if isinstance(order, Array) else order)
     if permutation.shape != (length,) or permutation.dtype.kind not in "iu":
         raise ArgumentError(f"sparse permute: {permutation.shape} of {permutation.dtype} is no order of {length}")
+    if length == 1 and permutation[0] == 0:
+        return None
     inverse = np.full(length, length, dtype=np.uint64)
     if length and (permutation.min() < 0 or permutation.max() >= length):
         raise ArgumentError(f"sparse permute: an order of {length} has numbers from 0 to {length - 1}")

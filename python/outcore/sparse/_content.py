@@ -13,7 +13,7 @@ import numpy as np
 from outcore import _core
 from outcore._base.types import DType, PathLike
 from outcore._lazy.array import Array
-from outcore._lazy.pickled import rebuilt, steps_of
+from outcore._lazy.pickled import Step, rebuilt, steps_of
 from outcore._run.running import plan_and_run
 from outcore._session.session import Session, current
 from outcore.errors import DTypeError, FormatError, SourceChangedError
@@ -22,6 +22,10 @@ _NOT_MADE = "a product of two sparse matrices cannot be pickled before it is mad
 
 # Rows, columns and values of entries, as nodes, to values and whether an entry is kept; None leaves either as it is.
 Change = Callable[[Array, Array, Array], tuple[Array | None, Array | None]]
+
+
+# The value of an entry, and whether it is kept, as they are pickled.
+Changes = list[list[Step] | None]
 
 
 class EntryNodes(NamedTuple):
@@ -187,7 +191,7 @@ def _is_stored(path: PathLike, digest: str) -> bool:
         return False
 
 
-def _restored(path: str, digest: str, changes: list[Any], dtype: str) -> PassingEntries:
+def _restored(path: str, digest: str, changes: Changes, dtype: str) -> PassingEntries:
     """The entries of a file as they were pickled."""
     core = _opened(path)
     if core.tiles_node.digest != digest:
@@ -196,13 +200,13 @@ def _restored(path: str, digest: str, changes: list[Any], dtype: str) -> Passing
 
 
 def _restored_result(
-    steps: Any, shape: tuple[int, int], side: int, base: str, changes: list[Any], dtype: str
+    steps: list[Step], shape: tuple[int, int], side: int, base: str, changes: Changes, dtype: str
 ) -> PassingEntries:
     """The entries of the result of an operator as they were pickled."""
     return _with_changes(_core.sparse_result(rebuilt(steps)._expr, shape, side, base), changes, dtype)
 
 
-def _with_changes(core: _core.Sparse, changes: list[Any], dtype: str) -> PassingEntries:
+def _with_changes(core: _core.Sparse, changes: Changes, dtype: str) -> PassingEntries:
     if not changes:
         return PassingEntries(core)
     value, kept = (None if steps is None else rebuilt(steps) for steps in changes[:2])

@@ -157,8 +157,8 @@ def built(
         return builder.finish()
 
 
-# Of an entry to the row and the column that take its place, as nodes or as numbers.
-Move = Callable[[Any, Any], tuple[Any, Any]]
+# Of the row and the column of an entry to those that it comes to.
+Move = Callable[[Array, Array], tuple[Array, Array]]
 
 
 def moved(a: Matrix, to: Move, shape: tuple[int, int], side: int | None = None) -> Matrix:
@@ -181,7 +181,7 @@ def as_read(a: Matrix, side: int | None = None) -> Matrix:
 
 
 def sorted_as_read(a: Matrix, path: PathLike, key: str) -> Matrix:
-    """As `as_read`, stored at a path. What was killed is found again by a `key`, and gone on with.
+    """As `as_read`, stored at a path. A call that was killed is found again by its `key`, and goes on.
 
     I/O: a read of `a`, a write of 8 bytes (16 where places are wide) and the value of each entry, a sort of that, a
     read, a write.

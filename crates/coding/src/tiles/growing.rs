@@ -127,7 +127,7 @@ mod tests {
     fn a_row_that_grew_is_the_row_that_was_made_at_once() {
         let entries: Vec<Vec<u32>> = vec![
             vec![5, 1 << 16 | 2, 1 << 16 | 9],
-            (0..700).map(|at| (at / 3) << 16 | at % 3).collect(),
+            (0..700).map(|at| ((at / 3) << 16) | (at % 3)).collect(),
             vec![7],
         ];
         for item in [0, 1, 4, 8, 16] {

@@ -21,8 +21,7 @@ use crate::EngineError;
 /// More entries than can be addressed.
 pub(super) fn entry_columns(matrix: &SparseMatrix, formulas: Vec<Arc<Formula>>) -> Result<Vec<Expr>, EngineError> {
     let file = &matrix.file;
-    let entries = |tile| file.tile_rows(tile).map(|(record, _)| record.entries).sum::<u64>();
-    let counts: Vec<u64> = (0..file.tiles()).map(entries).collect();
+    let counts: Vec<u64> = (0..file.tiles()).map(|tile| matrix.entries_of(tile)).collect();
     let mut before = vec![0];
     before.extend(counts.iter().scan(0u64, |sum, count| {
         *sum += count;
@@ -83,7 +82,7 @@ impl Algorithm for EntryColumns {
     }
     fn works(&self, _inputs: &[Grid]) -> Vec<Arc<dyn Work>> {
         let columns = self.formulas.len();
-        let mut works: Vec<Arc<dyn Work>> = vec![Arc::new(Walk(self.clone()))];
+        let mut works: Vec<Arc<dyn Work>> = vec![Arc::new(EntryWalk(self.clone()))];
         for column in 0..columns {
             works.push(Arc::new(JoinColumn {
                 before: self.before.clone(),
@@ -97,9 +96,9 @@ impl Algorithm for EntryColumns {
 
 /// Tile by tile: what formulas give of its entries.
 #[derive(Clone, Debug)]
-struct Walk(EntryColumns);
+struct EntryWalk(EntryColumns);
 
-impl Work for Walk {
+impl Work for EntryWalk {
     fn label(&self) -> String {
         "sparse columns".into()
     }

@@ -133,8 +133,9 @@ pub fn part(matrix: &SparseOperand, places: PartPlaces) -> Result<SparseOperand,
 /// The entries of a matrix at other places.
 ///
 /// # Errors
-/// None for operands that there are.
+/// Keys that are none of its entries.
 pub fn rearranged(matrix: &SparseOperand, rearrangement: Rearrangement) -> Result<SparseOperand, EngineError> {
+    rearrangement.check(matrix.shape())?;
     let keeps_all = matrix.formula().is_none_or(|formula| formula.keeps_all());
     if !keeps_all {
         // They are counted when they are stored.

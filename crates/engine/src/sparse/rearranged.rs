@@ -16,6 +16,11 @@ use crate::expr::{Expr, Node};
 use crate::task::{Parameters, Recipe};
 use crate::{ops, sort, EngineError};
 
+/// Entries of a file, or of one that is foreseen.
+fn entries_of(matrix: &SparseMatrix) -> u64 {
+    (0..matrix.file.tiles()).map(|tile| matrix.entries_of(tile)).sum()
+}
+
 /// Where entries go.
 #[derive(Clone, Debug)]
 pub struct Rearrangement {
@@ -48,6 +53,15 @@ impl Rearrangement {
 
     pub fn shape(&self) -> &SparseShape {
         &self.shape
+    }
+
+    /// Refuses keys that are none of the entries of a matrix.
+    ///
+    /// # Errors
+    /// Nodes that are no functions of fields; dense operands of another shape.
+    pub(super) fn check(&self, of: &SparseShape) -> Result<(), EngineError> {
+        let types = [of.dtype, Some(DType::U64)];
+        (self.keys.iter()).try_for_each(|key| Formula::new(Some(key), None, types)?.check(of))
     }
 
     pub(super) fn key(&self) -> Vec<u8> {
@@ -137,6 +151,9 @@ impl Rearrangement {
             ..self.shape.clone()
         };
         let buckets = self.buckets();
+        if counts.iter().sum::<u64>() != entries_of(matrix) {
+            return Err(EngineError::Argument("sparse: entries lie outside the matrix".into()));
+        }
         if counts.iter().all(|count| *count == 0) {
             return sorted_matrix(shape, &buckets, counts, &[], std::slice::from_ref(&matrix.tiles));
         }
@@ -155,9 +172,7 @@ impl Rearrangement {
     /// # Errors
     /// As [`Self::placed`].
     pub(super) fn foreseen(&self, matrix: &SparseMatrix) -> Result<Expr, EngineError> {
-        let file = &matrix.file;
-        let entries = |tile| file.tile_rows(tile).map(|(record, _)| record.entries).sum::<u64>();
-        let entries: u64 = (0..file.tiles()).map(entries).sum();
+        let entries = entries_of(matrix);
         let buckets = self.buckets().count();
         let counts: Vec<u64> = (0..buckets)
             .map(|bucket| entries / buckets + u64::from(bucket < entries % buckets))

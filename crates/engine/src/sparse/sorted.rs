@@ -321,7 +321,7 @@ impl Sorted {
             match runs.last_mut() {
                 Some(last) if last.tile == tile => last.positions.length += length,
                 Some(last) if last.tile > tile => {
-                    return Err(EngineError::Internal("entries are out of order".into()));
+                    return Err(EngineError::Argument("sparse: entries are out of order".into()));
                 }
                 _ => runs.push(SortedRun {
                     tile,
@@ -349,14 +349,13 @@ impl Sorted {
             let count = run.positions.length as usize;
             let (entries, values) = (&mut entries[..count], &mut values[..count * item]);
             self.put_places(run, &columns[self.keys() - 1], entries)?;
-            if item > 0 {
-                let column = &columns[self.keys()];
-                let mut done = 0;
+            if let Some(column) = columns.get(self.keys()) {
+                let (mut done, mut rest) = (0, run.positions);
                 while done < values.len() {
-                    let left = run.positions.start + (done / item) as u64;
-                    let part = column.part(Interval::between(left, run.positions.end()));
+                    let part = column.part(rest);
                     values[done..done + part.len()].copy_from_slice(part);
                     done += part.len();
+                    rest = Interval::between(rest.start + part.len() as u64 / column.item, rest.end());
                 }
             }
             made.add(&mut encoder, run.tile.1, entries, values);
@@ -381,11 +380,11 @@ impl Sorted {
         let is_outside = |entry: &u32| u64::from(entry >> 16) >= extent[0] || u64::from(entry & 0xffff) >= extent[1];
         let side = u64::from(shape.side);
         if extent.iter().any(|length| *length < side) && entries.iter().any(is_outside) {
-            return Err(EngineError::Internal("entries lie outside the matrix".into()));
+            return Err(EngineError::Argument("sparse: entries lie outside the matrix".into()));
         }
         match entries.windows(2).all(|pair| pair[0] < pair[1]) {
             true => Ok(()),
-            false => Err(EngineError::Internal("two entries are at one place".into())),
+            false => Err(EngineError::Argument("sparse: two entries are at one place".into())),
         }
     }
 }
