@@ -16,7 +16,7 @@ from outcore._session.session import current
 from outcore.errors import ArgumentError, IndexingError
 from outcore.sparse._content import PassingEntries
 from outcore.sparse._stored import Matrix, StoredMatrix
-from outcore.sparse._stream import Indices, Part, at, built, kind_of, moved, parts
+from outcore.sparse._stream import Indices, Part, as_read, at, built, kind_of, moved, parts
 
 # Entries of a Kronecker product that are made at once, and bytes for each: places and orders, and copies of its value.
 _MADE_MAX = 1 << 19
@@ -25,6 +25,10 @@ _MADE_BYTES, _MADE_COPIES = 72, 4
 
 class Arranging(StoredMatrix):
     """Slices and orders of a `SparseMatrix`."""
+
+    def _to_store(self) -> _core.Expr:
+        """The matrix as a result that `outcore.store` takes; a transpose is sorted."""
+        return (as_read(self) if self._transposed else self)._content.node()
 
     def __getitem__(self, key: Any) -> Self:
         """Rows and columns by slices, lazily; see `part`."""

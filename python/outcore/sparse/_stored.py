@@ -18,7 +18,7 @@ from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
 from outcore._session.session import Session, current
 from outcore._standard.manipulation import expand_dims, squeeze
-from outcore.errors import ArgumentError, DTypeError, SourceChangedError
+from outcore.errors import DTypeError, SourceChangedError
 from outcore.sparse._content import Content
 from outcore.sparse._refused import Refused
 
@@ -106,11 +106,9 @@ class StoredMatrix(Refused, ABC):
         """As `T`."""
         return self.T
 
+    @abstractmethod
     def _to_store(self) -> _Node:
         """The matrix as a result that `outcore.store` takes."""
-        if self._transposed:
-            raise ArgumentError("store: a transpose is sorted when it is stored: A.T.copy(path=...) does that")
-        return self._content.node()
 
     def __repr__(self) -> str:
         rows, columns = self.shape

@@ -1,0 +1,259 @@
+"""Sparse matrices that are made of others in stages: sums, parts, orders and what is made of them."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from support.sizes import examples
+
+import outcore as oc
+from outcore.errors import ArgumentError, FormatError, MemoryLimitError
+
+MIB = 1 << 20
+
+
+def session(**options: Any) -> Any:
+    return oc.Session(progress=False, **options)
+
+
+def random_entries(shape: tuple[int, int], entries: int, seed: int = 0, dtype: Any = np.float64) -> Any:
+    random = np.random.default_rng(seed)
+    rows, columns = (random.integers(0, length, entries if min(shape) else 0) for length in shape)
+    values = (100 * random.random(len(rows)) + 1).astype(dtype)
+    matrix = scipy.sparse.coo_array((values, (rows, columns)), shape=shape).tocsr()
+    matrix.data = matrix.data.astype(dtype)
+    return matrix
+
+
+def write(matrix: Any, path: Path, side: int = 64) -> Any:
+    whole = matrix.tocoo()
+    return oc.sparse.from_coo(whole.row, whole.col, whole.data, whole.shape, path, side=side, overwrite=True)
+
+
+def check(made: Any, expected: Any) -> None:
+    """The same entries, whatever their values."""
+    found, expected = made.to_scipy(), scipy.sparse.csr_array(expected)
+    expected.sort_indices()
+    assert found.shape == expected.shape
+    np.testing.assert_array_equal(found.indptr, expected.indptr)
+    np.testing.assert_array_equal(found.indices, expected.indices)
+    np.testing.assert_allclose(found.data, expected.data, rtol=1e-12)
+
+
+slices = st.tuples(st.integers(0, 150), st.integers(0, 150), st.integers(1, 9))
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    shape=st.tuples(st.integers(0, 150), st.integers(0, 150)),
+    entries=st.integers(0, 900),
+    side=st.sampled_from([4, 16, 64]),
+    dtype=st.sampled_from(["float64", "int8", "complex64", "bool"]),
+    rows=slices,
+    columns=slices,
+    turned=st.booleans(),
+    seed=st.integers(0, 99),
+)
+def test_parts_and_orders_are_those_of_scipy(
+    shared: Path,
+    shape: tuple[int, int],
+    entries: int,
+    side: int,
+    dtype: str,
+    rows: tuple[int, int, int],
+    columns: tuple[int, int, int],
+    turned: bool,
+    seed: int,
+) -> None:
+    random, whole = np.random.default_rng(seed), random_entries(shape, entries, seed, dtype)
+    with session():
+        matrix = write(whole, shared / "a.ocs", side)
+        matrix, whole = (matrix.T, whole.T.tocsr()) if turned else (matrix, whole)
+        keys = slice(*rows), slice(*columns)
+        check(matrix[keys], whole[keys])
+        orders = [random.permutation(length) for length in whole.shape]
+        moved = matrix.permute(*orders)
+        check(moved, whole[orders[0]][:, orders[1]])
+        check(moved.T.permute(None, orders[0]), whole[orders[0]][:, orders[1]].T.tocsr()[:, orders[0]])
+        if dtype != "bool":
+            check((matrix + moved)[keys], (whole + whole[orders[0]][:, orders[1]]).tocsr()[keys])
+
+
+@pytest.mark.parametrize("side", [256, 16384])
+def test_what_is_rearranged_is_the_file_that_is_made_of_its_entries(tmp_path: Path, side: int) -> None:
+    """Byte for byte, a tile row that is made in parts among them."""
+    whole = random_entries((700, 2_000_000), 700_000)
+    order = np.random.default_rng(1).permutation(700)
+    with session():
+        matrix = write(whole, tmp_path / "a.ocs", side)
+        for name, made, expected in (
+            ("order", matrix.permute(order), whole[order]),
+            ("turned", matrix.T, whole.T),
+            ("part", matrix[100:600, 7:1_500_000:3], whole[100:600, 7:1_500_000:3]),
+            ("apart", matrix[::3, :], whole[::3]),
+            ("sum", matrix.permute(order) + matrix, whole[order] + whole),
+        ):
+            there = write(scipy.sparse.csr_array(expected), tmp_path / f"{name}-expected.ocs", side)
+            made.copy(path=tmp_path / f"{name}.ocs")
+            assert (tmp_path / f"{name}.ocs").read_bytes() == there.path.read_bytes(), name
+
+
+def test_matrices_whose_places_are_wide(tmp_path: Path) -> None:
+    random = np.random.default_rng(2)
+    shape = (1 << 45, 1 << 44)
+    rows, columns = (np.unique(random.integers(0, length, 3000)) for length in shape)
+    values = random.random(3000)
+    with session():
+        matrix = oc.sparse.from_coo(rows, columns, values, shape, tmp_path / "wide.ocs")
+        turned = matrix.T.copy(path=tmp_path / "turned.ocs")
+        found = [np.concatenate(parts) for parts in zip(*turned.blocks(), strict=True)]
+        order = np.lexsort(found[1::-1])
+        expected = np.lexsort((rows, columns))
+        np.testing.assert_array_equal(found[0][order], columns[expected])
+        np.testing.assert_array_equal(found[1][order], rows[expected])
+        np.testing.assert_array_equal(found[2][order], values[expected])
+        some = matrix[1 << 44 :, : 1 << 43]
+        assert some.nnz == np.count_nonzero((rows >= 1 << 44) & (columns < 1 << 43))
+
+
+def test_a_product_of_a_sum_makes_the_sum_once(tmp_path: Path) -> None:
+    first, second = random_entries((30_000, 20_000), 200_000, 1), random_entries((30_000, 20_000), 200_000, 2)
+    x = np.random.default_rng(3).random(20_000)
+    with session() as current:
+        a, b = write(first, tmp_path / "a.ocs", 4096), write(second, tmp_path / "b.ocs", 4096)
+        built = current.counters()["bytes_read"]
+        total = (a + b).tril()
+        product = total @ x
+        assert current.counters()["bytes_read"] == built  # nothing is made when it is built
+        said = oc.explain(product)
+        assert [stage.exact for stage in said.stages] == [False, False]
+        before = current.counters()
+        np.testing.assert_allclose(product.compute(), scipy.sparse.tril(first + second) @ x)
+        after = current.counters()
+        read, written = (after[name] - before[name] for name in ("bytes_read", "bytes_written"))
+        assert 0 < read <= said.bytes_read
+        assert 0 < written <= said.bytes_written
+        assert read >= a.nbytes + b.nbytes - 8192
+        # It is there for the next product.
+        again = total @ (2 * x)
+        known = oc.explain(again)
+        before = current.counters()
+        np.testing.assert_allclose(again.compute(), 2 * (scipy.sparse.tril(first + second) @ x))
+        after = current.counters()
+        assert after["bytes_written"] == before["bytes_written"]
+        assert after["bytes_read"] - before["bytes_read"] == known.bytes_read < read
+
+
+@pytest.mark.parametrize("name", ["sum", "part", "apart", "order", "turned", "product of a sum"])
+def test_each_keeps_to_its_forecast_at_the_limit_that_its_refusal_names(tmp_path: Path, name: str) -> None:
+    whole = random_entries((60_000, 50_000), 600_000, 1)
+    order = np.random.default_rng(1).permutation(60_000)
+    with session():
+        write(whole, tmp_path / "a.ocs", 4096)
+        write(random_entries((60_000, 50_000), 400_000, 2), tmp_path / "b.ocs", 4096)
+    makers = {
+        "sum": lambda a, b: a + b,
+        "part": lambda a, b: a[1000:40_000, 5:],
+        "apart": lambda a, b: a[::3],
+        "order": lambda a, b: a.permute(order),
+        "turned": lambda a, b: a.T,
+        "product of a sum": lambda a, b: (a + b) @ np.ones((50_000, 4)),
+    }
+
+    def targets(current: Any) -> dict[str, Any]:
+        opened = (oc.sparse.open(tmp_path / f"{each}.ocs") for each in "ab")
+        suffix = "npy" if name.startswith("product") else "ocs"
+        return {str(tmp_path / f"made.{suffix}"): makers[name](*opened)}
+
+    limit = 4 * MIB
+    for _ in range(6):
+        with session(pool_limit=limit, threads=2) as current:
+            asked = targets(current)
+            try:
+                said = oc.explain(asked)
+            except MemoryLimitError as refused:
+                limit = refused.smallest
+                continue
+            before = current.counters()
+            oc.store(asked, overwrite=True)
+            after = current.counters()
+            assert after["bytes_read"] - before["bytes_read"] <= said.bytes_read
+            assert after["bytes_written"] - before["bytes_written"] <= said.bytes_written
+            return
+    pytest.fail(f"refused again and again, lastly with {limit}")
+
+
+def test_transposes_are_stored_and_results_are_pickled_before_they_are_made(tmp_path: Path) -> None:
+    first, second = random_entries((300, 200), 3000, 1), random_entries((300, 200), 3000, 2)
+    order = np.random.default_rng(4).permutation(300)
+    with session():
+        a, b = write(first, tmp_path / "a.ocs"), write(second, tmp_path / "b.ocs")
+        oc.store({str(tmp_path / "t.ocs"): (a + b).T})
+        check(oc.sparse.open(tmp_path / "t.ocs"), (first + second).T)
+        makers = [
+            (a + b, first + second),
+            ((a + b).tril()[3:250] * 2.0, scipy.sparse.tril(first + second).tocsr()[3:250] * 2),
+            (a.permute(order)[::7], first[order][::7]),
+            (a.T, first.T),
+        ]
+        pickled = [pickle.dumps(made) for made, _ in makers]
+        shown = pickle.dumps((a + b) @ np.ones(200))
+    with session():
+        for each, (_, expected) in zip(pickled, makers, strict=True):
+            check(pickle.loads(each), expected)
+        np.testing.assert_allclose(pickle.loads(shown).compute(), (first + second) @ np.ones(200))
+
+
+def test_a_sum_outlives_its_session(tmp_path: Path) -> None:
+    first = random_entries((300, 200), 3000, 1)
+    with session():
+        total = write(first, tmp_path / "a.ocs") + oc.sparse.open(tmp_path / "a.ocs")
+        assert total.nnz == first.nnz
+        path = total.path
+    with session():
+        check(total, first + first)
+        np.testing.assert_allclose((total @ np.ones(200)).compute(), 2 * (first @ np.ones(200)))
+    del total
+    assert not path.exists()
+
+
+def test_damaged_operands_are_named(tmp_path: Path) -> None:
+    with session():
+        a = write(random_entries((300, 200), 3000, 1), tmp_path / "a.ocs")
+        b = write(random_entries((300, 200), 3000, 2), tmp_path / "b.ocs")
+        data = bytearray(b.path.read_bytes())
+        data[4096 + 100] ^= 1
+        b.path.write_bytes(data)
+    with session():
+        a, b = oc.sparse.open(a.path), oc.sparse.open(b.path)
+        for made in ((a + b) @ np.ones(200), (a + b)[3:] @ np.ones(200)):
+            with pytest.raises(FormatError, match=r"b\.ocs"):
+                made.compute()
+        with pytest.raises(FormatError, match=r"b\.ocs"):
+            _ = b.permute(np.arange(300)[::-1]).nnz
+        assert a.nnz == oc.sparse.open(a.path).nnz
+
+
+def test_keys_of_others_are_refused(tmp_path: Path) -> None:
+    """Recipes come from anywhere: places that are none are errors, and no file is left."""
+    with session() as current:
+        a = write(random_entries((300, 200), 3000, 1), tmp_path / "a.ocs")
+        from outcore.sparse._content import PassingEntries, entry
+
+        row, column = (entry(name).astype(np.uint64) for name in ("row", "column"))
+        core = a._content.passing()
+        for key in (row * 0, column + (1 << 40), row << 63):
+            made = oc.sparse.SparseMatrix(PassingEntries(core.rearranged([key._expr], (300, 200), 64)))
+            with pytest.raises(ArgumentError, match="sparse: "):
+                made.copy(path=tmp_path / "made.ocs")
+        assert not (tmp_path / "made.ocs").exists()
+        with pytest.raises(ArgumentError, match="keys are no places"):
+            core.rearranged([row._expr, column._expr], (300, 200), 64)
+        assert current.counters()["bytes_written"] >= 0
