@@ -44,7 +44,7 @@ def test_the_pages_on_additions_quote_code_as_it_is(page, files):
 
 def test_the_session_on_sparse_matrices_gives_what_it_shows(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    assert doctest.testfile(str(ROOT / "docs" / "sparse.md"), module_relative=False) == (0, 20)
+    assert doctest.testfile(str(ROOT / "docs" / "sparse.md"), module_relative=False) == (0, 24)
 
 
 def test_the_session_on_graphs_gives_what_it_shows(tmp_path, monkeypatch):
