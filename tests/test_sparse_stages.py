@@ -105,6 +105,18 @@ def test_what_is_rearranged_is_the_file_that_is_made_of_its_entries(tmp_path: Pa
             assert (tmp_path / f"{name}.ocs").read_bytes() == there.path.read_bytes(), name
 
 
+def test_kronecker_products_of_what_is_not_made_yet(tmp_path: Path) -> None:
+    first, second = random_entries((70, 50), 300, 1), random_entries((9, 0), 0)
+    with session():
+        a, nothing = write(first, tmp_path / "a.ocs"), write(second, tmp_path / "b.ocs")
+        check(oc.sparse.kron((a + a).tril(), a.T), scipy.sparse.kron(scipy.sparse.tril(first + first), first.T))
+        check(oc.sparse.kron(a, nothing), scipy.sparse.kron(first, second))
+        product = oc.sparse.kron(a, a[:3, :4])
+        check(pickle.loads(pickle.dumps(oc.sparse.kron(a, a))), scipy.sparse.kron(first, first))
+        expected = scipy.sparse.kron(first, first[:3, :4])
+        np.testing.assert_allclose((product @ np.ones(200)).compute(), expected @ np.ones(200))
+
+
 def test_matrices_whose_places_are_wide(tmp_path: Path) -> None:
     random = np.random.default_rng(2)
     shape = (1 << 45, 1 << 44)

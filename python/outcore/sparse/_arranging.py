@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -13,14 +13,12 @@ from outcore._base.types import PathLike
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
 from outcore._session.session import current
+from outcore._standard.manipulation import expand_dims, reshape
 from outcore.errors import ArgumentError, IndexingError
-from outcore.sparse._content import PassingEntries
+from outcore.sparse._content import PassingEntries, named
+from outcore.sparse._places import keys_of
 from outcore.sparse._stored import Matrix, StoredMatrix
-from outcore.sparse._stream import Indices, Part, as_read, at, built, kind_of, moved, parts
-
-# Entries of a Kronecker product that are made at once, and bytes for each: places and orders, and copies of its value.
-_MADE_MAX = 1 << 19
-_MADE_BYTES, _MADE_COPIES = 72, 4
+from outcore.sparse._stream import Indices, as_read, at, columns_of, kind_of, moved
 
 
 class Arranging(StoredMatrix):
@@ -111,8 +109,9 @@ class Arranging(StoredMatrix):
 def kron(a: Matrix, b: Matrix, *, path: PathLike | None = None, overwrite: bool = False) -> Matrix:
     """The Kronecker product: every element of `a` times all of `b`.
 
-    `b` is held in memory (24 bytes an entry) and must fit there: MemoryLimitError. I/O: one read of each, one write.
-    Memory: beside that, the entries of a tile row of the result, about 60 bytes each.
+    Lazy without a path; operands that are no files are made by this call. I/O when it is made: two reads of each, a
+    sort of 8 bytes (16 where places are wide) and the value of each entry of the result, one write. Memory: a tile row
+    of the result.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
@@ -125,32 +124,22 @@ def kron(a: Matrix, b: Matrix, *, path: PathLike | None = None, overwrite: bool 
     """
     if a._transposed:
         return kron(a.T, b.T, path=path, overwrite=overwrite).T
-    is_pattern = a.is_pattern and b.is_pattern
-    dtype = None if is_pattern else np.result_type(a.dtype, b.dtype)
-    step = max(1, _MADE_MAX // max(1, b.nnz))
-    item = 1 if dtype is None else dtype.itemsize
-    memory = _core.EntriesMemory(current()._core)
-    # Entries of the second matrix, those that are made at once, and those that wait for the end of their tile row.
-    memory.cover(48 * b.nnz + 2 * min(step, a.nnz) * b.nnz * (_MADE_BYTES + _MADE_COPIES * item))
-    held = list(b.blocks())
-    nothing = (np.zeros(0, np.uint64), np.zeros(0, np.uint64), np.zeros(0, b.dtype))
-    r, c, v = (np.concatenate([nothing[at], *(block[at] for block in held)]) for at in range(3))
-    height, width = (np.uint64(length) for length in b.shape)
+    dtype = None if a.is_pattern and b.is_pattern else np.result_type(a.dtype, b.dtype)
+    first, second = columns_of(a), columns_of(b)
+    length = first[0].shape[0] * second[0].shape[0]
 
-    def stream() -> Iterator[Part]:
-        for part in parts(a):
-            order = np.argsort(part.rows, kind="stable")
-            rows, columns, values = (of[order] for of in part[:3])
-            for first in range(0, len(rows), step):
-                of = slice(first, first + step)
-                made = (values[of, None] * v[None, :]).ravel()
-                after = int(rows[first + step]) if first + step < len(rows) else part.until
-                at = ((rows[of, None] * height + r).ravel(), (columns[of, None] * width + c).ravel())
-                yield Part(*at, made if dtype is None else made.astype(dtype), after * b.shape[0])
+    def each(f: Callable[[Array, Array], Array], which: int) -> Array:
+        return reshape(f(expand_dims(first[which], axis=1), expand_dims(second[which], axis=0)), (length,))
 
+    rows = each(lambda r, s: r * b.shape[0] + s, 0)
+    columns = each(lambda c, d: c * b.shape[1] + d, 1)
+    values = None if dtype is None else each(lambda x, y: x.astype(dtype) * y.astype(dtype), 2)
     shape = (a.shape[0] * b.shape[0], a.shape[1] * b.shape[1])
-    made: Matrix = built(stream(), shape, dtype, a._content.side, path, overwrite)
-    return made
+    side = a._content.side
+    keys = keys_of(rows, columns, shape, side)
+    parts = [part._expr for part in (*keys, *([] if values is None else [values]))]
+    core = _core.keyed_sparse(parts, len(keys), shape, side, named(dtype))
+    return at(a, PassingEntries(core), path, overwrite)
 
 
 def _range(key: object, length: int) -> range:

@@ -161,6 +161,12 @@ class PassingEntries(Content):
         self._count = count
         return count
 
+    def fields(self) -> tuple[Array, Array, Array]:
+        """The row, the column and the value of an entry, as nodes."""
+        rows = entry("row")
+        value = self._nodes.value if self._nodes else entry("value", self.dtype or np.dtype(bool))
+        return rows, entry("column"), rows >= 0 if self.dtype is None else value
+
     def changed(self, change: Change, dtype: DType | None, *, is_turned: bool = False) -> Content:
         rows, columns = entry("row"), entry("column")
         before = self._nodes or EntryNodes(entry("value", self.dtype or np.dtype(bool)), None, self.dtype)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,11 +18,10 @@ from outcore._lazy.array import Array
 from outcore._lazy.hooks import above
 from outcore._session.session import current
 from outcore.sparse._content import Change, Content, PassingEntries, entry, named, stored_at
-from outcore.sparse._places import is_wide, keys_of, order_of
+from outcore.sparse._places import is_wide, keys_of
 from outcore.sparse._spool import Done, Work, spooled
 from outcore.sparse._stored import Matrix, StoredMatrix
 from outcore.sparse._tiles import Keyed, KeyedEntries, write_keyed
-from outcore.sparse._writer import Writer
 
 Indices = npt.NDArray[np.uint64]
 Values = NDArray
@@ -79,48 +78,6 @@ def parts(a: StoredMatrix, *, is_worked_on: bool = True) -> Iterator[Part]:
     return map(of, plain._blocks_from(0) if is_worked_on else plain.blocks())
 
 
-class Builder:
-    """Writes a matrix from parts whose rows may not be sorted, but come to an end: each tile row is written when no
-    more entries of it can come. Memory: about 60 bytes for each entry of a part and of a tile row."""
-
-    def __init__(
-        self, shape: tuple[int, int], dtype: DType | None, side: int, path: PathLike | None, overwrite: bool
-    ) -> None:
-        self._shape, self._side = shape, side
-        self._file = File(path)
-        self._writer = Writer(self._file.path, shape, dtype, side, "refuse", overwrite)
-        self._rows = np.zeros(0, dtype=np.uint64)
-        self._columns, self._values = self._rows, np.zeros(0, dtype=np.dtype(bool) if dtype is None else dtype)
-
-    def __enter__(self) -> Builder:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._writer.__exit__()
-
-    def add(self, part: Part) -> None:
-        """Takes entries, and writes those of the tile rows that are complete."""
-        part = part._replace(values=part.values.astype(self._values.dtype, copy=False))
-        if len(self._rows):
-            part = _joined(Part(self._rows, self._columns, self._values, 0), part)
-        until = part.until // self._side * self._side if part.until < self._shape[0] else self._shape[0]
-        ready = part.rows < np.uint64(max(until, 0))
-        late = _chosen(part, ~ready)
-        self._rows, self._columns, self._values = late.rows, late.columns, late.values
-        if len(late.rows):
-            part = _chosen(part, ready)
-        keys = keys_of(part.rows, part.columns, self._shape, self._side)
-        order = order_of(keys)
-        self._writer.add(tuple(key[order] for key in keys), part.values[order])
-
-    def finish(self) -> Any:
-        """The matrix, from its own file."""
-        nothing = np.zeros(0, dtype=np.uint64)
-        self.add(Part(nothing, nothing, self._values[:0], self._shape[0]))
-        self._writer.finish()
-        return self._file.opened()
-
-
 def kind_of(a: StoredMatrix) -> DType | None:
     """The type of the values; nothing of a pattern."""
     return None if a.is_pattern else a.dtype
@@ -141,22 +98,6 @@ def at(a: Matrix, content: Content, path: PathLike | None, overwrite: bool) -> M
     return type(a)(content, a._transposed)
 
 
-def built(
-    stream: Iterable[Part],
-    shape: tuple[int, int],
-    dtype: DType | None,
-    side: int,
-    path: PathLike | None,
-    overwrite: bool,
-) -> Any:
-    """A matrix of parts that come tile row by tile row."""
-    with Builder(shape, dtype, side, path, overwrite) as builder:
-        for part in stream:
-            builder.add(part)
-            del part  # before the next one is made
-        return builder.finish()
-
-
 # Of the row and the column of an entry to those that it comes to.
 Move = Callable[[Array, Array], tuple[Array, Array]]
 
@@ -173,6 +114,17 @@ def moved(a: Matrix, to: Move, shape: tuple[int, int], side: int | None = None) 
     keys = keys_of(*(to(columns, rows) if a._transposed else to(rows, columns)), shape, side)
     core = a._content.passing().rearranged([key._expr for key in keys], shape, side)
     return type(a)(PassingEntries(core))
+
+
+def columns_of(a: StoredMatrix) -> tuple[Array, Array, Array]:
+    """The user's rows and columns, int64, and the values of all entries, as lazy arrays in the order of the file.
+
+    A matrix that is no file, and one of which a formula keeps some entries, is made by this call."""
+    content = a._content
+    if not isinstance(content, PassingEntries) or content.count() is None:
+        content = PassingEntries(content.plain())
+    rows, columns, values = map(Array, content.streamed().columns([node._expr for node in content.fields()]))
+    return (columns, rows, values) if a._transposed else (rows, columns, values)
 
 
 def as_read(a: Matrix, side: int | None = None) -> Matrix:
@@ -230,24 +182,13 @@ def combined(
     return at(a, PassingEntries(core), path, overwrite)
 
 
-def _joined(first: Part, second: Part) -> Part:
-    if not len(first.rows) or not len(second.rows):
-        return (second if len(second.rows) else first)._replace(until=second.until)
-    rows, columns, values = (np.concatenate([first[which], second[which]]) for which in range(3))
-    return Part(rows, columns, values, second.until)
-
-
-def _chosen(part: Part, which: npt.NDArray[np.bool_]) -> Part:
-    return Part(part.rows[which], part.columns[which], part.values[which], part.until)
-
-
 __all__ = [
     "File",
     "Part",
     "as_read",
     "at",
-    "built",
     "changed",
+    "columns_of",
     "combined",
     "kind_of",
     "moved",

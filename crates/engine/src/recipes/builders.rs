@@ -1,5 +1,7 @@
 //! Builders by their names. Each checks its parameters as it checks those of a caller.
 
+use std::sync::Arc;
+
 use outcore_dtype::DType;
 use outcore_kernels::sort::Side;
 use outcore_kernels::{Factor, Fourier, Scan, Tally};
@@ -7,7 +9,7 @@ use outcore_sparse::Semiring;
 
 use crate::expr::{Expr, Node, Op};
 use crate::sort::Method;
-use crate::sparse::{PartPlaces, Rearrangement, SparseOperand};
+use crate::sparse::{KeyedMatrix, PartPlaces, Rearrangement, SparseOperand};
 use crate::task::{Parameter, Parameters, Recipe};
 use crate::{linalg, ops, sort, sparse, EngineError};
 
@@ -70,9 +72,18 @@ const BUILDERS: &[(&str, usize, Builder)] = &[
     ("sort lanes", 1, |with, of| {
         one(ops::sort_lanes(&of[0], with.flag()?, with.flag()?))
     }),
+    ("sparse columns", 1, |with, of| {
+        let count = with.word()?.min(8);
+        let formulas = (0..count).map(|_| sparse::formula_of(with).map(Arc::new));
+        sparse::entry_columns(&sparse::of_tiles(&of[0])?, formulas.collect::<Result<_, _>>()?)
+    }),
     ("sparse combination", 2, sparse_combination),
     ("sparse entries", 1, |with, of| {
         one(sparse::stored(&SparseOperand::described_by(with, &of[0])?))
+    }),
+    ("sparse of columns", 1, |with, of| {
+        let matrix = KeyedMatrix::described_by(with)?;
+        Ok(vec![sparse::keyed(matrix, of)?.node().clone()])
     }),
     ("sparse part", 1, sparse_part),
     ("sparse product", 2, sparse_product),

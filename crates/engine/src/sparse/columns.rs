@@ -12,15 +12,23 @@ use super::multiply::listed_grid;
 use super::SparseMatrix;
 use crate::expr::{grid, Expr};
 use crate::ops;
-use crate::task::{Access, Algorithm, Bound, Grid, Work};
+use crate::task::{Access, Algorithm, Bound, Grid, Recipe, Work};
 use crate::EngineError;
 
 /// What formulas that keep all entries give, one array each.
 ///
 /// # Errors
-/// More entries than can be addressed.
-pub(super) fn entry_columns(matrix: &SparseMatrix, formulas: Vec<Arc<Formula>>) -> Result<Vec<Expr>, EngineError> {
+/// Formulas that leave entries out or have no values; more entries than can be addressed.
+pub fn entry_columns(matrix: &SparseMatrix, formulas: Vec<Arc<Formula>>) -> Result<Vec<Expr>, EngineError> {
     let file = &matrix.file;
+    for formula in &formulas {
+        formula.check(file.matrix())?;
+        if !formula.keeps_all() || formula.dtype().is_none() {
+            return Err(EngineError::Argument(
+                "sparse: a column has a value of each entry".into(),
+            ));
+        }
+    }
     let counts: Vec<u64> = (0..file.tiles()).map(|tile| matrix.entries_of(tile)).collect();
     let mut before = vec![0];
     before.extend(counts.iter().scan(0u64, |sum, count| {
@@ -75,6 +83,11 @@ impl Algorithm for EntryColumns {
     }
     fn results(&self) -> &[Grid] {
         &self.results
+    }
+    fn recipe(&self) -> Option<Recipe> {
+        let recipe = Recipe::new("sparse columns").word(self.formulas.len() as u64);
+        let formulas = self.formulas.iter();
+        Some(formulas.fold(recipe, |recipe, formula| formula.described(recipe)))
     }
     fn listed(&self, result: usize) -> Option<Arc<[u64]>> {
         let column = result.checked_sub(self.formulas.len())?;

@@ -9,6 +9,7 @@ use outcore_store::{Io, SparseFile, SparseShape};
 use super::changed::changed_file;
 use super::combined::combined_files;
 use super::formula::Formula;
+use super::keyed::KeyedMatrix;
 use super::operand::SparseOperand;
 use super::part::{part_of_file, PartPlaces};
 use super::product::{grid_of, product_of_file, zero_of};
@@ -37,9 +38,11 @@ enum Derivation {
     Part(PartPlaces),
     /// The entries at other places.
     Rearranged(Arc<Rearrangement>),
+    /// Entries that are columns: the dense operands.
+    Keyed(KeyedMatrix),
 }
 
-/// Sparse operands, and a dense one behind them for a product.
+/// Sparse operands, and dense ones behind them.
 #[derive(Clone, Debug)]
 struct Derived {
     what: Derivation,
@@ -71,7 +74,7 @@ pub fn product(matrix: &SparseOperand, transposed: bool, x: &Expr, semiring: Sem
         semiring,
         result: grid_of(rows, x),
     };
-    derived(what, vec![matrix.clone()], Some(x))
+    derived(what, vec![matrix.clone()], std::slice::from_ref(x))
 }
 
 /// The matrix as a result that is stored: a file of its own.
@@ -81,7 +84,7 @@ pub fn product(matrix: &SparseOperand, transposed: bool, x: &Expr, semiring: Sem
 pub fn stored(matrix: &SparseOperand) -> Result<Expr, EngineError> {
     match matrix {
         SparseOperand::Unmade(_) if matrix.formula().is_none() => Ok(matrix.node().clone()),
-        _ => derived(Derivation::Changed, vec![matrix.clone()], None),
+        _ => derived(Derivation::Changed, vec![matrix.clone()], &[]),
     }
 }
 
@@ -112,7 +115,18 @@ pub fn combined(first: &SparseOperand, second: &SparseOperand, formula: Formula)
         ..a.clone()
     };
     let what = Derivation::Combination(Arc::new(formula));
-    let node = derived(what, vec![first.clone(), second.clone()], None)?;
+    let node = derived(what, vec![first.clone(), second.clone()], &[])?;
+    Ok(SparseOperand::of_result(node, shape))
+}
+
+/// The matrix of entries that are columns: keys, the most significant first, then values, if there are any.
+///
+/// # Errors
+/// Columns of other types or lengths.
+pub fn keyed(matrix: KeyedMatrix, columns: &[Expr]) -> Result<SparseOperand, EngineError> {
+    matrix.check(columns)?;
+    let shape = matrix.shape().clone();
+    let node = derived(Derivation::Keyed(matrix), vec![], columns)?;
     Ok(SparseOperand::of_result(node, shape))
 }
 
@@ -126,7 +140,7 @@ pub fn part(matrix: &SparseOperand, places: PartPlaces) -> Result<SparseOperand,
         dtype: matrix.dtype(),
         ..places.shape(matrix.shape())
     };
-    let node = derived(Derivation::Part(places), vec![matrix.clone()], None)?;
+    let node = derived(Derivation::Part(places), vec![matrix.clone()], &[])?;
     Ok(SparseOperand::of_result(node, shape))
 }
 
@@ -153,7 +167,7 @@ pub fn rearranged(matrix: &SparseOperand, rearrangement: Rearrangement) -> Resul
         ..rearrangement.shape().clone()
     };
     let what = Derivation::Rearranged(Arc::new(rearrangement));
-    let node = derived(what, vec![matrix.clone()], None)?;
+    let node = derived(what, vec![matrix.clone()], &[])?;
     Ok(SparseOperand::of_result(node, shape))
 }
 
@@ -161,7 +175,7 @@ pub fn rearranged(matrix: &SparseOperand, rearrangement: Rearrangement) -> Resul
 ///
 /// # Errors
 /// Those of the operators.
-fn derived(what: Derivation, operands: Vec<SparseOperand>, dense: Option<&Expr>) -> Result<Expr, EngineError> {
+fn derived(what: Derivation, operands: Vec<SparseOperand>, dense: &[Expr]) -> Result<Expr, EngineError> {
     let result = match &what {
         Derivation::Product { result, .. } => result.clone(),
         // A file: nobody takes it but for operators that know its tiles when it is made.
@@ -174,7 +188,7 @@ fn derived(what: Derivation, operands: Vec<SparseOperand>, dense: Option<&Expr>)
     let inputs: Vec<Expr> = operands
         .iter()
         .map(|operand| operand.node().clone())
-        .chain(dense.cloned())
+        .chain(dense.iter().cloned())
         .collect();
     let derived = Derived {
         what,
@@ -183,7 +197,9 @@ fn derived(what: Derivation, operands: Vec<SparseOperand>, dense: Option<&Expr>)
     };
     let stored: Option<Vec<SparseMatrix>> = derived.operands.iter().map(SparseOperand::stored).collect();
     match stored {
-        Some(files) if !matches!(derived.what, Derivation::Rearranged(_)) => derived.over(&files, dense),
+        Some(files) if !matches!(derived.what, Derivation::Rearranged(_) | Derivation::Keyed(_)) => {
+            derived.over(&files, dense)
+        }
         _ => Ok(ops::staged(Arc::new(derived), &inputs)?.swap_remove(0)),
     }
 }
@@ -196,18 +212,19 @@ impl Derived {
             Derivation::Combination(_) => "sparse combination",
             Derivation::Part(_) => "sparse part",
             Derivation::Rearranged(_) => "sparse rearrangement",
+            Derivation::Keyed(_) => "sparse of columns",
         }
     }
 
     /// The result over files, where nothing has to be counted.
-    fn over(&self, files: &[SparseMatrix], dense: Option<&Expr>) -> Result<Expr, EngineError> {
+    fn over(&self, files: &[SparseMatrix], dense: &[Expr]) -> Result<Expr, EngineError> {
         match (&self.what, files, dense) {
             (
                 Derivation::Product {
                     transposed, semiring, ..
                 },
                 [matrix],
-                Some(x),
+                [x],
             ) => product_of_file(matrix, *transposed, x, *semiring),
             (Derivation::Changed, [matrix], _) => changed_file(matrix),
             (Derivation::Combination(formula), [first, second], _) => {
@@ -232,6 +249,7 @@ impl Staged for Derived {
             Derivation::Combination(formula) => formula.key().to_vec(),
             Derivation::Part(places) => places.key(),
             Derivation::Rearranged(rearrangement) => rearrangement.key(),
+            Derivation::Keyed(matrix) => matrix.key(),
         };
         for operand in &self.operands {
             key.extend(operand.formula().map_or(&[0][..], |formula| formula.key()));
@@ -251,6 +269,7 @@ impl Staged for Derived {
             Derivation::Combination(formula) => formula.described(recipe),
             Derivation::Part(places) => places.described(recipe),
             Derivation::Rearranged(rearrangement) => rearrangement.described(recipe),
+            Derivation::Keyed(matrix) => matrix.described(recipe),
         };
         let operands = self.operands.iter();
         Some(operands.fold(recipe, |recipe, operand| operand.described(recipe)))
@@ -285,6 +304,15 @@ fn file_of(result: &StageResult) -> Result<Arc<SparseFile>, EngineError> {
         StageResult::Fact(_) => None,
     };
     file.ok_or_else(|| EngineError::Internal("a stage made no sparse matrix".into()))
+}
+
+/// The stage that counts entries.
+fn counting(counts: Expr) -> Next {
+    Next::Stage {
+        label: "tile rows".into(),
+        awaits: "how many entries each tile row has".into(),
+        outputs: vec![(counts, Keep::Fact)],
+    }
 }
 
 impl Deriving {
@@ -322,15 +350,9 @@ impl Deriving {
     /// The step once the operands are there.
     fn after_making(&self, files: &[SparseMatrix]) -> Result<Next, EngineError> {
         match &self.of.what {
-            Derivation::Rearranged(rearrangement) => Ok(Next::Stage {
-                label: "tile rows".into(),
-                awaits: "how many entries each tile row has".into(),
-                outputs: vec![(rearrangement.counted(&files[0])?, Keep::Fact)],
-            }),
-            _ => {
-                let dense = self.inputs.get(files.len());
-                Ok(Next::Done(vec![self.of.over(files, dense)?]))
-            }
+            Derivation::Rearranged(rearrangement) => Ok(counting(rearrangement.counted(&files[0])?)),
+            Derivation::Keyed(matrix) => Ok(counting(matrix.counted(&self.inputs[0])?)),
+            _ => Ok(Next::Done(vec![self.of.over(files, &self.inputs[files.len()..])?])),
         }
     }
 }
@@ -350,18 +372,21 @@ impl Stages for Deriving {
             self.files = Some(files);
             return next;
         };
-        match (&self.of.what, found) {
-            (Derivation::Rearranged(rearrangement), [StageResult::Fact(counts)]) => {
-                let counts = counts
-                    .chunks_exact(size_of::<u64>())
-                    .filter_map(|count| count.first_chunk());
-                let counts: Vec<u64> = counts.map(|count| u64::from_ne_bytes(*count)).collect();
-                Ok(Next::Done(vec![rearrangement.placed(&files[0], &counts)?]))
-            }
-            _ => Err(EngineError::Internal(
+        let [StageResult::Fact(counts)] = found else {
+            return Err(EngineError::Internal(
                 "a stage gave other facts than were asked for".into(),
-            )),
-        }
+            ));
+        };
+        let counts = counts
+            .chunks_exact(size_of::<u64>())
+            .filter_map(|count| count.first_chunk());
+        let counts: Vec<u64> = counts.map(|count| u64::from_ne_bytes(*count)).collect();
+        let made = match &self.of.what {
+            Derivation::Rearranged(rearrangement) => rearrangement.placed(&files[0], &counts)?,
+            Derivation::Keyed(matrix) => matrix.placed(self.inputs.clone(), &counts, &self.inputs[0])?,
+            _ => return Err(EngineError::Internal("entries are counted for nobody".into())),
+        };
+        Ok(Next::Done(vec![made]))
     }
 
     fn assume(&mut self, after: usize, _room: Room) -> Result<Next, EngineError> {
@@ -370,6 +395,14 @@ impl Stages for Deriving {
         match &self.of.what {
             Derivation::Rearranged(rearrangement) if after > making => {
                 Ok(Next::Done(vec![rearrangement.foreseen(&files[0])?]))
+            }
+            Derivation::Keyed(matrix) if after > making => {
+                let counts = matrix.foreseen(self.inputs[0].shape[0]);
+                Ok(Next::Done(vec![matrix.placed(
+                    self.inputs.clone(),
+                    &counts,
+                    &self.inputs[0],
+                )?]))
             }
             _ => self.after_making(&files),
         }

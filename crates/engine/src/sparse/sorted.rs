@@ -75,7 +75,7 @@ impl Buckets {
 /// # Errors
 /// A result too large to address.
 pub(super) fn sorted_matrix(
-    shape: SparseShape,
+    shape: &SparseShape,
     buckets: &Buckets,
     counts: &[u64],
     columns: &[Expr],
@@ -85,7 +85,7 @@ pub(super) fn sorted_matrix(
         return Err(EngineError::Internal("counts of other tile rows".into()));
     }
     let grids = columns.iter().map(|column| column.grid()).collect();
-    let sorted = Sorted::new(&shape, buckets, counts, (grids, inputs.len()));
+    let sorted = Sorted::new(shape, buckets, counts, (grids, inputs.len()));
     Ok(ops::algorithm(Arc::new(Made::new(sorted)), inputs)?.swap_remove(0))
 }
 

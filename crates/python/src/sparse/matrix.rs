@@ -2,11 +2,14 @@
 
 use std::path::PathBuf;
 
+use std::sync::Arc;
+
 use numpy::{PyArray1, PyReadonlyArray1};
 use outcore_dtype::DType;
 use outcore_engine::expr::Expr;
 use outcore_engine::sparse::{
-    self, DenseOperand, Duplicates, Field, Formula, PartPlaces, Rearrangement, Semiring, SparseMatrix, SparseOperand,
+    self, DenseOperand, Duplicates, Field, Formula, KeyedMatrix, PartPlaces, Rearrangement, Semiring, SparseMatrix,
+    SparseOperand,
 };
 use outcore_store::{Interval, Source, SparseShape};
 use pyo3::prelude::*;
@@ -194,6 +197,19 @@ impl PySparse {
             .map_err(to_python)
     }
 
+    /// Columns of the entries of the file, in their order: an array of each function of their fields.
+    fn columns(&self, nodes: Vec<PyRef<'_, PyExpr>>) -> PyResult<Vec<PyExpr>> {
+        let matrix = self.matrix()?;
+        let stored = matrix.file.matrix().dtype;
+        let formula = |node: &PyRef<'_, PyExpr>| {
+            let types = [stored, Some(node.0.dtype)];
+            Formula::new(Some(&node.0), None, types).map(Arc::new)
+        };
+        let formulas = nodes.iter().map(formula).collect::<Result<_, _>>().map_err(to_python)?;
+        let columns = sparse::entry_columns(&matrix, formulas).map_err(to_python)?;
+        Ok(columns.into_iter().map(PyExpr::new).collect())
+    }
+
     /// Rows that lie beside each other, by the first and their number, and columns, by the first, the distance to the next
     /// and their number.
     fn part(&self, rows: (u64, u64), columns: (u64, u64, u64)) -> PyResult<PySparse> {
@@ -307,6 +323,20 @@ fn sparse_result(node: &PyExpr, shape: (u64, u64), side: u32, dtype: &str) -> Py
     Ok(PySparse(SparseOperand::of_result(node.0.clone(), shape)))
 }
 
+/// The matrix of entries that are columns: keys, the most significant first, then values, unless `dtype` is "pattern".
+#[pyfunction]
+fn keyed_sparse(
+    columns: Vec<PyRef<'_, PyExpr>>,
+    keys: usize,
+    shape: (u64, u64),
+    side: u32,
+    dtype: &str,
+) -> PyResult<PySparse> {
+    let columns: Vec<Expr> = columns.iter().map(|column| column.0.clone()).collect();
+    let matrix = KeyedMatrix::new(shape_of(shape, side, dtype)?, keys).map_err(to_python)?;
+    sparse::keyed(matrix, &columns).map(PySparse).map_err(to_python)
+}
+
 /// Opens a stored sparse matrix.
 #[pyfunction]
 fn open_sparse(py: Python<'_>, session: PyRef<'_, PySession>, path: PathBuf) -> PyResult<PySparse> {
@@ -338,6 +368,7 @@ fn open_rows(
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PySparse>()?;
     module.add_function(wrap_pyfunction!(sparse_result, module)?)?;
+    module.add_function(wrap_pyfunction!(keyed_sparse, module)?)?;
     module.add_function(wrap_pyfunction!(open_sparse, module)?)?;
     module.add_function(wrap_pyfunction!(entry_field, module)?)?;
     module.add_function(wrap_pyfunction!(entry_operand, module)?)?;
