@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import time
 from pathlib import Path
 from typing import Any
 
@@ -269,3 +270,113 @@ def test_keys_of_others_are_refused(tmp_path: Path) -> None:
         with pytest.raises(ArgumentError, match="keys are no places"):
             core.rearranged([row._expr, column._expr], (300, 200), 64)
         assert current.counters()["bytes_written"] >= 0
+
+
+def test_numbers_that_keep_zeros_may_be_added_and_compared_with(tmp_path: Path) -> None:
+    whole = random_entries((300, 200), 3000, 1)
+    whole.data -= 50
+    with session():
+        a = write(whole, tmp_path / "a.ocs")
+        check(sum([a, a]), whole + whole)
+        check(a - 0, whole)
+        np.testing.assert_allclose(a.maximum(0).toarray(), whole.maximum(0).toarray())
+        np.testing.assert_allclose(a.minimum(0.5).toarray(), whole.toarray().clip(max=0.5))
+        for refused in (lambda: a.maximum(3), lambda: a + 1, lambda: a - np.nan, lambda: a.maximum(1j)):
+            with pytest.raises(ArgumentError, match="the result would be dense"):
+                refused()
+
+
+def test_checkpoints_know_matrices_in_scratch_by_their_entries(tmp_path: Path) -> None:
+    random = np.random.default_rng(5)
+    whole = scipy.sparse.random(60, 60, density=0.1, random_state=1) + 60 * scipy.sparse.eye(60)
+    right = random.random(60)
+    with session():
+        a = write(whole.tocsr(), tmp_path / "a.ocs")
+        solved = oc.sparse.linalg.cg(a.T @ a, right, checkpoint=2)
+        np.testing.assert_allclose((whole.T @ whole) @ solved[0], right, rtol=1e-4)
+
+
+def test_names_and_keys_of_scipy_are_answered(tmp_path: Path) -> None:
+    with session():
+        a = write(random_entries((30, 20), 100, 1), tmp_path / "a.ocs")
+        for ask, answer in (
+            (lambda: a.tocsr(), r"A\.to_scipy\(\)"),
+            (lambda: oc.sparse.hstack, r"from_entries of A\.blocks\(\)"),
+            (lambda: oc.sparse.linalg.norm, r"A\.norm\(\)"),
+            (lambda: a[3], r"A\[i : i \+ 1\] is one"),
+            (lambda: oc.sparse.spgemm(a, a.T, "foo"), "no semiring is called foo; there are plus_times"),
+            (lambda: oc.store({str(tmp_path / "a.npz"): a}), r"does not end in \.ocs"),
+            (lambda: oc.sparse.from_scipy(np.eye(3)), "ndarray is no sparse matrix of SciPy's"),
+        ):
+            with pytest.raises((AttributeError, oc.errors.OutcoreError), match=answer):
+                ask()
+        assert not hasattr(a, "nothing")
+
+
+@pytest.mark.parametrize(("shape", "side"), [((257, 2048), 1024), ((20, 32768), 16384), ((300, 9000), 256)])
+def test_no_entry_is_lost_where_columns_of_tiles_are_empty(tmp_path: Path, shape: tuple[int, int], side: int) -> None:
+    """A bucket of many entries, and none behind it in its tile row."""
+    place = np.arange(262_145)
+    width = min(side, shape[1])
+    rows, columns = place // width % shape[0], place % width
+    whole = scipy.sparse.coo_array((np.ones(len(place)), (rows, columns)), shape=shape).tocsr()
+    with session():
+        matrix = write(whole, tmp_path / "a.ocs", side)
+        check(matrix.permute(np.arange(shape[0])[::-1]), whole[::-1])
+        check(matrix.T.copy(), whole.T)
+        check(matrix[::2], whole[::2])
+        assert (matrix != write(whole.T.tocsr(), tmp_path / "t.ocs", side).T).nnz == 0
+
+
+def test_parts_without_columns_and_parts_of_many_tiles(tmp_path: Path) -> None:
+    with session():
+        a = write(random_entries((3, 5), 3), tmp_path / "a.ocs")
+        np.testing.assert_array_equal((a[:, 5:5] @ np.ones(0)).compute(), np.zeros(3))
+        np.testing.assert_array_equal((np.ones(0) @ a.T[5:5]).compute(), np.zeros(3))
+        assert a[:, 5:5].nnz == a[3:].nnz == 0
+        # A tile for each entry: a part takes as long as a sum, not as the square of the tiles.
+        columns = np.arange(1, 40_001) * (1 << 24)
+        wide = oc.sparse.from_coo(columns % 4, columns, np.ones(40_000), (4, 1 << 40), tmp_path / "wide.ocs")
+        began = time.monotonic()
+        assert wide[:, 1:].nnz == 40_000
+        assert time.monotonic() - began < 10
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(
+    rows=st.integers(1, 3000),
+    columns=st.integers(1, 3000),
+    entries=st.integers(0, 3000),
+    side=st.sampled_from([1, 2, 64, 1024]),
+    few=st.integers(1, 3000),
+    name=st.sampled_from(["turned", "order", "sum", "both", "product", "apart"]),
+    seed=st.integers(0, 99),
+)
+def test_forecasts_are_bounds_wherever_entries_are(
+    shared: Path, rows: int, columns: int, entries: int, side: int, few: int, name: str, seed: int
+) -> None:
+    random = np.random.default_rng(seed)
+    length = max(rows, columns) if name in ("both", "product") else rows
+    shape = (length, length) if name in ("both", "product") else (rows, columns)
+    places = random.integers(0, min(few, shape[0]), entries), random.integers(0, shape[1], entries)
+    whole = scipy.sparse.coo_array((np.ones(entries), places), shape=shape).tocsr()
+    with session() as current:
+        a = write(whole, shared / "a.ocs", side)
+        order = random.permutation(shape[0])
+        make = {
+            "turned": lambda: a.T,
+            "order": lambda: a.permute(order),
+            "sum": lambda: a + a,
+            "both": lambda: a + a.T,
+            "product": lambda: (a + a.T) @ np.ones(length),
+            "apart": lambda: a[::3],
+        }
+        target = shared / ("made.npy" if name == "product" else "made.ocs")
+        target.unlink(missing_ok=True)
+        asked = {str(target): make[name]()}
+        said = oc.explain(asked)
+        before = current.counters()
+        oc.store(asked, overwrite=True)
+        after = current.counters()
+        assert after["bytes_read"] - before["bytes_read"] <= said.bytes_read
+        assert after["bytes_written"] - before["bytes_written"] <= said.bytes_written

@@ -130,7 +130,7 @@ MATRIX: dict[str, Call] = {
         )
         for name in ("__add__", "__sub__")
     },
-    "__getitem__": lambda inputs: inputs.matrix()[10:-10, ::2],
+    "__getitem__": lambda inputs: inputs.matrix()[10:-10, ::2].copy(path=inputs.target.with_suffix(".ocs")),
     **{name: _plain(name, axis=1) for name in ("sum", "mean", "max", "min", "getnnz", "count_nonzero")},
     **{name: _plain(name, 1) for name in ("argmax", "argmin")},
     "blocks": lambda inputs: sum(len(rows) for rows, _, _ in inputs.matrix().blocks()),

@@ -67,6 +67,26 @@ _NEAREST: dict[str, str] = {
     "read_edgelist": "outcore.graph.from_edges(text, path)",
 }
 
+# The same where a module of sparse matrices is asked.
+_NEAREST_SPARSE: dict[str, str] = {
+    "tril": "A.tril()",
+    "triu": "A.triu()",
+    "norm": "A.norm()",
+    "inv": "outcore.sparse.linalg.cg, gmres or minres for one right-hand side after the other",
+    "lsqr": "outcore.sparse.linalg.lsmr",
+    "spilu": "outcore.sparse.linalg.ilu0",
+    "find": "A.blocks(), which gives rows, columns and values some at a time",
+    "save_npz": "outcore.sparse.to_npz(A, path)",
+    "load_npz": "outcore.sparse.from_npz(path, to), or outcore.sparse.open(path) of uncompressed rows or columns",
+    "issparse": "isinstance(A, outcore.sparse.SparseMatrix)",
+    "random": "outcore.sparse.rmat(vertices, edges)",
+    **dict.fromkeys(("eye", "identity", "diags", "coo_array", "bsr_array", "dok_array"), "outcore.sparse.from_coo"),
+    **dict.fromkeys(
+        ("hstack", "vstack", "bmat", "block_diag", "block_array"),
+        "outcore.sparse.from_entries of A.blocks() of each, with rows and columns moved",
+    ),
+}
+
 
 def _of_numpy(name: str) -> str | None:
     """Outcore's name of NumPy's function, or that function itself where it takes lazy arrays."""
@@ -81,7 +101,8 @@ def _of_numpy(name: str) -> str | None:
 
 def missing_name(owner: str, name: str) -> AttributeError:
     """The error for a name that `owner` has not, with the nearest there is, where that is known."""
-    hint = None if name.startswith("_") else _NEAREST.get(name) or _of_numpy(name)
+    known = (_NEAREST_SPARSE.get(name) if "outcore.sparse" in owner else None) or _NEAREST.get(name)
+    hint = None if name.startswith("_") else known or _of_numpy(name)
     return AttributeError(f"{owner} has no attribute {name!r}" + (f"; use {hint}" if hint else ""))
 
 

@@ -86,6 +86,11 @@ def _of_values(array: Array) -> str:
     small part of memory."""
     session = current()
     digest = blake2b(f"{array.dtype.str} {array.shape} ".encode())
+    matrix = _core.sparse_file(array._expr)
+    if matrix is not None:  # the tiles of a sparse matrix in scratch
+        for block in _files.in_blocks(Path(matrix)):
+            digest.update(block)
+        return digest.hexdigest()
     if array.nbytes <= session.counters()["budget_bytes"] // _SHARE:
         digest.update(np.ascontiguousarray(array.compute()).data)
         return digest.hexdigest()

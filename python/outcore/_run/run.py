@@ -28,6 +28,7 @@ from outcore.errors import (
     DTypeError,
     OutcoreError,
     ShapeError,
+    UnsupportedFormatError,
 )
 
 _CHUNK_LENGTH_MAX = (1 << 63) - 1
@@ -52,6 +53,11 @@ def _targets(
         name = os.fsdecode(path)
         if resume and isinstance(array, above.SparseMatrix):
             raise ArgumentError(f"store: resume=True, and {name} is a sparse matrix, which is written in one go")
+        if isinstance(array, above.SparseMatrix) and not name.endswith(".ocs"):
+            raise UnsupportedFormatError(
+                f"store: {name} is a sparse matrix, and its name does not end in .ocs; outcore.sparse.to_npz, to_mtx "
+                f"and their like write other formats"
+            )
         expr, shape = _planned(array), asked.pop(name, None)
         if expr is None:
             continue
@@ -114,6 +120,11 @@ def compute(*arrays: Any) -> Any:
 
 
 def _in_memory(arrays: Sequence[Item]) -> Asked:
+    if any(isinstance(array, above.SparseMatrix) for array in arrays):
+        raise ArgumentError(
+            "compute: a sparse matrix is no array; outcore.store({'a.ocs': A}) or A.copy(path=) stores it, and "
+            "A.to_scipy() is it in memory"
+        )
     exprs = [expr for expr in map(_planned, arrays) if expr is not None]
     return exprs, [None] * len(exprs)
 

@@ -104,16 +104,16 @@ def _mirrored(A: SparseMatrix, blocks: Blocks, work: Work, **options: object) ->
 
 def _whole(A: SparseMatrix, first: int) -> Iterator[Chunk]:
     """All entries."""
-    return map(A._block, range(first, A._content.streamed().tiles))
+    return A._blocks_from(first)
 
 
 def _halves(A: SparseMatrix, first: int) -> Iterator[Chunk]:
     """All entries in the upper triangle, those that stood there behind the others."""
     tiles = A._content.streamed().tiles
-    for number in range(first, 2 * tiles):
-        rows, columns, values = A._block(number % tiles)
-        chosen = (rows <= columns) == (number >= tiles)
-        yield np.minimum(rows, columns)[chosen], np.maximum(rows, columns)[chosen], values[chosen]
+    for is_upper, begin in ((False, first), (True, max(first - tiles, 0))):
+        for rows, columns, values in A._blocks_from(min(begin, tiles)):
+            chosen = (rows <= columns) == is_upper
+            yield np.minimum(rows, columns)[chosen], np.maximum(rows, columns)[chosen], values[chosen]
 
 
 def _build(

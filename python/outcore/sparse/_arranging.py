@@ -30,6 +30,8 @@ class Arranging(StoredMatrix):
 
     def __getitem__(self, key: Any) -> Self:
         """Rows and columns by slices, lazily; see `part`."""
+        if isinstance(key, tuple) and len(key) > 2:
+            raise IndexingError(f"sparse: {len(key)} keys of a matrix, which has two axes")
         return self.part(*key) if isinstance(key, tuple) else self.part(key)
 
     def part(
@@ -144,8 +146,15 @@ def kron(a: Matrix, b: Matrix, *, path: PathLike | None = None, overwrite: bool 
 
 def _range(key: object, length: int) -> range:
     if not isinstance(key, slice):
-        raise IndexingError(f"sparse: key {key!r}; rows and columns are chosen by slices")
-    positions = range(*key.indices(length))
+        shown = repr(key) if isinstance(key, int) else type(key).__name__
+        raise IndexingError(
+            f"sparse: key {shown}; rows and columns are chosen by slices: A[i : i + 1] is one, and S @ A those for which S "
+            f"has an entry in a row of its own"
+        )
+    try:
+        positions = range(*key.indices(length))
+    except (TypeError, ValueError) as error:
+        raise IndexingError(f"sparse: key {key!r}: {error}") from None
     if positions.step <= 0:
         raise IndexingError(f"sparse: a step of {positions.step}; one above 0 is right")
     return positions
@@ -166,7 +175,10 @@ def _operand(order: Indices, by_row: bool) -> Array:
 def _inverse(order: object, length: int) -> Indices | None:
     if order is None:
         return None
-    permutation = np.asarray(order.compute() if isinstance(order, Array) else order)
+    try:
+        permutation = np.asarray(order.compute() if isinstance(order, Array) else order)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"sparse permute: {type(order).__name__} is no order of {length}: {error}") from None
     if permutation.shape != (length,) or permutation.dtype.kind not in "iu":
         raise ArgumentError(f"sparse permute: {permutation.shape} of {permutation.dtype} is no order of {length}")
     if length == 1 and permutation[0] == 0:

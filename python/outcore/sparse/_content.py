@@ -6,6 +6,7 @@ import os
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -106,7 +107,7 @@ class Content(ABC):
 
 def held_of(node: _core.Expr, session: Session) -> _core.Sparse:
     """Stores a matrix in scratch, from where it goes with its last reader."""
-    return stored_at(node, session._core.unused_path() + ".ocs", False).hold(session._core)
+    return stored_at(node, Path(session._core.unused_path()).with_suffix(".ocs"), False).hold(session._core)
 
 
 class PassingEntries(Content):

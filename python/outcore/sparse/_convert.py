@@ -143,6 +143,9 @@ def from_scipy(matrix: Any, path: PathLike | None = None, *, side: int = SIDE, o
     >>> (oc.sparse.from_scipy(scipy.sparse.eye(3)) @ [1.0, 2.0, 3.0]).compute()
     array([1., 2., 3.])
     """
+    if not hasattr(matrix, "tocoo"):
+        kind = type(matrix).__name__
+        raise ArgumentError(f"from_scipy: {kind} is no sparse matrix of SciPy's; scipy.sparse.coo_array(x) makes one")
     if len(matrix.shape) != 2:
         raise ShapeError(f"from_scipy: shape {matrix.shape} is no matrix's")
     shape = (int(matrix.shape[0]), int(matrix.shape[1]))

@@ -1,9 +1,9 @@
 """Methods of `SparseMatrix` that make another matrix, entry by entry, while this one passes by.
 
 Each is lazy: a number, a vector or a triangle is applied while the entries pass by, in products, streams and files, and
-nothing is written. Two matrices come to a file in scratch when their result is first read, as by a product that is made
-of it. With `path` the result is stored there at once: one read of the operands and one write. Memory: some tiles,
-reserved in the session.
+nothing is written. Two matrices come to a file in scratch, by a stage of the program that reads their result. With
+`path` the result is stored there at once: one read of the operands and one write. Memory: some tiles, reserved in the
+session.
 """
 
 from __future__ import annotations
@@ -38,6 +38,13 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+# Numbers with which 0 comes to 0.
+_ZERO_KEPT: dict[str, Callable[[Any], bool]] = {
+    "+": lambda number: number == 0,
+    "-": lambda number: number == 0,
+    "maximum": lambda number: number <= 0,
+    "minimum": lambda number: number >= 0,
+}
 
 
 class Elementwise(StoredMatrix):
@@ -51,7 +58,7 @@ class Elementwise(StoredMatrix):
         infinity or NaN at a place where the other has no entry comes to NaN, both as by SciPy.
         Raises ShapeError for other shapes.
         I/O: none by a number or NumPy's vector, one read of a lazy one; of two matrices one read of each and one write
-        when the result is first read. A matrix that is read the other way (`A.multiply(B.T)`) is sorted by this call.
+        when the result is made. A matrix that is read the other way (`A.multiply(B.T)`) is sorted then, too.
 
         >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
@@ -90,8 +97,8 @@ class Elementwise(StoredMatrix):
         """The sum with a sparse matrix of its shape; `A + B` and `A - B` are the same without a path: lazy.
 
         Places that come to 0 are not stored, as by SciPy. Raises ShapeError, and ArgumentError for what is dense: the
-        sum would be. I/O: one read of each, one write, when the result is first read, or at once with `path`; a matrix
-        that is read the other way (`A + B.T`) is sorted by this call.
+        sum would be, but of the number 0. I/O: one read of each, one write, when the result is made; a matrix that is
+        read the other way (`A + B.T`) is sorted then, too.
 
         >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
@@ -105,24 +112,31 @@ class Elementwise(StoredMatrix):
     def __add__(self, other: Other) -> Self:
         return self.add(other)
 
+    __radd__ = __add__
+
     def __sub__(self, other: Other) -> Self:
         if isinstance(other, Elementwise) and self.dtype.kind == other.dtype.kind == "b":
             raise DTypeError("sparse -: bools have no difference; A != B has the places at which they differ")
         return self._combined(other, "-", operator.sub, None, False)
 
     def maximum(self, other: Other, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
-        """The larger of the elements of two matrices; NaN where one is. I/O: as `add`."""
+        """The larger of the elements of two matrices, or of each element and a number of at most 0; NaN where one is.
+        I/O: as `add`; with a number none."""
         return self._combined(other, "maximum", maximum, path, overwrite)
 
     def minimum(self, other: Other, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
-        """The smaller of the elements of two matrices; NaN where one is. I/O: as `add`."""
+        """The smaller of the elements of two matrices, or of each element and a number of at least 0; NaN where one is.
+        I/O: as `add`; with a number none."""
         return self._combined(other, "minimum", minimum, path, overwrite)
 
     def _combined(
-        self, other: Other, name: str, f: Callable[[Array, Array], Array], path: PathLike | None, overwrite: bool
+        self, other: Other, name: str, f: Callable[[Array, Operand], Array], path: PathLike | None, overwrite: bool
     ) -> Self:
         if not isinstance(other, Elementwise):
             refuse_foreign(name, other)
+            if not isinstance(other, StoredMatrix | complex) and _is_number(other) and _ZERO_KEPT[name](other):
+                dtype = _scale(self, other)[1]
+                return self._valued(lambda value: f(value.astype(dtype), other), dtype, path, overwrite)
             raise ArgumentError(f"sparse {name} of {type(other).__name__}: the result would be dense")
         a, b = self, _same(self, other, name)
         dtype = np.result_type(a.dtype, b.dtype)

@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from outcore.errors import DTypeError
+
+# Names of SciPy's matrices, and what outcore has for them.
+_NEAREST: dict[str, str] = {
+    **dict.fromkeys(("tocsr", "tocoo", "tocsc", "asformat"), "A.to_scipy(), where it fits into memory"),
+    "todense": "A.toarray(), where it fits into memory",
+    "H": "A.T.conj()",
+    "size": "A.nnz",
+    "getrow": "A[i : i + 1]",
+    "getcol": "A[:, i : i + 1]",
+    **{
+        name: f"A.map(numpy.{name})"
+        for name in ("sqrt", "log1p", "expm1", "sin", "tan", "floor", "ceil", "rint", "sign")
+    },
+    "setdiag": "A - D + E of matrices with the diagonals",
+}
 
 
 class Refused:
     """Refusals of uses that a sparse matrix does not have: as a sequence, a truth value, a dense array."""
+
+    if not TYPE_CHECKING:  # a type checker knows the names
+
+        def __getattr__(self, name: str) -> NoReturn:
+            hint = _NEAREST.get(name)
+            raise AttributeError(f"a sparse matrix has no attribute {name!r}" + (f"; use {hint}" if hint else ""))
 
     def __iter__(self) -> NoReturn:
         raise TypeError(

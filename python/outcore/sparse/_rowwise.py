@@ -18,6 +18,8 @@ from outcore._session.session import current
 from outcore.sparse._stored import StoredMatrix
 from outcore.sparse._stream import Part, as_read, parts
 
+# Memory for an entry while those of a tile row are put in order, beside copies of its value.
+_ENTRY_BYTES = 48
 # Rows without entries that are written together.
 _ROWS_MAX = 1 << 18
 _Rows = tuple[npt.NDArray[np.uint64], Part]
@@ -46,14 +48,16 @@ def by_row(a: StoredMatrix) -> ByRow:
     with contextlib.ExitStack() as stack:
         files = [Column(stack, kind, length) for kind in kinds]
         for begun, part in _with_all_rows(a):
-            rows = np.concatenate([begun, part.rows])
+            # Rows within a tile row are short numbers, which are sorted fast and take little memory.
+            base = begun[0] if len(begun) else np.uint64(0)
+            rows = np.concatenate([begun - base, part.rows - base]).astype(np.uint32)
             order = np.argsort(rows, kind="stable")
             rows = rows[order]
             new = np.ones(len(rows) + 1, dtype=bool)
             new[1:-1] = rows[1:] != rows[:-1]
-            fillers = (np.zeros(len(begun), part.columns.dtype), np.zeros(len(begun), part.values.dtype))
-            both = (np.concatenate(pair)[order] for pair in zip(fillers, (part.columns, part.values), strict=True))
-            columns, values = both
+            columns = np.concatenate([np.zeros(len(begun), kinds[0]), part.columns.astype(kinds[0])])[order]
+            values = np.concatenate([np.zeros(len(begun), part.values.dtype), part.values])[order]
+            del rows, order
             for file, data in zip(files, (columns, new[:-1], new[1:], values), strict=False):
                 file.append(data)
         stack.close()
@@ -68,7 +72,7 @@ def _with_all_rows(a: StoredMatrix) -> Iterator[_Rows]:
     done, nothing = 0, np.zeros(0, dtype=np.uint64)
     none = Part(nothing, nothing, np.zeros(0, a.dtype), 0)
     side = a._content.side
-    for part in itertools.chain(parts(a, is_worked_on=False), [none]):
+    for part in itertools.chain(parts(a, _ENTRY_BYTES + 3 * a.dtype.itemsize), [none]):
         begin = a.shape[0] if part is none else int(part.rows.min()) // side * side
         for start in range(done, begin, _ROWS_MAX):
             yield np.arange(start, min(start + _ROWS_MAX, begin), dtype=np.uint64), none

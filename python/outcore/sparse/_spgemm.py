@@ -37,7 +37,8 @@ def spgemm(
     resume: bool = False,
 ) -> Matrix:
     """The product of two sparse matrices (m, k) and (k, n): `a @ b` is that. Written to `path`; without one it is lazy,
-    and made in scratch when it is first read.
+    and made in scratch when its entries are first asked for, a product is built of it, or `explain` or `store` is given
+    it, which copies it from there.
 
     `semiring` is one of those of `SparseMatrix.product`; of `mask`, a sparse matrix of the result's shape, only the
     places of entries count: the result has entries there alone, or with `complement` anywhere else. Values have the
@@ -114,8 +115,9 @@ def explain_spgemm(
     read. The second stage is what is written, a bound: no more entries than terms, places in the tile rows of `a`, and
     places that `mask` lets through. `peak_bytes` is what is held for it.
 
-    I/O: some pages of each tile row of `a` and `mask`, and of `b` where the product reads them too. Raises what
-    `spgemm` raises of shapes and types, ArgumentError for what is transposed, which would be sorted first.
+    I/O: some pages of each tile row of `a` and `mask`, and of `b` where the product reads them too; operands that are
+    no files are made first. Raises what `spgemm` raises of shapes and types, ArgumentError for what is transposed,
+    which would be sorted first.
 
     >>> import numpy as np, outcore as oc, scipy.sparse, tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -209,6 +211,7 @@ def _in_parts(
 
 def _types(a: StoredMatrix, b: StoredMatrix, semiring: str) -> tuple[DType, str]:
     """The type in which sums are formed, and the name of that in which they are stored."""
+    _core.check_semiring(semiring)
     both = a.is_pattern and b.is_pattern
     if semiring == "lor_land":
         return np.dtype(bool), "pattern" if both else "bool"

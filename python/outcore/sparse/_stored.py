@@ -29,6 +29,8 @@ _WORKING: dict[str, type[np.int64]] = {"b": np.int64, "i": np.int64, "u": np.int
 _READ_BYTES = 24
 # Memory for an entry that is worked on: its places, their copies and orders, and copies of its value.
 _PLACE_BYTES, _VALUE_COPIES = 96, 4
+# Entries that are worked on together, where a block may be cut, and memory for each.
+_PIECE_ENTRIES, _PIECE_BYTES = 1 << 18, 160
 
 
 class StoredMatrix(Refused, ABC):
@@ -89,12 +91,12 @@ class StoredMatrix(Refused, ABC):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the file."""
+        """Bytes of the file. A matrix that is in none is stored in scratch for it."""
         return self._core.file_bytes
 
     @property
     def path(self) -> Path:
-        """Where it is stored."""
+        """Where it is stored. A matrix that is in no file is stored in scratch for it, and goes with this object."""
         return Path(self._core.path)
 
     @property
@@ -164,16 +166,33 @@ class StoredMatrix(Refused, ABC):
         """Blocks from one of a number on, in memory for them and the work on them."""
         return self._blocks_within(first, _PLACE_BYTES + _VALUE_COPIES * self.dtype.itemsize)
 
+    def _pieces(self) -> Iterator[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], NDArray]]:
+        """Blocks cut into pieces of few entries, in memory for them and for the work on one."""
+        for rows, columns, values in self._blocks_within(0, *self._piece_bytes()):
+            for start in range(0, len(rows), _PIECE_ENTRIES):
+                piece = slice(start, start + _PIECE_ENTRIES)
+                yield rows[piece], columns[piece], values[piece]
+            del rows, columns, values  # before the next ones are read
+
+    def _piece_bytes(self) -> tuple[int, int]:
+        """Memory for each entry of a block, and of a piece."""
+        item = self.dtype.itemsize
+        return _READ_BYTES + item, _PIECE_BYTES + _VALUE_COPIES * item
+
+    def _pieces_bytes(self) -> int:
+        """The most memory that `_pieces` takes. A matrix that is not made yet is made for it."""
+        core = self._content.streamed()
+        each = self._piece_bytes()
+        return max((_bytes_of(core, number, *each) for number in range(core.tiles)), default=0)
+
     def _blocks_within(
-        self, first: int, bytes_each: int
+        self, first: int, bytes_each: int, work_each: int = 0
     ) -> Iterator[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], NDArray]]:
-        """Blocks from one of a number on, in memory of so many bytes an entry, reserved until they end."""
+        """Blocks from one of a number on, in reserved memory of so many bytes an entry, and for work on a piece."""
         memory = _core.EntriesMemory(current()._core)
         core = self._content.streamed()
         for number in range(first, core.tiles):
-            # An entry takes a byte at least, whatever a damaged file says.
-            entries_bytes = min(core.entries_of(number), core.file_bytes) * bytes_each
-            memory.cover(entries_bytes + (0 if core.is_plain else core.reading_bytes(number)))
+            memory.cover(_bytes_of(core, number, bytes_each, work_each))
             block = [self._block(number)]
             if len(block[0][0]) > 0:  # a formula may keep none
                 yield block.pop()  # to the caller alone, who may let go of it
@@ -185,6 +204,14 @@ class StoredMatrix(Refused, ABC):
         rows, columns, data = core.read(current()._core, number)
         values = np.ones(len(rows), dtype=bool) if self.is_pattern else data.view(self.dtype)
         return (columns, rows, values) if self._transposed else (rows, columns, values)
+
+
+def _bytes_of(core: _core.Sparse, number: int, bytes_each: int, work_each: int) -> int:
+    """Memory for a block, and for the work on a piece of it."""
+    # An entry takes a byte at least, whatever a damaged file says.
+    entries = min(core.entries_of(number), core.file_bytes)
+    entries_bytes = entries * bytes_each + min(entries, _PIECE_ENTRIES) * work_each
+    return entries_bytes + (0 if core.is_plain else core.reading_bytes(number))
 
 
 def _check_length(core: _core.Sparse) -> None:

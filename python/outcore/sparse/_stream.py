@@ -66,8 +66,8 @@ class File:
         return above.SparseMatrix(PassingEntries(core.hold(session) if self._is_temporary else core))
 
 
-def parts(a: StoredMatrix, *, is_worked_on: bool = True) -> Iterator[Part]:
-    """The entries as the file has them, whichever way the matrix is read; with memory for work on them."""
+def parts(a: StoredMatrix, bytes_each: int) -> Iterator[Part]:
+    """The entries as the file has them, whichever way the matrix is read; in memory of so many bytes an entry."""
     side = a._content.side
 
     def of(block: tuple[Indices, Indices, Values]) -> Part:
@@ -75,7 +75,7 @@ def parts(a: StoredMatrix, *, is_worked_on: bool = True) -> Iterator[Part]:
 
     # No block stays while the next one is read.
     plain = a.T if a._transposed else a
-    return map(of, plain._blocks_from(0) if is_worked_on else plain.blocks())
+    return map(of, plain._blocks_within(0, bytes_each))
 
 
 def kind_of(a: StoredMatrix) -> DType | None:

@@ -142,11 +142,9 @@ impl KeyedMatrix {
         sorted_matrix(&self.shape, &buckets, counts, &columns, &columns)
     }
 
-    /// Counts of so many entries with as many in each bucket: no others give a larger file.
+    /// As [`Buckets::foreseen`].
     pub(super) fn foreseen(&self, entries: u64) -> Vec<u64> {
-        let buckets = Buckets::of(&self.shape, self.places).count();
-        let count = |bucket| entries / buckets + u64::from(bucket < entries % buckets);
-        (0..buckets).map(count).collect()
+        Buckets::of(&self.shape, self.places).foreseen(entries)
     }
 
     /// The same with values of another type.

@@ -408,7 +408,9 @@ impl Stages for Deriving {
         }
     }
 
+    /// Headers and directories of the files that were made.
     fn lookup_bytes(&self) -> u64 {
-        0
+        let outputs = self.unmade.iter().filter_map(|at| self.inputs[*at].sparse_output());
+        outputs.map(|output| output.opening_bytes()).sum()
     }
 }

@@ -155,7 +155,12 @@ impl MatrixPart {
     fn cut(&mut self) {
         let side = u64::from(self.output.shape.side);
         let (mut pieces, mut bounds): (Vec<PartPiece>, Vec<Vec<RowBound>>) = (vec![], vec![]);
-        for tile in 0..self.file.tiles() as u64 {
+        let tiles = if self.places.columns[2] == 0 {
+            0
+        } else {
+            self.file.tiles()
+        };
+        for tile in 0..tiles as u64 {
             for (record, _) in self.file.tile_rows(tile as usize) {
                 let own = Interval::new(record.number * side, side).intersection(self.places.rows);
                 if own.is_empty() {
@@ -317,14 +322,21 @@ impl MatrixPart {
         let entries: &mut [u32] = bytemuck::cast_slice_mut(take(&mut memory, 4 * most));
         let values = take(&mut memory, most * item);
         let (mut encoder, mut counts) = (TileEncoder::default(), vec![]);
-        for block in self.blocks(&tiles) {
+        let side = u64::from(self.output.shape.side);
+        let first_row = bound.number * side;
+        let height = side.min(self.places.rows.length - first_row) as usize;
+        let blocks = self.blocks(&tiles);
+        for near in blocks.chunk_by(|one, next| one.0 == next.0) {
+            let block = near[0].0;
             let of = PartBlock {
                 part: self,
-                first_row: bound.number * u64::from(self.output.shape.side) + self.places.rows.start,
+                first_row: first_row + self.places.rows.start,
+                height,
                 block,
                 item,
             };
-            let count = of.collect(&tiles, (&mut counts, entries, values))?;
+            let near: Vec<&PartTile<'_>> = near.iter().map(|(_, tile)| &tiles[*tile]).collect();
+            let count = of.collect(&near, (&mut counts, entries, values))?;
             if count > 0 {
                 made.add(&mut encoder, block as u32, &entries[..count], &values[..count * item]);
             }
@@ -332,13 +344,12 @@ impl MatrixPart {
         Ok(())
     }
 
-    /// The columns of tiles of the part that entries of some tiles may go to, ascending.
-    fn blocks(&self, tiles: &[PartTile<'_>]) -> Vec<u64> {
+    /// The columns of tiles of the part that entries of some tiles may go to, ascending, and which tiles these are.
+    fn blocks(&self, tiles: &[PartTile<'_>]) -> Vec<(u64, usize)> {
         let side = u64::from(self.output.shape.side);
-        let of = |tile: &PartTile<'_>| self.columns_of(tile).tiles(side);
-        let mut blocks: Vec<u64> = tiles.iter().flat_map(of).collect();
+        let of = |(at, tile)| self.columns_of(tile).tiles(side).map(move |block| (block, at));
+        let mut blocks: Vec<(u64, usize)> = tiles.iter().enumerate().flat_map(of).collect();
         blocks.sort_unstable();
-        blocks.dedup();
         blocks
     }
 
@@ -359,6 +370,8 @@ struct PartBlock<'p> {
     part: &'p MatrixPart,
     /// Its first row, in the matrix.
     first_row: u64,
+    /// Its rows.
+    height: usize,
     block: u64,
     item: usize,
 }
@@ -369,7 +382,7 @@ impl PartBlock<'_> {
         let side = u64::from(self.part.output.shape.side);
         let column = u64::from(tile.tile.block) * tile.place.side;
         let extent = (tile.place.height as usize, tile.place.width(tile.tile.block) as usize);
-        let end = self.part.places.rows.end().min(self.first_row + side);
+        let end = self.first_row + self.height as u64;
         let mut at = 0;
         let walked = tile.tile.for_each(extent.0, extent.1, |r, c| {
             let row = tile.place.first + u64::from(r);
@@ -390,21 +403,19 @@ impl PartBlock<'_> {
     /// row, whose columns ascend from tile to tile.
     fn collect(
         &self,
-        tiles: &[PartTile<'_>],
+        tiles: &[&PartTile<'_>],
         (counts, entries, values): (&mut Vec<u32>, &mut [u32], &mut [u8]),
     ) -> Result<usize, EngineError> {
-        let side = self.part.output.shape.side;
         counts.clear();
-        counts.resize(side as usize, 0);
-        let is_near = |tile: &&PartTile<'_>| self.part.columns_of(tile).tiles(side.into()).contains(&self.block);
-        for tile in tiles.iter().filter(is_near) {
+        counts.resize(self.height, 0);
+        for tile in tiles {
             self.walk(tile, |_, row, _| counts[row as usize] += 1)?;
         }
         let mut sum = 0;
         for count in counts.iter_mut() {
             sum += std::mem::replace(count, sum);
         }
-        for tile in tiles.iter().filter(is_near) {
+        for tile in tiles {
             self.walk(tile, |at, row, column| {
                 let place = &mut counts[row as usize];
                 let to = *place as usize;

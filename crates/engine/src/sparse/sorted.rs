@@ -63,6 +63,18 @@ impl Buckets {
         }
     }
 
+    /// Counts of so many entries that give the largest file, and the most tiles: as many in each tile row, and where they are
+    /// fewer than tile rows, one here and there.
+    pub fn foreseen(&self, entries: u64) -> Vec<u64> {
+        let rows = self.count() >> self.fine;
+        let before = |row: u64| (u128::from(row) * u128::from(entries) / u128::from(rows)) as u64;
+        let mut counts = vec![0; self.count() as usize];
+        for row in 0..rows {
+            counts[(row << self.fine) as usize] = before(row + 1) - before(row);
+        }
+        counts
+    }
+
     /// Tile rows that begin with one of a number, with so many entries, at most: those that have entries.
     fn rows(&self, first: u64, entries: u64) -> u64 {
         entries.min(self.tile_rows - first).min(1 << self.coarse)
@@ -111,16 +123,14 @@ struct Sorted {
 
 /// Entries at positions cut where buckets end, into parts as large as they may be.
 fn parts_of(start: u64, counts: &[u64]) -> Vec<Interval> {
-    let mut parts = vec![Interval::new(start, 0)];
-    for count in counts {
+    let (mut parts, mut at): (Vec<Interval>, u64) = (vec![], start);
+    // No part is without entries: the last one ends the tile row.
+    for &count in counts.iter().filter(|count| **count > 0) {
         match parts.last_mut() {
-            Some(part) if part.length == 0 || part.length + count <= PART_ENTRIES => part.length += count,
-            Some(part) => {
-                let end = part.end();
-                parts.push(Interval::new(end, *count));
-            }
-            None => {}
+            Some(part) if part.length + count <= PART_ENTRIES => part.length += count,
+            _ => parts.push(Interval::new(at, count)),
         }
+        at += count;
     }
     parts
 }

@@ -30,7 +30,13 @@ pub fn values_named(name: &str) -> PyResult<Option<DType>> {
 }
 
 pub fn semiring_named(name: &str) -> PyResult<Semiring> {
-    Semiring::named(name).ok_or_else(|| argument(format!("sparse product: no semiring is called {name}")))
+    Semiring::named(name).ok_or_else(|| {
+        let names: Vec<&str> = Semiring::ALL.iter().map(|(name, _)| *name).collect();
+        argument(format!(
+            "sparse product: no semiring is called {name}; there are {}",
+            names.join(", ")
+        ))
+    })
 }
 
 pub fn duplicates_named(name: &str) -> PyResult<Duplicates> {
@@ -38,7 +44,9 @@ pub fn duplicates_named(name: &str) -> PyResult<Duplicates> {
         "sum" => Ok(Duplicates::Sum),
         "last" => Ok(Duplicates::Last),
         "refuse" => Ok(Duplicates::Refuse),
-        other => Err(argument(format!("sparse: duplicates={other:?}"))),
+        other => Err(argument(format!(
+            "sparse: duplicates={other:?} is none of \"sum\", \"last\", \"any\" and \"refuse\""
+        ))),
     }
 }
 
@@ -316,6 +324,19 @@ fn entry_operand(
     field.node().map(PyExpr::new).map_err(to_python)
 }
 
+/// Raises where no semiring has such a name.
+#[pyfunction]
+fn check_semiring(name: &str) -> PyResult<()> {
+    semiring_named(name).map(drop)
+}
+
+/// The file of a sparse matrix whose tiles a node is; nothing for another node.
+#[pyfunction]
+fn sparse_file(node: &PyExpr) -> Option<PathBuf> {
+    let matrix = sparse::of_tiles(&node.0).ok()?;
+    matrix.file.is_tiled().then(|| matrix.file.path().to_path_buf())
+}
+
 /// The matrix that a result becomes, of a shape, in tiles of a side, with values of a type ("pattern" for none).
 #[pyfunction]
 fn sparse_result(node: &PyExpr, shape: (u64, u64), side: u32, dtype: &str) -> PyResult<PySparse> {
@@ -369,6 +390,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PySparse>()?;
     module.add_function(wrap_pyfunction!(sparse_result, module)?)?;
     module.add_function(wrap_pyfunction!(keyed_sparse, module)?)?;
+    module.add_function(wrap_pyfunction!(sparse_file, module)?)?;
+    module.add_function(wrap_pyfunction!(check_semiring, module)?)?;
     module.add_function(wrap_pyfunction!(open_sparse, module)?)?;
     module.add_function(wrap_pyfunction!(entry_field, module)?)?;
     module.add_function(wrap_pyfunction!(entry_operand, module)?)?;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use outcore_store::{hold_sparse, open, open_sparse, AlignedBuffer, Held, Region, Turn, PAGE};
+use outcore_store::{hold_sparse, open, open_sparse, AlignedBuffer, Held, Io, Region, Turn, PAGE};
 
 use super::chain::{Chain, RESULTS};
 use super::ladder::RENEWALS_MAX;
@@ -155,13 +155,13 @@ impl Running<'_> {
                     (kept, outcome)
                 }
             };
-            let results = find(session, &kept, outcome, self.chain.resuming.is_some())?;
+            // Reads that check files of an earlier run are no part of the work.
+            let io = session.io.scoped();
+            let results = find(session, &kept, outcome, (self.chain.resuming.is_some(), &io))?;
             room = Room {
                 memory: room.memory.max(session.stage_room(Supposed::Nothing).memory),
                 ..room
             };
-            // Reads that check files of an earlier run are no part of the work.
-            let io = session.io.scoped();
             let planning = self.planning();
             let next = self.chain.ladder.with_less(&called(waiting), room, |room| {
                 let next = stages.next(&results, room, &io)?;
@@ -229,7 +229,7 @@ fn find(
     session: &Arc<Session>,
     kept: &[StageTarget],
     outcome: Outcome,
-    stays: bool,
+    (stays, io): (bool, &Io),
 ) -> Result<Vec<StageResult>, EngineError> {
     let folder = session.folder()?;
     let mut results = outcome.results;
@@ -245,7 +245,7 @@ fn find(
                 &session.io,
             )?))),
             (StageTarget::Matrix(path), _) => {
-                let file = open_sparse(path, &session.io)?;
+                let file = open_sparse(path, io)?;
                 Ok(StageResult::Stored(hold_sparse(folder.clone(), &file)))
             }
             (StageTarget::Fact, Some(frame)) => Ok(StageResult::Fact(frame.to_vec())),

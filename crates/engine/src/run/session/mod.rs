@@ -240,6 +240,7 @@ impl Session {
 
     /// The folder for results of stages.
     pub(in crate::run) fn folder(&self) -> Result<Arc<ScratchFolder>, EngineError> {
+        self.check_ours()?;
         let mut folder = locked(&self.folder);
         if folder.is_none() {
             *folder = Some(Arc::new(ScratchFolder::make(&self.options.scratch)?));
@@ -299,12 +300,17 @@ impl Session {
         self.process == std::process::id()
     }
 
-    pub(in crate::run) fn check_usable(&self) -> Result<(), EngineError> {
-        if !self.is_ours() {
-            return Err(EngineError::Session(
+    fn check_ours(&self) -> Result<(), EngineError> {
+        match self.is_ours() {
+            true => Ok(()),
+            false => Err(EngineError::Session(
                 "this session belongs to the parent process; make a new one after a fork".into(),
-            ));
+            )),
         }
+    }
+
+    pub(in crate::run) fn check_usable(&self) -> Result<(), EngineError> {
+        self.check_ours()?;
         if self.closed.load(Ordering::SeqCst) {
             return Err(EngineError::Session(
                 "the session is closed; arrays opened under it can be computed in another".into(),

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use outcore_dtype::DType;
 
-use super::header::SparseShape;
+use super::header::{SparseShape, RECORD_BYTES};
 use super::pending::{pending_bytes, stored_bytes};
+use crate::base::page::PAGE;
 
 /// A tile row of an output, at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,13 @@ impl SparseOutput {
             rows: rows.into(),
             is_exact,
         }
+    }
+
+    /// Bytes that opening the file reads, at most.
+    pub fn opening_bytes(&self) -> u64 {
+        let rows: u64 = self.rows.iter().map(|rows| rows.len() as u64).sum();
+        // The directory begins and ends anywhere.
+        3 * PAGE as u64 + rows * RECORD_BYTES as u64
     }
 
     /// Bytes that a tile takes in the file, at most.
