@@ -148,7 +148,7 @@ def _range(key: object, length: int) -> range:
     if not isinstance(key, slice):
         shown = repr(key) if isinstance(key, int) else type(key).__name__
         raise IndexingError(
-            f"sparse: key {shown}; rows and columns are chosen by slices: A[i : i + 1] is one, and S @ A those that S has "
+            f"sparse: key {shown}; rows and columns are chosen by slices: A[i : i + 1] is one, S @ A those that S has "
             f"entries for, a row each"
         )
     try:
