@@ -2,22 +2,17 @@
 
 use std::sync::Arc;
 
-use outcore_coding::tiles::{put_tiles, Tile, TileRow};
-use outcore_coding::Malformed;
-use outcore_dtype::DType;
+use outcore_coding::tiles::put_tiles;
 use outcore_store::{PendingTile, RowBound, SparseFile, SparseOutput, TileRowRecord};
 
-use super::formula::{Formula, RowPlace};
-use super::multiply::listed_grid;
+use super::formula::Formula;
+use super::opened::made_tiles;
 use super::operand::SparseOperand;
-use super::placing::{ends_of, Made, MakeTiles, TilePart, PLACED};
+use super::placing::{Made, MakeTiles, TilePart, TileResult};
 use super::SparseMatrix;
 use crate::expr::Expr;
-use crate::task::{Access, Bound, Grid, Recipe};
+use crate::task::{Access, Bound, Recipe};
 use crate::{ops, EngineError};
-
-/// The set of the tiles that are made, behind that of the tiles that are read.
-const MADE: usize = 1;
 
 /// A matrix as a result that is stored: a file of its own.
 ///
@@ -37,10 +32,7 @@ pub(super) fn changed_file(matrix: &SparseMatrix) -> Result<Expr, EngineError> {
 struct Changed {
     file: Arc<SparseFile>,
     formula: Arc<Formula>,
-    /// How it is built again.
-    recipe: Recipe,
-    output: SparseOutput,
-    results: [Grid; 2],
+    result: TileResult,
 }
 
 fn records_of(file: &SparseFile, tile: usize) -> impl Iterator<Item = &TileRowRecord> {
@@ -60,11 +52,9 @@ impl Changed {
         let is_exact = file.is_tiled() && formula.keeps_all();
         let output = SparseOutput::new(file.matrix(), formula.dtype(), rows.collect(), is_exact);
         Changed {
-            results: [listed_grid(&output.lengths), ends_of(file.tiles() as u64)],
-            output,
+            result: TileResult::new(output, 1, Some(recipe)),
             file,
             formula,
-            recipe,
         }
     }
 }
@@ -76,23 +66,11 @@ impl MakeTiles for Changed {
     fn key(&self) -> Vec<u8> {
         self.formula.key().to_vec()
     }
-    fn recipe(&self) -> Option<Recipe> {
-        Some(self.recipe.clone())
-    }
-    fn output(&self) -> &SparseOutput {
-        &self.output
-    }
-    fn results(&self) -> &[Grid] {
-        &self.results
-    }
-    fn tiles(&self) -> u64 {
-        self.file.tiles() as u64
+    fn result(&self) -> &TileResult {
+        &self.result
     }
     fn operands(&self, TilePart { tile, .. }: TilePart, each: &mut dyn FnMut(usize, u64, Access)) {
         each(0, tile, Access::Read);
-    }
-    fn sets(&self) -> [usize; 2] {
-        [MADE, MADE + PLACED]
     }
     fn workspace_bytes(&self, TilePart { tile, .. }: TilePart) -> u64 {
         let rows = records_of(&self.file, tile as usize);
@@ -108,21 +86,12 @@ impl MakeTiles for Changed {
         bound: &mut Bound<'_>,
         workspace: &mut [u8],
     ) -> Result<(), EngineError> {
-        let item = self.file.matrix().dtype.map_or(0, |dtype| dtype.size());
-        let result_item = self.formula.dtype().map_or(0, |dtype: DType| dtype.size());
-        let rows = self.output.rows[tile as usize].len();
+        let result_item = self.formula.item();
+        let rows = self.result.output.rows[tile as usize].len();
         let mut pending = PendingTile::new(&mut *bound.writes[0], rows);
         for (record, place) in self.file.tile_rows(tile as usize) {
-            let malformed = |Malformed(what): Malformed| {
-                let number = record.number;
-                EngineError::Store(self.file.malformed(format!("{what}, in tile row {number}")))
-            };
-            let row = TileRow::new(&bound.reads[0][place], item).map_err(malformed)?;
-            let tiles: Result<Vec<Tile<'_>>, Malformed> = row.tiles().collect();
             let mut desk = self.formula.desk(&mut *workspace, record.entries);
-            let place = RowPlace::of(&self.file, record.number);
-            let tiles = tiles.map_err(malformed)?.into_iter();
-            let made = self.formula.apply(tiles, place, &mut desk, &malformed)?;
+            let made = made_tiles(&self.file, record, &bound.reads[0][place], (&self.formula, &mut desk))?;
             if made.is_empty() {
                 continue;
             }

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use outcore_coding::tiles::{Tile, TileRow};
-use outcore_coding::Malformed;
 use outcore_dtype::DType;
 use outcore_store::{Interval, SparseFile};
 
-use super::formula::{Formula, RowPlace};
+use super::formula::Formula;
 use super::multiply::listed_grid;
+use super::opened::made_tiles;
 use super::SparseMatrix;
 use crate::expr::{grid, Expr};
 use crate::ops;
@@ -136,20 +135,11 @@ impl Work for EntryWalk {
     }
     fn run(&self, task: u64, bound: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
         let file = &self.0.file;
-        let item = file.matrix().dtype.map_or(0, |dtype| dtype.size());
         for (formula, out) in self.0.formulas.iter().zip(&mut bound.writes) {
             let mut done = 0;
             for (record, place) in file.tile_rows(task as usize) {
-                let malformed = |Malformed(what): Malformed| {
-                    let number = record.number;
-                    EngineError::Store(file.malformed(format!("{what}, in tile row {number}")))
-                };
-                let row = TileRow::new(&bound.reads[0][place], item).map_err(malformed)?;
-                let tiles: Result<Vec<Tile<'_>>, Malformed> = row.tiles().collect();
                 let mut desk = formula.desk(&mut *workspace, record.entries);
-                let place = RowPlace::of(file, record.number);
-                let tiles = tiles.map_err(malformed)?.into_iter();
-                for tile in formula.apply(tiles, place, &mut desk, &malformed)? {
+                for tile in made_tiles(file, record, &bound.reads[0][place], (formula, &mut desk))? {
                     out[done..done + tile.values.len()].copy_from_slice(tile.values);
                     done += tile.values.len();
                 }

@@ -2,23 +2,19 @@
 
 use std::sync::Arc;
 
-use outcore_coding::tiles::{GrowingRow, RowLimits, Tile, TileRow};
-use outcore_coding::Malformed;
+use outcore_coding::tiles::{GrowingRow, RowLimits, Tile};
 use outcore_store::{Interval, PendingTile, RowBound, SparseFile, SparseOutput, TileRowRecord};
 
 use super::formula::{aligned, Desk, Formula, RowPlace};
 use super::merging::{compress, merge};
-use super::multiply::listed_grid;
+use super::opened::{fault, made_tiles, tiles_of};
 use super::operand::SparseOperand;
 use super::order::{sort_kept, TileEntry};
-use super::placing::{ends_of, Made, MakeTiles, TilePart, PLACED};
+use super::placing::{Made, MakeTiles, TilePart, TileResult};
 use super::SparseMatrix;
 use crate::expr::Expr;
-use crate::task::{Access, Bound, Grid, Recipe};
+use crate::task::{Access, Bound, Recipe};
 use crate::{ops, EngineError};
-
-/// The set of the tiles that are made, behind those of both matrices.
-const MADE: usize = 2;
 
 /// Two matrices of one shape, in tiles of one side, as a result that is stored: at each place at which one of them has an
 /// entry, the value that a formula gives of both values, 0 where there is none.
@@ -57,11 +53,8 @@ struct Piece {
 struct Combination {
     sides: [CombinedMatrix; 2],
     formula: Arc<Formula>,
-    /// How it is built again.
-    recipe: Recipe,
     pieces: Arc<[Piece]>,
-    output: SparseOutput,
-    results: [Grid; 2],
+    result: TileResult,
 }
 
 /// A tile row of both.
@@ -136,10 +129,8 @@ impl Combination {
         let pieces: Arc<[Piece]> = pieces_of(&sides).into();
         let shape = matrices[0].file.matrix();
         let mut combined = Combination {
-            output: SparseOutput::new(shape, formula.dtype(), vec![], false),
-            results: [listed_grid(&[]), ends_of(pieces.len() as u64)],
+            result: TileResult::new(SparseOutput::new(shape, formula.dtype(), vec![], false), 2, None),
             sides,
-            recipe,
             formula: Arc::new(formula),
             pieces: pieces.clone(),
         };
@@ -148,8 +139,8 @@ impl Combination {
             pairs.iter().map(|pair| combined.row_bound(pair)).collect()
         };
         let rows = pieces.iter().map(rows).collect();
-        combined.output = SparseOutput::new(shape, combined.formula.dtype(), rows, false);
-        combined.results[0] = listed_grid(&combined.output.lengths);
+        let output = SparseOutput::new(shape, combined.formula.dtype(), rows, false);
+        combined.result = TileResult::new(output, 2, Some(recipe));
         combined
     }
 
@@ -225,25 +216,13 @@ impl MakeTiles for Combination {
         });
         self.formula.key().iter().copied().chain(own).collect()
     }
-    fn recipe(&self) -> Option<Recipe> {
-        Some(self.recipe.clone())
-    }
-    fn output(&self) -> &SparseOutput {
-        &self.output
-    }
-    fn results(&self) -> &[Grid] {
-        &self.results
-    }
-    fn tiles(&self) -> u64 {
-        self.pieces.len() as u64
+    fn result(&self) -> &TileResult {
+        &self.result
     }
     fn operands(&self, TilePart { tile, .. }: TilePart, each: &mut dyn FnMut(usize, u64, Access)) {
         for (set, tile) in self.pieces[tile as usize].tiles.iter().enumerate() {
             tile.iter().for_each(|tile| each(set, *tile, Access::Read));
         }
-    }
-    fn sets(&self) -> [usize; 2] {
-        [MADE, MADE + PLACED]
     }
     fn workspace_bytes(&self, TilePart { tile, .. }: TilePart) -> u64 {
         let pairs = self.pairs(&self.pieces[tile as usize]);
@@ -384,7 +363,7 @@ impl<'c, 'w, 'm> CombinedRow<'c, 'w, 'm> {
         };
         let entries: &mut [u32] = bytemuck::cast_slice_mut(ordered.entries);
         sort_kept(tile, extent, entry, (&mut self.desk.counts, entries, ordered.values))
-            .map_err(|fault| self.of.malformed(place, self.number, fault))?;
+            .map_err(|what| fault(&side.file, self.number, what))?;
         if is_pattern {
             ordered.values[..tile.entries].fill(1);
         }
@@ -407,7 +386,7 @@ impl<'c, 'w, 'm> CombinedRow<'c, 'w, 'm> {
         let places = &mut places[..count];
         let formula = &self.of.formula;
         let item = formula.item();
-        let side = u64::from(self.of.output.shape.side);
+        let side = u64::from(self.of.result.output.shape.side);
         let origin = [self.number * side, u64::from(block) * side];
         let operands = [&x[..count * items[0]], &y[..count * items[1]]];
         let mask_bytes = if formula.keeps_all() { 0 } else { count };
@@ -427,11 +406,6 @@ impl<'c, 'w, 'm> CombinedRow<'c, 'w, 'm> {
 }
 
 impl Combination {
-    fn malformed(&self, place: usize, number: u64, Malformed(what): Malformed) -> EngineError {
-        let file = &self.sides[place].file;
-        EngineError::Store(file.malformed(format!("{what}, in tile row {number}")))
-    }
-
     /// The tiles of a tile row of one matrix, as its own formula makes them.
     fn tiles_of<'w>(
         &self,
@@ -441,17 +415,11 @@ impl Combination {
         memory: &'w mut [u8],
     ) -> Result<Vec<Tile<'w>>, EngineError> {
         let side = &self.sides[place];
-        let malformed = |fault| self.malformed(place, record.number, fault);
-        let item = side.file.matrix().dtype.map_or(0, |dtype| dtype.size());
-        let row = TileRow::new(bytes, item).map_err(malformed)?;
-        let tiles: Result<Vec<Tile<'w>>, Malformed> = row.tiles().collect();
-        let tiles = tiles.map_err(malformed)?;
         match &side.formula {
-            None => Ok(tiles),
+            None => tiles_of(&side.file, record, bytes, |_| true),
             Some(formula) => {
                 let mut desk = formula.desk(memory, record.entries);
-                let place = RowPlace::of(&side.file, record.number);
-                formula.apply(tiles.into_iter(), place, &mut desk, &malformed)
+                made_tiles(&side.file, record, bytes, (formula, &mut desk))
             }
         }
     }

@@ -1,10 +1,10 @@
 //! The entries of a stored sparse matrix, tile by tile, for what is no product.
 
-use outcore_coding::tiles::{Tile, TileRow};
 use outcore_coding::Malformed;
 use outcore_store::{AlignedBuffer, Io, Region, Source, PAGE};
 
 use super::formula::RowPlace;
+use super::opened::{made_tiles, tiles_of};
 use super::SparseMatrix;
 use crate::EngineError;
 
@@ -42,7 +42,7 @@ impl SparseMatrix {
     pub fn entries(&self, tile: usize, io: &Io) -> Result<Entries, EngineError> {
         let (frame, offset) = self.read_tile(tile, io)?;
         let matrix = self.file.matrix();
-        let (side, item) = (u64::from(matrix.side), matrix.dtype.map_or(0, |dtype| dtype.size()));
+        let (side, _item) = (u64::from(matrix.side), matrix.dtype.map_or(0, |dtype| dtype.size()));
         let malformed = |Malformed(what): Malformed| EngineError::Store(self.file.malformed(what));
         // The count in a file that may be damaged is bounded by the bytes there are.
         let entries = self.entries_of(tile).min(frame.len() as u64) as usize;
@@ -54,14 +54,15 @@ impl SparseMatrix {
         let mut workspace = AlignedBuffer::new(self.formula_bytes(tile).next_multiple_of(PAGE).max(PAGE))
             .map_err(|cause| EngineError::Plan(format!("no memory for a tile: {cause}")))?;
         for (record, place) in self.file.tile_rows(tile) {
-            let row = TileRow::new(&frame[offset..][place], item).map_err(malformed)?;
+            let bytes = &frame[offset..][place];
+            let tiles = match &self.formula {
+                None => tiles_of(&self.file, record, bytes, |_| true)?,
+                Some(formula) => {
+                    let mut desk = formula.desk(&mut workspace, record.entries);
+                    made_tiles(&self.file, record, bytes, (formula, &mut desk))?
+                }
+            };
             let place = RowPlace::of(&self.file, record.number);
-            let tiles: Result<Vec<Tile<'_>>, Malformed> = row.tiles().collect();
-            let mut tiles = tiles.map_err(malformed)?;
-            if let Some(formula) = &self.formula {
-                let mut desk = formula.desk(&mut workspace, record.entries);
-                tiles = formula.apply(tiles.into_iter(), place, &mut desk, &malformed)?;
-            }
             for tile in tiles {
                 let start = u64::from(tile.block) * side;
                 let width = side.min(matrix.columns - start);

@@ -22,6 +22,7 @@ mod keyed;
 mod made;
 mod merging;
 mod multiply;
+mod opened;
 mod operand;
 mod order;
 mod parallel;

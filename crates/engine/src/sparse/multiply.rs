@@ -5,6 +5,7 @@ use std::sync::Arc;
 use outcore_sparse::multiply_tile;
 
 use super::bands::{bytes_of, Bands};
+use super::opened::fault;
 use super::pieces::{fill, Fill, Join};
 use super::times::{by_columns, Times};
 use crate::task::{Access, Algorithm, Bound, Grid, Work};
@@ -156,7 +157,7 @@ impl Work for Band {
             let at = row(number * side - first);
             let x = &x[row(start)..row(start + columns)];
             let y = &mut y[at..at + row(height)];
-            multiply_tile(kernel, tile, width, x, y).map_err(|fault| self.of.malformed(number, fault))
+            multiply_tile(kernel, tile, width, x, y).map_err(|what| fault(&self.of.file, number, what))
         })?;
         Ok(())
     }

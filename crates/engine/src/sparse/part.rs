@@ -2,22 +2,18 @@
 
 use std::sync::Arc;
 
-use outcore_coding::tiles::{GrowingRow, Tile, TileEncoder, TileRow};
-use outcore_coding::Malformed;
+use outcore_coding::tiles::{GrowingRow, Tile, TileEncoder};
 use outcore_store::{Interval, PendingTile, RowBound, SparseFile, SparseOutput, SparseShape, TileRowRecord};
 
 use super::bounds::limits_of;
 use super::formula::{aligned, take, Formula, RowPlace};
-use super::multiply::listed_grid;
+use super::opened::{fault, made_tiles};
 use super::operand::SparseOperand;
-use super::placing::{ends_of, Made, MakeTiles, TilePart, PLACED};
+use super::placing::{Made, MakeTiles, TilePart, TileResult};
 use super::SparseMatrix;
 use crate::expr::Expr;
-use crate::task::{Access, Bound, Grid, Parameters, Recipe};
+use crate::task::{Access, Bound, Parameters, Recipe};
 use crate::{ops, EngineError};
-
-/// The set of the tiles that are made, behind that of the tiles that are read.
-const MADE: usize = 1;
 
 /// Rows and columns of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,11 +112,9 @@ struct PartPiece {
 struct MatrixPart {
     file: Arc<SparseFile>,
     formula: Arc<Formula>,
-    recipe: Recipe,
     places: PartPlaces,
     pieces: Arc<[PartPiece]>,
-    output: SparseOutput,
-    results: [Grid; 2],
+    result: TileResult,
 }
 
 /// A tile row that entries of a part come from.
@@ -139,21 +133,19 @@ impl MatrixPart {
         let shape = places.shape(matrix.file.matrix());
         let recipe = places.described(Recipe::new("sparse part"));
         let mut part = MatrixPart {
-            recipe: SparseOperand::Stored(matrix.clone()).described(recipe),
-            output: SparseOutput::new(&shape, formula.dtype(), vec![], false),
-            results: [listed_grid(&[]), ends_of(0)],
+            result: TileResult::new(SparseOutput::new(&shape, formula.dtype(), vec![], false), 1, None),
             pieces: Arc::new([]),
             file: matrix.file.clone(),
             formula,
             places,
         };
-        part.cut();
+        part.cut(SparseOperand::Stored(matrix.clone()).described(recipe));
         Ok(part)
     }
 
     /// Finds which tile rows of the part have entries at most, and makes pieces of those that begin in one tile.
-    fn cut(&mut self) {
-        let side = u64::from(self.output.shape.side);
+    fn cut(&mut self, recipe: Recipe) {
+        let side = u64::from(self.result.output.shape.side);
         let (mut pieces, mut bounds): (Vec<PartPiece>, Vec<Vec<RowBound>>) = (vec![], vec![]);
         let tiles = if self.places.columns[2] == 0 {
             0
@@ -198,18 +190,17 @@ impl MatrixPart {
                 }
             }
         }
-        let shape = self.output.shape.clone();
+        let shape = self.result.output.shape.clone();
         for row in bounds.iter_mut().flatten() {
             row.bytes = limits_of(&shape, row.entries).bytes();
         }
-        self.output = SparseOutput::new(&shape, shape.dtype, bounds, false);
-        self.results = [listed_grid(&self.output.lengths), ends_of(pieces.len() as u64)];
+        self.result = TileResult::new(SparseOutput::new(&shape, shape.dtype, bounds, false), 1, Some(recipe));
         self.pieces = pieces.into();
     }
 
     /// The tile rows that a tile row of the part comes from.
     fn sources(&self, piece: &PartPiece, number: u64) -> Vec<PartSource<'_>> {
-        let side = u64::from(self.output.shape.side);
+        let side = u64::from(self.result.output.shape.side);
         let own = Interval::new(number * side, side.min(self.places.rows.length - number * side));
         let own = Interval::new(own.start + self.places.rows.start, own.length);
         let numbers = own.tiles(side);
@@ -223,7 +214,7 @@ impl MatrixPart {
     fn row_workspace(&self, piece: &PartPiece, bound: &RowBound) -> u64 {
         let sources = self.sources(piece, bound.number);
         let desk = |source: &PartSource<'_>| self.formula.desk_bytes(&self.file, [source.record].into_iter());
-        let limits = limits_of(&self.output.shape, bound.entries);
+        let limits = limits_of(&self.result.output.shape, bound.entries);
         let entries = limits.entries;
         sources.iter().map(desk).sum::<u64>() + aligned(4 * entries) + aligned(entries * limits.item as u64)
     }
@@ -236,31 +227,25 @@ impl MakeTiles for MatrixPart {
     fn key(&self) -> Vec<u8> {
         [self.formula.key(), &self.places.key()].concat()
     }
-    fn recipe(&self) -> Option<Recipe> {
-        Some(self.recipe.clone())
-    }
-    fn output(&self) -> &SparseOutput {
-        &self.output
-    }
-    fn results(&self) -> &[Grid] {
-        &self.results
-    }
-    fn tiles(&self) -> u64 {
-        self.pieces.len() as u64
+    fn result(&self) -> &TileResult {
+        &self.result
     }
     fn operands(&self, TilePart { tile, .. }: TilePart, each: &mut dyn FnMut(usize, u64, Access)) {
         let tiles = self.pieces[tile as usize].tiles.indices();
         tiles.for_each(|tile| each(0, tile, Access::Read));
     }
-    fn sets(&self) -> [usize; 2] {
-        [MADE, MADE + PLACED]
-    }
     fn workspace_bytes(&self, TilePart { tile, .. }: TilePart) -> u64 {
-        let (piece, rows) = (&self.pieces[tile as usize], &self.output.rows[tile as usize]);
+        let (piece, rows) = (&self.pieces[tile as usize], &self.result.output.rows[tile as usize]);
         rows.iter().map(|row| self.row_workspace(piece, row)).max().unwrap_or(0)
     }
     fn operations(&self) -> f64 {
-        self.output.rows.iter().flatten().map(|row| row.entries as f64).sum()
+        self.result
+            .output
+            .rows
+            .iter()
+            .flatten()
+            .map(|row| row.entries as f64)
+            .sum()
     }
     fn make(
         &self,
@@ -268,10 +253,10 @@ impl MakeTiles for MatrixPart {
         bound: &mut Bound<'_>,
         workspace: &mut [u8],
     ) -> Result<(), EngineError> {
-        let (piece, rows) = (&self.pieces[tile as usize], &self.output.rows[tile as usize]);
+        let (piece, rows) = (&self.pieces[tile as usize], &self.result.output.rows[tile as usize]);
         let mut pending = PendingTile::new(&mut *bound.writes[0], rows.len());
         for row in rows {
-            let limits = limits_of(&self.output.shape, row.entries);
+            let limits = limits_of(&self.result.output.shape, row.entries);
             let mut made = GrowingRow::begin(pending.row(), limits);
             self.row(piece, row, &bound.reads, (&mut made, &mut *workspace))?;
             let entries = made.entries();
@@ -299,30 +284,24 @@ impl MatrixPart {
         reads: &[&'w [u8]],
         (made, mut memory): (&mut GrowingRow<'_>, &'w mut [u8]),
     ) -> Result<(), EngineError> {
-        let stored = self.file.matrix().dtype.map_or(0, |dtype| dtype.size());
+        let _stored = self.file.matrix().dtype.map_or(0, |dtype| dtype.size());
         let mut tiles: Vec<PartTile<'w>> = vec![];
         for source in self.sources(piece, bound.number) {
-            let number = source.record.number;
-            let malformed = |fault| self.malformed(number, fault);
             let bytes: &'w [u8] = &reads[(source.tile - piece.tiles.start) as usize][source.bytes.clone()];
-            let row = TileRow::new(bytes, stored).map_err(malformed)?;
-            let own: Result<Vec<Tile<'w>>, Malformed> = row.tiles().collect();
-            let bytes = self.formula.desk_bytes(&self.file, [source.record].into_iter());
+            let desk = self.formula.desk_bytes(&self.file, [source.record].into_iter());
             let mut desk = self
                 .formula
-                .desk(take(&mut memory, bytes as usize), source.record.entries);
-            let place = RowPlace::of(&self.file, number);
-            let own = self
-                .formula
-                .apply(own.map_err(malformed)?.into_iter(), place, &mut desk, &malformed)?;
+                .desk(take(&mut memory, desk as usize), source.record.entries);
+            let own = made_tiles(&self.file, source.record, bytes, (&self.formula, &mut desk))?;
+            let place = RowPlace::of(&self.file, source.record.number);
             tiles.extend(own.into_iter().map(|tile| PartTile { tile, place }));
         }
-        let item = self.output.shape.dtype.map_or(0, |dtype| dtype.size());
+        let item = self.result.output.shape.dtype.map_or(0, |dtype| dtype.size());
         let most = bound.entries as usize;
         let entries: &mut [u32] = bytemuck::cast_slice_mut(take(&mut memory, 4 * most));
         let values = take(&mut memory, most * item);
         let (mut encoder, mut counts) = (TileEncoder::default(), vec![]);
-        let side = u64::from(self.output.shape.side);
+        let side = u64::from(self.result.output.shape.side);
         let first_row = bound.number * side;
         let height = side.min(self.places.rows.length - first_row) as usize;
         let blocks = self.blocks(&tiles);
@@ -346,7 +325,7 @@ impl MatrixPart {
 
     /// The columns of tiles of the part that entries of some tiles may go to, ascending, and which tiles these are.
     fn blocks(&self, tiles: &[PartTile<'_>]) -> Vec<(u64, usize)> {
-        let side = u64::from(self.output.shape.side);
+        let side = u64::from(self.result.output.shape.side);
         let of = |(at, tile)| self.columns_of(tile).tiles(side).map(move |block| (block, at));
         let mut blocks: Vec<(u64, usize)> = tiles.iter().enumerate().flat_map(of).collect();
         blocks.sort_unstable();
@@ -358,10 +337,6 @@ impl MatrixPart {
         let first = u64::from(tile.tile.block) * tile.place.side;
         let width = tile.place.width(tile.tile.block);
         self.places.columns_in(Interval::new(first, width))
-    }
-
-    fn malformed(&self, number: u64, Malformed(what): Malformed) -> EngineError {
-        EngineError::Store(self.file.malformed(format!("{what}, in tile row {number}")))
     }
 }
 
@@ -379,7 +354,7 @@ struct PartBlock<'p> {
 impl PartBlock<'_> {
     /// Calls `each` with the number of every entry of a tile that goes here, and its row and column here.
     fn walk(&self, tile: &PartTile<'_>, mut each: impl FnMut(usize, u32, u32)) -> Result<(), EngineError> {
-        let side = u64::from(self.part.output.shape.side);
+        let side = u64::from(self.part.result.output.shape.side);
         let column = u64::from(tile.tile.block) * tile.place.side;
         let extent = (tile.place.height as usize, tile.place.width(tile.tile.block) as usize);
         let end = self.first_row + self.height as u64;
@@ -396,7 +371,7 @@ impl PartBlock<'_> {
             at += 1;
         });
         let number = tile.place.first / tile.place.side;
-        walked.map_err(|fault| self.part.malformed(number, fault))
+        walked.map_err(|what| fault(&self.part.file, number, what))
     }
 
     /// Puts the entries that go here in order, and their values, and gives how many they are: by counting those of each

@@ -7,33 +7,22 @@ use std::sync::Arc;
 use outcore_dtype::DType;
 use outcore_store::{place_pending, SparseOutput, FIRST_OFFSET};
 
+use super::multiply::listed_grid;
 use crate::task::{Access, Alone, Bound, Grid, Recipe, Work};
 use crate::EngineError;
-
-/// The set of where tiles end, behind that of the tiles.
-pub(super) const PLACED: usize = 1;
 
 /// The maker of the tiles of a matrix that is stored.
 pub(super) trait MakeTiles: Send + Sync + Debug {
     fn label(&self) -> String;
     /// As [`crate::task::Algorithm::key`].
     fn key(&self) -> Vec<u8>;
-    /// As [`crate::task::Algorithm::recipe`].
-    fn recipe(&self) -> Option<Recipe> {
-        None
-    }
-    fn output(&self) -> &SparseOutput;
-    /// The set of the tiles, and that of where they end.
-    fn results(&self) -> &[Grid];
-    fn tiles(&self) -> u64;
+    fn result(&self) -> &TileResult;
     /// Tasks that make a tile one after the other: a large one in parts.
     fn parts(&self, _tile: u64) -> u64 {
         1
     }
     /// Calls `each` with what a part of a tile is made of.
     fn operands(&self, part: TilePart, each: &mut dyn FnMut(usize, u64, Access));
-    /// The set of the tiles, and that of where they end.
-    fn sets(&self) -> [usize; 2];
     fn workspace_bytes(&self, part: TilePart) -> u64;
     fn operations(&self) -> f64;
     /// Makes a part of a tile; after the last, the tile is as `PendingTile` has it.
@@ -41,6 +30,40 @@ pub(super) trait MakeTiles: Send + Sync + Debug {
     /// # Errors
     /// As [`Work::run`].
     fn make(&self, part: TilePart, bound: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError>;
+}
+
+/// The result of a maker of tiles.
+#[derive(Clone, Debug)]
+pub(super) struct TileResult {
+    pub output: SparseOutput,
+    /// How it is built again, where it is.
+    recipe: Option<Recipe>,
+    /// The set of the tiles, and that of where they end.
+    grids: [Grid; 2],
+    /// The number of the first, behind the sets of the inputs.
+    first: usize,
+}
+
+impl TileResult {
+    /// Of so many inputs.
+    pub fn new(output: SparseOutput, inputs: usize, recipe: Option<Recipe>) -> TileResult {
+        let tiles = output.lengths.len() as u64;
+        let ends = Grid {
+            shape: vec![tiles.min(1)],
+            tile: vec![1],
+            dtype: DType::U64,
+        };
+        TileResult {
+            grids: [listed_grid(&output.lengths), ends],
+            output,
+            recipe,
+            first: inputs,
+        }
+    }
+
+    fn tiles(&self) -> u64 {
+        self.output.lengths.len() as u64
+    }
 }
 
 /// A tile, and which part of it.
@@ -61,7 +84,7 @@ pub(super) struct Made<T> {
 
 impl<T: MakeTiles> Made<T> {
     pub fn new(of: T) -> Made<T> {
-        let parts = (0..of.tiles()).scan(0, |sum, tile| {
+        let parts = (0..of.result().tiles()).scan(0, |sum, tile| {
             *sum += of.parts(tile);
             Some(*sum)
         });
@@ -69,15 +92,6 @@ impl<T: MakeTiles> Made<T> {
             before: std::iter::once(0).chain(parts).collect(),
             of,
         }
-    }
-}
-
-/// The set of where tiles end: one number.
-pub(super) fn ends_of(tiles: u64) -> Grid {
-    Grid {
-        shape: vec![tiles.min(1)],
-        tile: vec![1],
-        dtype: DType::U64,
     }
 }
 
@@ -92,7 +106,7 @@ enum TileStep {
 impl<T: MakeTiles> Made<T> {
     /// First `AHEAD` tiles are made, then one is placed and one made in turn, then the last are placed.
     fn step(&self, task: u64) -> TileStep {
-        let tiles = self.of.tiles();
+        let tiles = self.of.result().tiles();
         let ahead = AHEAD.min(tiles);
         // Tasks before those that belong to a tile: behind the first ones, the place of an earlier one goes before it.
         let begin = |tile: u64| self.before[tile as usize] + tile.saturating_sub(ahead);
@@ -124,16 +138,16 @@ impl<T: MakeTiles + Clone + 'static> Alone for Made<T> {
         self.of.key()
     }
     fn results(&self) -> &[Grid] {
-        self.of.results()
+        &self.of.result().grids
     }
     fn recipe(&self) -> Option<Recipe> {
-        self.of.recipe()
+        self.of.result().recipe.clone()
     }
     fn listed(&self, result: usize) -> Option<Arc<[u64]>> {
-        (result == 0).then(|| self.of.output().lengths.clone())
+        (result == 0).then(|| self.of.result().output.lengths.clone())
     }
     fn file(&self, result: usize) -> Option<SparseOutput> {
-        (result == 0).then(|| self.of.output().clone())
+        (result == 0).then(|| self.of.result().output.clone())
     }
 }
 
@@ -142,10 +156,10 @@ impl<T: MakeTiles + Clone> Work for Made<T> {
         self.of.label()
     }
     fn tasks(&self) -> u64 {
-        self.before[self.before.len() - 1] + self.of.tiles()
+        self.before[self.before.len() - 1] + self.of.result().tiles()
     }
     fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
-        let [tiles, ends] = self.of.sets();
+        let [tiles, ends] = [self.of.result().first, self.of.result().first + 1];
         match self.step(task) {
             TileStep::Make(part) => {
                 self.of.operands(part, each);

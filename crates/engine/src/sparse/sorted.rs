@@ -7,9 +7,8 @@ use outcore_store::{Interval, PendingTile, RowBound, SparseOutput, SparseShape};
 
 use super::bounds::limits_of;
 use super::formula::{aligned, take};
-use super::multiply::listed_grid;
 use super::places::{Places, TileNumber};
-use super::placing::{ends_of, Made, MakeTiles, TilePart, PLACED};
+use super::placing::{Made, MakeTiles, TilePart, TileResult};
 use crate::expr::Expr;
 use crate::task::{Access, Bound, Grid};
 use crate::{ops, EngineError};
@@ -114,11 +113,9 @@ struct SortedPiece {
 struct Sorted {
     places: Places,
     columns: Vec<Grid>,
-    inputs: usize,
     counts: Arc<[u64]>,
     pieces: Arc<[SortedPiece]>,
-    output: SparseOutput,
-    results: [Grid; 2],
+    result: TileResult,
 }
 
 /// Entries at positions cut where buckets end, into parts as large as they may be.
@@ -179,11 +176,9 @@ impl Sorted {
         }
         let output = SparseOutput::new(shape, shape.dtype, rows, false);
         Sorted {
-            results: [listed_grid(&output.lengths), ends_of(pieces.len() as u64)],
-            output,
+            result: TileResult::new(output, inputs, None),
             places: buckets.places,
             columns,
-            inputs,
             counts: counts.into(),
             pieces: pieces.into(),
         }
@@ -195,7 +190,7 @@ impl Sorted {
     }
 
     fn item(&self) -> usize {
-        self.output.shape.dtype.map_or(0, |dtype| dtype.size())
+        self.result.output.shape.dtype.map_or(0, |dtype| dtype.size())
     }
 
     fn positions(&self, TilePart { tile, part }: TilePart) -> Interval {
@@ -208,19 +203,13 @@ impl MakeTiles for Sorted {
         "sparse tiles".into()
     }
     fn key(&self) -> Vec<u8> {
-        let SparseShape { rows, columns, .. } = self.output.shape;
-        let words = [rows, columns, self.output.shape.side.into()];
+        let SparseShape { rows, columns, .. } = self.result.output.shape;
+        let words = [rows, columns, self.result.output.shape.side.into()];
         let words = words.iter().chain(&*self.counts);
         words.flat_map(|word| word.to_le_bytes()).collect()
     }
-    fn output(&self) -> &SparseOutput {
-        &self.output
-    }
-    fn results(&self) -> &[Grid] {
-        &self.results
-    }
-    fn tiles(&self) -> u64 {
-        self.pieces.len() as u64
+    fn result(&self) -> &TileResult {
+        &self.result
     }
     fn parts(&self, tile: u64) -> u64 {
         self.pieces[tile as usize].parts.len() as u64
@@ -233,9 +222,6 @@ impl MakeTiles for Sorted {
                 .for_each(|tile| each(set, tile, Access::Read));
         }
     }
-    fn sets(&self) -> [usize; 2] {
-        [self.inputs, self.inputs + PLACED]
-    }
     fn workspace_bytes(&self, TilePart { tile, .. }: TilePart) -> u64 {
         let most = self.pieces[tile as usize].most;
         aligned(4 * most) + aligned(most * self.item() as u64)
@@ -244,7 +230,10 @@ impl MakeTiles for Sorted {
         self.counts.iter().sum::<u64>() as f64
     }
     fn make(&self, part: TilePart, bound: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
-        let (piece, bounds) = (&self.pieces[part.tile as usize], &self.output.rows[part.tile as usize]);
+        let (piece, bounds) = (
+            &self.pieces[part.tile as usize],
+            &self.result.output.rows[part.tile as usize],
+        );
         let positions = self.positions(part);
         let mut reads = &bound.reads[..];
         let columns = self.columns.iter().map(|column| {
@@ -265,7 +254,7 @@ impl MakeTiles for Sorted {
         for row in runs.chunk_by(|one, next| one.tile.0 == next.tile.0) {
             let own = row.iter().map(|run| run.positions.length).sum();
             let entries = if is_in_parts { bounds[0].entries } else { own };
-            let limits = limits_of(&self.output.shape, entries);
+            let limits = limits_of(&self.result.output.shape, entries);
             let mut made = match part.part {
                 0 => GrowingRow::begin(pending.row(), limits),
                 _ => GrowingRow::again(pending.row(), limits),
@@ -384,7 +373,7 @@ impl Sorted {
             }
             done += places.len();
         }
-        let shape = &self.output.shape;
+        let shape = &self.result.output.shape;
         let inside = |number: u64, length: u64| length.saturating_sub(number * u64::from(shape.side));
         let extent = [inside(run.tile.0, shape.rows), inside(run.tile.1.into(), shape.columns)];
         let is_outside = |entry: &u32| u64::from(entry >> 16) >= extent[0] || u64::from(entry & 0xffff) >= extent[1];

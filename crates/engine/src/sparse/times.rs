@@ -3,14 +3,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use outcore_coding::tiles::{Tile, TileRow};
-use outcore_coding::Malformed;
+use outcore_coding::tiles::Tile;
 use outcore_dtype::{DType, Scalar};
 use outcore_sparse::{product_kernel, transposed_kernel, Semiring, TileProduct};
 use outcore_store::{Interval, SparseFile};
 
 use super::bands::TilePiece;
-use super::formula::{Formula, RowPlace};
+use super::formula::Formula;
+use super::opened::{changed_tiles, tiles_of};
 use crate::task::Grid;
 use crate::EngineError;
 
@@ -115,7 +115,6 @@ impl Times {
         blocks: &Range<u64>,
         workspace: &'a mut [u8],
     ) -> Result<Vec<OpenRow<'a>>, EngineError> {
-        let item = self.file.matrix().dtype.map_or(0, |dtype| dtype.size());
         let records = || piece.tiles.clone().flat_map(|tile| self.file.tile_rows(tile as usize));
         let mut desk = self.formula.as_ref().map(|formula| {
             let most = records().map(|(record, _)| record.entries).max();
@@ -129,17 +128,9 @@ impl Times {
         };
         let mut rows = vec![];
         for (record, bytes) in piece.tiles.clone().zip(tiles).flat_map(bytes_of) {
-            let malformed = |fault| self.malformed(record.number, fault);
-            let row = TileRow::new(bytes, item).map_err(malformed)?;
-            let is_wanted = |tile: &Result<Tile<'_>, Malformed>| match tile {
-                Ok(tile) => blocks.contains(&u64::from(tile.block)),
-                Err(_) => true,
-            };
-            let tiles: Result<Vec<Tile<'a>>, Malformed> = row.tiles().filter(is_wanted).collect();
-            let mut tiles = tiles.map_err(malformed)?;
+            let mut tiles = tiles_of(&self.file, record, bytes, |block| blocks.contains(&u64::from(block)))?;
             if let Some((formula, desk)) = &mut desk {
-                let place = RowPlace::of(&self.file, record.number);
-                tiles = formula.apply(tiles.into_iter(), place, desk, &malformed)?;
+                tiles = changed_tiles(&self.file, record, tiles, (formula, desk))?;
             }
             let mut tiles = tiles.into_iter();
             rows.push(OpenRow {
@@ -149,10 +140,5 @@ impl Times {
             });
         }
         Ok(rows)
-    }
-
-    /// A tile row that cannot be what was written.
-    pub(super) fn malformed(&self, tile_row: u64, Malformed(what): Malformed) -> EngineError {
-        EngineError::Store(self.file.malformed(format!("{what}, in tile row {tile_row}")))
     }
 }

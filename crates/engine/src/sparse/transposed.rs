@@ -8,6 +8,7 @@ use outcore_sparse::multiply_tile;
 
 use super::bands::{bytes_of, Bands};
 use super::multiply::listed_grid;
+use super::opened::fault;
 use super::pieces::{fill, CutRows, Join};
 use super::times::{by_columns, Times};
 use crate::task::{Access, Algorithm, Bound, Grid, Work};
@@ -164,7 +165,7 @@ impl Work for Add {
             let at = row(number * side - first);
             let y = &mut y[row(start - block.start)..row(start - block.start + columns)];
             multiply_tile(kernel, next, width, &x[at..at + row(height)], y)
-                .map_err(|fault| self.of.malformed(number, fault))
+                .map_err(|what| fault(&self.of.file, number, what))
         })?;
         Ok(())
     }
