@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -380,3 +382,43 @@ def test_forecasts_are_bounds_wherever_entries_are(
         after = current.counters()
         assert after["bytes_read"] - before["bytes_read"] <= said.bytes_read
         assert after["bytes_written"] - before["bytes_written"] <= said.bytes_written
+
+
+def test_threads_that_wait_for_their_turn_make_a_matrix_once(tmp_path: Path) -> None:
+    """Each is planned with a stage that makes it; when the second has its turn it is there."""
+    first, begun, go_on = random_entries((3000, 3000), 30_000, 1), threading.Event(), threading.Event()
+
+    def waiting(block: Any) -> Any:
+        begun.set()
+        go_on.wait(20)
+        return block
+
+    with session(threads=1) as current, ThreadPoolExecutor(5) as pool:
+
+        def within(make: Any) -> Any:
+            with current:
+                return make()
+
+        total = write(first, tmp_path / "a.ocs") + oc.sparse.open(tmp_path / "a.ocs").T
+        other = pool.submit(within, lambda: oc.map_blocks(waiting, oc.ones(3), dtype="float64").compute())
+        begun.wait(20)
+        order = np.arange(3000)[::-1]
+        makers = [
+            lambda: (total @ np.ones(3000)).compute(),
+            lambda: (total @ np.arange(3000.0)).compute(),
+            lambda: (total.permute(order) @ np.ones(3000)).compute(),
+            lambda: (total[5:] @ np.ones(3000)).compute(),
+        ]
+        results = [pool.submit(within, make) for make in makers]
+        time.sleep(1)
+        go_on.set()
+        other.result()
+        whole = first + first.T
+        expected = [
+            whole @ np.ones(3000),
+            whole @ np.arange(3000.0),
+            whole[order] @ np.ones(3000),
+            whole[5:] @ np.ones(3000),
+        ]
+        for result, right in zip(results, expected, strict=True):
+            np.testing.assert_allclose(result.result(), right)

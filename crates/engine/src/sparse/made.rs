@@ -306,6 +306,11 @@ fn file_of(result: &StageResult) -> Result<Arc<SparseFile>, EngineError> {
     file.ok_or_else(|| EngineError::Internal("a stage made no sparse matrix".into()))
 }
 
+/// The error of a plan whose operands another thread has made since.
+fn stale() -> EngineError {
+    EngineError::Stale("operands of this program are made by now; plan it again".into())
+}
+
 /// The stage that counts entries.
 fn counting(counts: Expr) -> Next {
     Next::Stage {
@@ -363,6 +368,9 @@ impl Stages for Deriving {
             if found.is_empty() && !self.unmade.is_empty() {
                 return Ok(self.make());
             }
+            if found.len() != self.unmade.len() {
+                return Err(stale());
+            }
             let made: Vec<Arc<SparseFile>> = found.iter().map(file_of).collect::<Result<_, _>>()?;
             for (at, file) in self.unmade.iter().zip(&made) {
                 self.of.operands[*at].made_in(file);
@@ -373,9 +381,7 @@ impl Stages for Deriving {
             return next;
         };
         let [StageResult::Fact(counts)] = found else {
-            return Err(EngineError::Internal(
-                "a stage gave other facts than were asked for".into(),
-            ));
+            return Err(stale());
         };
         let counts = counts
             .chunks_exact(size_of::<u64>())
