@@ -63,6 +63,7 @@ def check(path: Path, case: Case, **options: Any) -> bool:
         assert told.fits
         assert seen.outcomes[0].peak_bytes == told.known_bytes + told.reading_bytes
         assert told.bytes_read is None or read <= told.bytes_read, (function.__name__, read, told.bytes_read)
+        assert not told.exact or read == told.bytes_read, (function.__name__, read, told.bytes_read)
         return True
 
 
@@ -107,14 +108,35 @@ def test_what_does_not_fit_is_told(out: Path) -> None:
             oc.graph.betweenness_centrality(G, [0])
 
 
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize(("function", "named"), [("connected_components", {}), ("pagerank", {"iterations": 7})])
+def test_sweeps_in_order_are_told_exactly(function: str, named: dict[str, Any], directed: bool, out: Path) -> None:
+    with session(out):
+        graph = rmat(14, 300_000)
+        path = write(directed_of(graph) if directed else graph, out).path
+    with session(out) as current:
+        G, run = oc.graph.open(path), getattr(oc.graph, function)
+        told = oc.graph.explain(run, G, **named)
+        assert told.exact
+        assert "bytes read (exact)" in str(told)
+        before = current.counters()["bytes_read"]
+        run(G, **named)
+        assert current.counters()["bytes_read"] - before == told.bytes_read > 10 * 4096
+        assert not oc.graph.explain(run, G, **named).exact, "pages are there by now"
+    with session(out, memory_limit=8 << 30, pool_limit=2 << 20):
+        assert not oc.graph.explain(run, oc.graph.open(path), **named).exact
+
+
 def test_it_says_what_is_a_bound(out: Path) -> None:
     with session(out):
         G = write(nx.path_graph(5), out)
-        told = oc.graph.explain(oc.graph.connected_components, G)
+        (out / "directed").mkdir()
+        directed = write(nx.path_graph(5, create_using=nx.DiGraph), out / "directed")
+        told = oc.graph.explain(oc.graph.strongly_connected_components, directed)
         assert not told.exact
-        assert told.bytes_once == 4096
+        assert told.bytes_once == 8192
         text = str(told)
-        assert text.startswith(f"connected_components of {G.path}\n")
+        assert text.startswith(f"strongly_connected_components of {directed.path}\n")
         assert "bytes read (bound)" in text
         assert "peak reserved (bound)" in text
         assert "not bounded" in str(oc.graph.explain(oc.graph.triangles, G))

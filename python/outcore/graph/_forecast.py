@@ -14,12 +14,13 @@ from outcore.graph._stored import session
 
 @dataclass(frozen=True)
 class GraphForecast:
-    """The forecast of a function of a graph. Its reads depend on the graph: bounds, not exact numbers.
+    """The forecast of a function of a graph. Reads follow from what is found: bounds. They are exact where lists are
+    read in order, have room in the page cache, and none is there yet: of connected components and PageRank.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> G = oc.graph.from_arrays([0, 1, 2], [2, 2, 0], pathlib.Path(tempfile.mkdtemp()) / "g.ocg")
-    >>> oc.graph.explain(oc.graph.connected_components, G).exact
-    False
+    >>> [oc.graph.explain(f, G).exact for f in (oc.graph.connected_components, oc.graph.strongly_connected_components)]
+    [True, False]
     """
 
     function: str
@@ -34,7 +35,7 @@ class GraphForecast:
     reading_bytes: int
     cache_bytes: int
     budget_bytes: int
-    #: The most that is read, if no page is met in the cache; None where it is not bounded beforehand.
+    #: What is read, where `exact`; else the most, if no page is met in the cache; None where it is not bounded.
     bytes_read: int | None
     #: Bytes read where the page cache keeps all pages, so that no page is read twice. No bound: a cache may let pages
     #: go.
@@ -55,14 +56,16 @@ class GraphForecast:
         return self.known_bytes + self.reading_bytes <= self.budget_bytes
 
     def __str__(self) -> str:
-        read = "not bounded" if self.bytes_read is None else f"{format_size(self.bytes_read)} at most"
+        most = "" if self.exact else " at most"
+        read = "not bounded" if self.bytes_read is None else f"{format_size(self.bytes_read)}{most}"
         fits = "" if self.fits else ": does not fit"
+        kind = "exact" if self.exact else "bound"
         rows = [
             (
                 "graph",
                 f"{self.vertices:,} vertices, {self.entries:,} neighbours in lists of {format_size(self.list_bytes)}",
             ),
-            ("bytes read (bound)", f"{read}: {self.because}"),
+            (f"bytes read ({kind})", f"{read}: {self.because}"),
             ("each page once", f"{format_size(self.bytes_once)}, where the page cache keeps what is read"),
             ("known of vertices", format_size(self.known_bytes)),
             ("reading and sending", format_size(self.reading_bytes)),
@@ -77,9 +80,9 @@ def explain(function: Callable[..., object], G: Graph, *args: object, **kwargs: 
     """The forecast of `function(G, *args, **kwargs)`, for the functions of `outcore.graph`: memory and bytes to read.
 
     Memory is what will be reserved, and what a page cache takes beside it at most. Which lists are read depends on what
-    is found, so that bytes are a bound, labelled so: the run's counters do not exceed it; what is in memory already, or
-    is met in the page cache, is not read. Raises what the function raises for its arguments, ArgumentError for another
-    function. A call that does not fit is reported, not raised. No I/O.
+    is found, so that bytes are a bound, labelled so, unless they are `exact`: the run's counters do not exceed it; what
+    is in memory already, or is met in the page cache, is not read. Raises what the function raises for its arguments,
+    ArgumentError for another function. A call that does not fit is reported, not raised. No I/O.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> G = oc.graph.from_arrays([0, 1, 2], [2, 2, 0], pathlib.Path(tempfile.mkdtemp()) / "g.ocg")
@@ -93,8 +96,9 @@ def explain(function: Callable[..., object], G: Graph, *args: object, **kwargs: 
         raise ArgumentError(f"explain: {name} is none of {names}")
     stored("explain", G)
     operator = build(G, *args, **kwargs).operator
-    nothing = (0, 0, 0, 0, 0, 0, "there are no vertices")
-    known, reading, cache, budget, most, once, because = operator.forecast(session()) if operator else nothing
+    nothing = ([0, 0, 0, 0], 0, 0, 0, "there are no vertices")
+    memory, most, once, exact, because = operator.forecast(session()) if operator else nothing
+    known, reading, cache, budget = memory
     return GraphForecast(
         function=build.__name__,
         path=str(G.path),
@@ -105,9 +109,10 @@ def explain(function: Callable[..., object], G: Graph, *args: object, **kwargs: 
         reading_bytes=reading,
         cache_bytes=cache,
         budget_bytes=budget,
-        bytes_read=most,
+        bytes_read=most if exact is None else exact,
         bytes_once=once,
         because=because,
+        exact=exact is not None,
     )
 
 

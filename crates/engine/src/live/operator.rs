@@ -51,6 +51,8 @@ pub struct IoBound {
     pub most: Option<u64>,
     /// Where each page is read once. No bound: a cache may let pages go.
     pub once: u64,
+    /// Bytes read where the cache has room for all lists, and no page of them yet: exactly, of work that reads them in order.
+    pub cold: Option<u64>,
     /// The reason.
     pub because: String,
 }

@@ -131,6 +131,13 @@ impl Reclaim for FilePages {
 pub struct PagesOfSessions(Mutex<Vec<(Weak<Session>, Arc<FilePages>)>>);
 
 impl PagesOfSessions {
+    /// Whether a session has a cache of them.
+    pub fn is_read_in(&self, session: &Session) -> bool {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let ours = all.iter().find(|(other, _)| std::ptr::eq(other.as_ptr(), session));
+        ours.is_some_and(|(_, pages)| pages.held().is_some())
+    }
+
     fn of(&self, session: &Arc<Session>) -> Arc<FilePages> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|(session, _)| session.strong_count() > 0);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use outcore_store::{return_freed_memory, Io, Reservation};
 
 use super::activity::Activity;
-use super::memory::{grown, is_spared, shares, CacheShare, LiveMemory, LiveShares};
+use super::memory::{grown, is_spared, shares, CacheShare, LiveMemory, LiveShares, CACHE_LEAST};
 use super::operator::{IoBound, LiveOperator};
 use super::resources::{Frames, Resources, Watch, PORTION_PAGES};
 use crate::run::Session;
@@ -45,16 +45,24 @@ pub struct LiveForecast {
     /// Bytes that the session could reserve.
     pub spare: u64,
     pub bound: IoBound,
+    /// Bytes that are read, where that is known exactly.
+    pub exact: Option<u64>,
 }
 
 /// The forecast of an operator in a session. No I/O.
 pub fn forecast<O: LiveOperator + ?Sized>(session: &Session, operator: &O) -> LiveForecast {
     let memory = operator.memory(session.options().threads);
     let spare = session.spare();
+    let shares = shares(&memory, spare, pages_bytes(operator));
+    let bound = operator.bound();
+    let is_cold = operator.paged().is_some_and(|paged| !paged.pages().is_read_in(session));
+    // With the tables of the cache.
+    let has_room = shares.cache >= bound.once / 8 * 9 + CACHE_LEAST && shares.reserved() <= spare;
     LiveForecast {
-        shares: shares(&memory, spare, pages_bytes(operator)),
+        exact: bound.cold.filter(|_| is_cold && has_room),
+        shares,
         spare,
-        bound: operator.bound(),
+        bound,
     }
 }
 

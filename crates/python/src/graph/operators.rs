@@ -50,12 +50,13 @@ impl PyLiveOperator {
     }
 
     /// Bytes known of vertices with the index, of reading and sending, and of the page cache at most; spare bytes of the
-    /// session; the most that is read, if that is bounded, the bytes of all pages once, and the reason.
-    #[allow(clippy::type_complexity)] // a row of a table
-    fn forecast(&self, session: PyRef<'_, PySession>) -> (u64, u64, u64, u64, Option<u64>, u64, String) {
-        let LiveForecast { shares, spare, bound } = self.0.forecast(&session.0);
-        let (known, reading, cache) = (shares.known, shares.reading, shares.cache);
-        (known, reading, cache, spare, bound.most, bound.once, bound.because)
+    /// session; the most that is read, if that is bounded, the bytes of all pages once, those that are read where that is
+    /// known exactly, and the reason.
+    fn forecast(&self, session: PyRef<'_, PySession>) -> ([u64; 4], Option<u64>, u64, Option<u64>, String) {
+        let said = self.0.forecast(&session.0);
+        let (shares, bound) = (said.shares, said.bound);
+        let memory = [shares.known, shares.reading, shares.cache, said.spare];
+        (memory, bound.most, bound.once, said.exact, bound.because)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::graph::read::heading::Heading;
 use crate::graph::read::selection::{ListScratch, ListSelection};
 use crate::graph::read::stored::StoredGraph;
 use crate::graph::read::sweep::Sweep;
-use crate::live::{no_memory, LiveOperator, Resources, Watch};
+use crate::live::{no_memory, IoBound, LiveOperator, Resources, Watch};
 use crate::EngineError;
 
 /// Trees of vertices that are connected, each with its lowest vertex as the root
@@ -113,6 +113,10 @@ pub fn components_of(graph: Arc<StoredGraph>) -> impl LiveOperator<Output = Vec<
         false,
         "each list once, in order, as whole pages",
     );
+    let bound = IoBound {
+        cold: Some(bound.once),
+        ..bound
+    };
     let run = |graph: &StoredGraph, resources: &Resources<'_>, watch: &mut Watch<'_>| {
         components(&graph.file, resources, watch)
     };

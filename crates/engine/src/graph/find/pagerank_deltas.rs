@@ -281,5 +281,10 @@ fn rank_bound(graph: &StoredGraph, iterations: u32, weighted: bool, by_deltas: b
     let strengths = u64::from(weighted) * graph.sweep_bytes(Direction::Out, true);
     let most = once.saturating_mul(iterations.into()).saturating_add(strengths);
     let because = format!("{text}, in each of {iterations} iterations at most");
-    graph.bound(Some(most), directions, weighted, because)
+    let bound = graph.bound(Some(most), directions, weighted, because);
+    let is_sweep = !weighted && !by_deltas;
+    IoBound {
+        cold: is_sweep.then(|| bound.once + graph.degrees_to_read(Direction::Out)),
+        ..bound
+    }
 }

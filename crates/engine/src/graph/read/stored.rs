@@ -140,6 +140,18 @@ impl StoredGraph {
         directions.iter().map(of).sum()
     }
 
+    /// Bytes that `degrees` reads, where they were not read before.
+    pub fn degrees_to_read(&self, direction: Direction) -> u64 {
+        let known = match direction {
+            Direction::In if self.file.shape().directed => &self.degrees[1],
+            _ => &self.degrees[0],
+        };
+        match known.get() {
+            Some(_) => 0,
+            None => self.file.degrees_read_bytes(direction),
+        }
+    }
+
     /// A bound: the most that is read of lists, if that is bounded; the directions that are read, and whether weights are; why.
     pub fn bound(
         &self,
@@ -157,6 +169,7 @@ impl StoredGraph {
         IoBound {
             most: most.map(|most| most.saturating_add(degrees)),
             once: pages.sum::<u64>() * page,
+            cold: None,
             because: because.into(),
         }
     }

@@ -228,6 +228,22 @@ impl GraphFile {
         Ok(degrees)
     }
 
+    /// Bytes that reading the degrees of a direction takes.
+    pub fn degrees_read_bytes(&self, direction: Direction) -> u64 {
+        let places = &self.section(direction).places;
+        let (_, bytes) = places.index_bytes(self.shape.vertices).expect("it was looked at");
+        let array = RowMajor {
+            base: places.degrees,
+            shape: vec![bytes],
+            item: 1,
+            file_bytes: self.stamp.bytes,
+        };
+        match bytes {
+            0 => 0,
+            _ => array.read_bytes(&Region::full(&array.shape)),
+        }
+    }
+
     /// The file by way of a cache: each page is held against its checksum when it comes.
     ///
     /// # Errors
