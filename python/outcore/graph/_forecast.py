@@ -35,7 +35,7 @@ class GraphForecast:
     reading_bytes: int
     cache_bytes: int
     budget_bytes: int
-    #: What is read, where `exact`; else the most, if no page is met in the cache; None where it is not bounded.
+    #: Bytes that are read where `exact`, else the most if no page is met in the cache; None where it is not bounded.
     bytes_read: int | None
     #: Bytes read where the page cache keeps all pages, so that no page is read twice. No bound: a cache may let pages
     #: go.
