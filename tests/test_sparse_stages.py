@@ -313,6 +313,48 @@ def test_names_and_keys_of_scipy_are_answered(tmp_path: Path) -> None:
             with pytest.raises((AttributeError, oc.errors.OutcoreError), match=answer):
                 ask()
         assert not hasattr(a, "nothing")
+        for wrong in (
+            lambda: oc.sparse.kron(a, scipy.sparse.eye_array(2, format="csr")),
+            lambda: oc.sparse.kron(np.eye(2), a),
+            lambda: a.trace("x"),
+            lambda: a.diagonal(1.5),
+            lambda: a.product(np.ones(20), None),
+            lambda: a.product(np.ones(20), ("min", "add", 1)),
+        ):
+            with pytest.raises(oc.errors.OutcoreError):
+                wrong()
+        np.testing.assert_array_equal((0 - a).toarray(), -a.toarray())
+
+
+def test_forecasts_of_sums_count_tile_rows_apart(tmp_path: Path) -> None:
+    """The tile rows of a matrix in other tiles are somewhere: at most none of them is the other's."""
+    with session() as current:
+        a = oc.sparse.from_coo([64], [1], [1.0], (65, 2), tmp_path / "a.ocs", side=1)
+        b = oc.sparse.from_coo([0], [0], [1.0], (65, 2), tmp_path / "b.ocs", side=64)
+        product = (a + b) @ np.ones(2)
+        said = oc.explain(product)
+        before = current.counters()["bytes_written"]
+        product.compute()
+        assert current.counters()["bytes_written"] - before <= said.bytes_written
+
+
+def test_limits_that_methods_name_work(tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    places = random.integers(19_000, 20_000, 300_000), random.integers(0, 20_000, 300_000)
+    whole = scipy.sparse.coo_array((np.ones(300_000), places), shape=(20_000, 20_000)).tocsr()
+    with session():
+        path = write(whole, tmp_path / "c.ocs", 4096).path
+    for call in (
+        lambda a: a.count_nonzero(0),
+        lambda a: a.norm(1),
+        lambda a: a.diagonal(),
+        lambda a: a.argmax(0),
+        lambda a: a.to_scipy(),
+    ):
+        with session(pool_limit=1 << 20, threads=2), pytest.raises(MemoryLimitError) as refused:
+            call(oc.sparse.open(path))
+        with session(pool_limit=refused.value.smallest, threads=2):
+            call(oc.sparse.open(path))
 
 
 @pytest.mark.parametrize(("shape", "side"), [((257, 2048), 1024), ((20, 32768), 16384), ((300, 9000), 256)])

@@ -17,6 +17,7 @@ from outcore._standard.creation import asarray, ones
 from outcore._standard.searching import where
 from outcore.elementwise import maximum, minimum
 from outcore.errors import ArgumentError, DTypeError, MemoryLimitError, ShapeError
+from outcore.sparse._refused import whole
 from outcore.sparse._stored import StoredMatrix
 from outcore.sparse._stream import Values
 
@@ -128,6 +129,7 @@ class Along(StoredMatrix):
         >>> oc.sparse.from_coo([0, 1], [1, 1], [3.0, 4.0], (2, 2), path).diagonal()
         array([0., 4.])
         """
+        k = whole("diagonal", k)
         first = (max(-k, 0), max(k, 0))
         result = _room(self, "diagonal", max(min(self.shape[0] - first[0], self.shape[1] - first[1]), 0), self.dtype)
         for rows, columns, values in self._pieces():
@@ -143,7 +145,7 @@ class Along(StoredMatrix):
         >>> float(oc.sparse.from_coo([0, 1], [1, 1], [3.0, 4.0], (2, 2), path).trace())
         4.0
         """
-        dtype = sum_dtype(self.dtype)
+        offset, dtype = whole("trace", offset), sum_dtype(self.dtype)
         total = (np.result_type(dtype, np.float64) if dtype.kind in "fc" else dtype).type(0)
         for rows, columns, values in self._pieces():
             total += values[columns.astype(np.int64) - rows.astype(np.int64) == offset].sum(dtype=total.dtype)

@@ -17,6 +17,7 @@ from outcore._standard.manipulation import expand_dims, reshape
 from outcore.errors import ArgumentError, IndexingError
 from outcore.sparse._content import PassingEntries, named
 from outcore.sparse._places import keys_of
+from outcore.sparse._refused import refuse_foreign
 from outcore.sparse._stored import Matrix, StoredMatrix
 from outcore.sparse._stream import Indices, as_read, at, columns_of, kind_of, moved
 
@@ -111,9 +112,9 @@ class Arranging(StoredMatrix):
 def kron(a: Matrix, b: Matrix, *, path: PathLike | None = None, overwrite: bool = False) -> Matrix:
     """The Kronecker product: every element of `a` times all of `b`.
 
-    Lazy without a path; operands that are no files are made by this call. I/O when it is made: two reads of each, a
-    sort of 8 bytes (16 where places are wide) and the value of each entry of the result, one write. Memory: a tile row
-    of the result.
+    Lazy without a path; operands that are no files are made by this call, and no pickle has the result then. I/O when
+    it is made: two reads of each, a sort of 8 bytes (16 where places are wide) and the value of each entry of the
+    result, one write. Memory: a tile row of the result.
 
     >>> import outcore as oc, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocs"
@@ -124,6 +125,10 @@ def kron(a: Matrix, b: Matrix, *, path: PathLike | None = None, overwrite: bool 
            [ 0., 12.,  0.,  0.],
            [16.,  0.,  0.,  0.]])
     """
+    for operand in (a, b):
+        if not isinstance(operand, StoredMatrix):
+            refuse_foreign("kron", operand)
+            raise ArgumentError(f"sparse kron: {type(operand).__name__} is no sparse matrix on disk; store it first")
     if a._transposed:
         return kron(a.T, b.T, path=path, overwrite=overwrite).T
     dtype = None if a.is_pattern and b.is_pattern else np.result_type(a.dtype, b.dtype)

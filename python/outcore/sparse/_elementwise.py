@@ -24,7 +24,7 @@ from outcore._session.session import current
 from outcore.elementwise import conj, maximum, minimum
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.sparse._content import stored_at
-from outcore.sparse._refused import refuse_foreign
+from outcore.sparse._refused import refuse_foreign, whole
 from outcore.sparse._stored import Matrix, StoredMatrix
 from outcore.sparse._stream import File, as_read, changed, combined, kind_of
 
@@ -118,6 +118,9 @@ class Elementwise(StoredMatrix):
         if isinstance(other, Elementwise) and self.dtype.kind == other.dtype.kind == "b":
             raise DTypeError("sparse -: bools have no difference; A != B has the places at which they differ")
         return self._combined(other, "-", operator.sub, None, False)
+
+    def __rsub__(self, other: Other) -> Self:
+        return (-self).add(other)
 
     def maximum(self, other: Other, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
         """The larger of the elements of two matrices, or of each element and a number of at most 0; NaN where one is.
@@ -278,11 +281,11 @@ class Elementwise(StoredMatrix):
         array([[0., 0.],
                [1., 0.]])
         """
-        return self._where(lambda rows, columns, _: columns - rows <= _whole("tril", k), kind_of(self), path, overwrite)
+        return self._where(lambda rows, columns, _: columns - rows <= whole("tril", k), kind_of(self), path, overwrite)
 
     def triu(self, k: int = 0, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
         """The entries on and above the `k`-th diagonal. I/O: none; with `path` one read, one write."""
-        return self._where(lambda rows, columns, _: columns - rows >= _whole("triu", k), kind_of(self), path, overwrite)
+        return self._where(lambda rows, columns, _: columns - rows >= whole("triu", k), kind_of(self), path, overwrite)
 
     def copy(self, *, path: PathLike | None = None, overwrite: bool = False) -> Self:
         """The matrix in a file of its own. Of a transpose, one that is stored the way it is read.
@@ -318,14 +321,6 @@ class Elementwise(StoredMatrix):
 
 def _name_of(f: object) -> str:
     return str(getattr(f, "__name__", f))
-
-
-def _whole(name: str, k: object) -> int:
-    """The number of a diagonal."""
-    try:
-        return operator.index(k)  # type: ignore[arg-type]  # or an error
-    except TypeError:
-        raise ArgumentError(f"sparse {name}: k={k!r} is no whole number") from None
 
 
 def _is_number(value: object) -> bool:

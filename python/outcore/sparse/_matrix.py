@@ -149,6 +149,8 @@ class SparseMatrix(Elementwise, Along, Arranging, Called):
             )
         if isinstance(semiring, str):
             return masked(self._product(x, semiring), semiring.split("_")[0], mask, complement)
+        if not isinstance(semiring, tuple) or len(semiring) != 2:
+            raise ArgumentError(f"sparse product: semiring={semiring!r} is neither a name nor (add, multiply)")
         add, multiply = semiring
         return masked(by_functions(self, self._by_row, x, add, multiply), add, mask, complement)
 
@@ -206,6 +208,7 @@ class SparseMatrix(Elementwise, Along, Arranging, Called):
         index = np.dtype(np.int32 if max(*self.shape, count) < 1 << 31 else np.int64)
         # Entries, and the same by rows.
         need = count * (3 * index.itemsize + 2 * item) + index.itemsize * (self.shape[0] + 1)
+        need += self._most_bytes(self._piece_bytes()[0])
         check_room("to_scipy", need, f"the entries of {self!r}")
         rows, columns = np.empty(count, index), np.empty(count, index)
         values, done = np.empty(count, self.dtype), 0

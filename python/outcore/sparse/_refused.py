@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, NoReturn
 
-from outcore.errors import DTypeError
+from outcore.errors import ArgumentError, DTypeError
 
 # Names of SciPy's matrices, and what outcore has for them.
 _NEAREST: dict[str, str] = {
@@ -63,4 +64,12 @@ def refuse_foreign(name: str, other: object) -> None:
         )
 
 
-__all__ = ["Refused", "refuse_foreign"]
+def whole(name: str, k: object) -> int:
+    """The number of a diagonal."""
+    try:
+        return operator.index(k)  # type: ignore[arg-type]  # or an error
+    except TypeError:
+        raise ArgumentError(f"sparse {name}: k={k!r} is no whole number") from None
+
+
+__all__ = ["Refused", "refuse_foreign", "whole"]

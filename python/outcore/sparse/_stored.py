@@ -29,6 +29,8 @@ _WORKING: dict[str, type[np.int64]] = {"b": np.int64, "i": np.int64, "u": np.int
 _READ_BYTES = 24
 # Memory for an entry that is worked on: its places, their copies and orders, and copies of its value.
 _PLACE_BYTES, _VALUE_COPIES = 96, 4
+# Memory is reserved in steps of so much.
+_STEP_BYTES = 4 << 20
 # Entries that are worked on together, where a block may be cut, and memory for each.
 _PIECE_ENTRIES, _PIECE_BYTES = 1 << 18, 160
 
@@ -181,9 +183,13 @@ class StoredMatrix(Refused, ABC):
 
     def _pieces_bytes(self) -> int:
         """The most memory that `_pieces` takes. A matrix that is not made yet is made for it."""
+        return self._most_bytes(*self._piece_bytes())
+
+    def _most_bytes(self, bytes_each: int, work_each: int = 0) -> int:
+        """The most memory that `_blocks_within` takes, in the steps in which it is reserved."""
         core = self._content.streamed()
-        each = self._piece_bytes()
-        return max((_bytes_of(core, number, *each) for number in range(core.tiles)), default=0)
+        most = max((_bytes_of(core, number, bytes_each, work_each) for number in range(core.tiles)), default=0)
+        return -(-most // _STEP_BYTES) * _STEP_BYTES
 
     def _blocks_within(
         self, first: int, bytes_each: int, work_each: int = 0

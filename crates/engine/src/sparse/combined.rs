@@ -63,6 +63,19 @@ struct RowPair<'r> {
     records: [Option<&'r TileRowRecord>; 2],
 }
 
+impl<'r> RowPair<'r> {
+    /// The tile row of each matrix alone.
+    fn apart(&self) -> impl Iterator<Item = RowPair<'r>> + use<'r> {
+        let (number, [first, second]) = (self.number, self.records);
+        let alone = [[first, None], [None, second]];
+        let is_there = |records: &[Option<&TileRowRecord>; 2]| records.iter().any(Option::is_some);
+        alone
+            .into_iter()
+            .filter(is_there)
+            .map(move |records| RowPair { number, records })
+    }
+}
+
 impl CombinedMatrix {
     fn of(matrix: &SparseMatrix) -> CombinedMatrix {
         CombinedMatrix {
@@ -136,7 +149,12 @@ impl Combination {
         };
         let rows = |piece: &Piece| -> Vec<RowBound> {
             let pairs = combined.pairs(piece);
-            pairs.iter().map(|pair| combined.row_bound(pair)).collect()
+            let bound = |pair: &RowPair<'_>| combined.row_bound(pair);
+            match combined.sides.iter().any(|side| side.file.is_foreseen()) {
+                // Tile rows that are foreseen at one place may come to two.
+                true => pairs.iter().flat_map(RowPair::apart).map(|pair| bound(&pair)).collect(),
+                false => pairs.iter().map(bound).collect(),
+            }
         };
         let rows = pieces.iter().map(rows).collect();
         let output = SparseOutput::new(shape, combined.formula.dtype(), rows, false);

@@ -215,6 +215,11 @@ impl SparseFile {
         !matches!(self.body, Origin::Rows(_))
     }
 
+    /// Whether it is yet to be made, so that tile rows may have other numbers.
+    pub fn is_foreseen(&self) -> bool {
+        matches!(self.body, Origin::Output)
+    }
+
     /// Tiles of the source.
     pub fn tiles(&self) -> usize {
         self.lengths.len()
