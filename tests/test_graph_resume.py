@@ -120,7 +120,7 @@ def interrupted(
             make()
 
 
-STAGES = ("sorted_as_read", "stored_entries")
+STAGES = ("sorted_copy", "stored_entries")
 
 
 # -- what is gone on with ---------------------------------------------------------------------------------------------
@@ -172,8 +172,8 @@ def test_tiles_that_were_read_are_not_read_again(
 def test_a_view_is_sorted_once(directed: bool, data: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     A = oc.sparse.open(data / "a.ocs")
     copied = oc.graph.from_sparse(A.T.copy(path=data / "t.ocs"), data / "whole.ocg", directed=directed)
-    real, sorts = _making.sorted_as_read, []
-    monkeypatch.setattr(_making, "sorted_as_read", lambda *given: sorts.append(given) or real(*given))
+    real, sorts = _making.sorted_copy, []
+    monkeypatch.setattr(_making, "sorted_copy", lambda *given: sorts.append(given) or real(*given))
     G = oc.graph.from_sparse(A.T, out / "g.ocg", directed=directed)
     assert G.path.read_bytes() == copied.path.read_bytes()
     assert len(sorts) == directed

@@ -366,12 +366,17 @@ def _turned(view: SparseMatrix, work: Work) -> SparseMatrix:
     """A transpose in a file of its own, where that is not there."""
     path = work.path("turned.ocs")
     if work.noted("turned") is None or not is_matrix(path):
-        if work.resumes:
-            sorted_as_read(view, path, f"{path}\n{view._core.identity}")
-        else:
-            view.copy(path=path, overwrite=True)
+        sorted_copy(view, path, work.resumes)
         work.note("turned", True)
     return sparse.open(path)
+
+
+def sorted_copy(view: SparseMatrix, path: Path, resumes: bool) -> None:
+    """Stores a transpose sorted by its rows. A call that resumes goes on with the sort."""
+    if resumes:
+        sorted_as_read(view, path, f"{path}\n{view._core.identity}")
+    else:
+        view.copy(path=path, overwrite=True)
 
 
 def to_sparse(G: Graph, path: PathLike | None = None, **options: Any) -> SparseMatrix:
