@@ -29,7 +29,7 @@ _WORKING: dict[str, type[np.int64]] = {"b": np.int64, "i": np.int64, "u": np.int
 _READ_BYTES = 24
 # Memory for an entry that is worked on: its places, their copies and orders, and copies of its value.
 _PLACE_BYTES, _VALUE_COPIES = 96, 4
-# Memory is reserved in steps of so much.
+# Memory is foretold in steps of so much, which are no smaller than those in which it is reserved.
 _STEP_BYTES = 4 << 20
 # Entries that are worked on together, where a block may be cut, and memory for each.
 _PIECE_ENTRIES, _PIECE_BYTES = 1 << 18, 160

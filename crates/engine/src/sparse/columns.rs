@@ -14,7 +14,7 @@ use crate::ops;
 use crate::task::{Access, Algorithm, Bound, Grid, Recipe, Work};
 use crate::EngineError;
 
-/// What formulas that keep all entries give, one array each.
+/// An array for each formula, all of which keep all entries.
 ///
 /// # Errors
 /// Formulas that leave entries out or have no values; more entries than can be addressed.

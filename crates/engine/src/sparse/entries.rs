@@ -42,7 +42,7 @@ impl SparseMatrix {
     pub fn entries(&self, tile: usize, io: &Io) -> Result<Entries, EngineError> {
         let (frame, offset) = self.read_tile(tile, io)?;
         let matrix = self.file.matrix();
-        let (side, _item) = (u64::from(matrix.side), matrix.dtype.map_or(0, |dtype| dtype.size()));
+        let side = u64::from(matrix.side);
         let malformed = |Malformed(what): Malformed| EngineError::Store(self.file.malformed(what));
         // The count in a file that may be damaged is bounded by the bytes there are.
         let entries = self.entries_of(tile).min(frame.len() as u64) as usize;

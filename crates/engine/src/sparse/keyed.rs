@@ -5,6 +5,7 @@ use outcore_dtype::{DType, Scalar};
 use outcore_kernels::{Binary, Tally};
 use outcore_store::SparseShape;
 
+use super::operand::{dtype_of, name_of};
 use super::places::Places;
 use super::sorted::{sorted_matrix, Buckets};
 use crate::expr::Expr;
@@ -25,7 +26,7 @@ impl KeyedMatrix {
     /// A shape whose places need more than 64 bits within a tile row, or another number of keys.
     pub fn new(shape: SparseShape, keys: usize) -> Result<KeyedMatrix, EngineError> {
         let is_side = shape.side.is_power_of_two() && shape.side as usize <= outcore_coding::tiles::SIDE_MAX;
-        let places = Places::new(&shape).filter(|places| is_side && keys == 1 + usize::from(places.is_wide));
+        let places = Places::new(&shape).filter(|places| is_side && keys == places.keys());
         let refusal = || {
             let SparseShape { rows, columns, .. } = shape;
             EngineError::Argument(format!("sparse: {keys} keys are no places in ({rows}, {columns})"))
@@ -42,13 +43,13 @@ impl KeyedMatrix {
 
     /// Keys of an entry.
     pub fn keys(&self) -> usize {
-        1 + usize::from(self.places.is_wide)
+        self.places.keys()
     }
 
-    /// Columns that are none of such entries.
+    /// Refuses columns that are no keys and values of entries.
     ///
     /// # Errors
-    /// They are.
+    /// Another number, type or length of columns.
     pub(super) fn check(&self, columns: &[Expr]) -> Result<(), EngineError> {
         let count = self.keys() + usize::from(self.shape.dtype.is_some());
         let types = |at: usize| match at < self.keys() {
@@ -69,7 +70,7 @@ impl KeyedMatrix {
     pub(super) fn key(&self) -> Vec<u8> {
         let SparseShape { rows, columns, .. } = self.shape;
         let words = [rows, columns, self.shape.side.into()];
-        let dtype = self.shape.dtype.map_or("pattern", DType::name);
+        let dtype = name_of(self.shape.dtype);
         words
             .iter()
             .flat_map(|word| word.to_le_bytes())
@@ -81,21 +82,18 @@ impl KeyedMatrix {
         let SparseShape { rows, columns, .. } = self.shape;
         recipe
             .words(vec![rows, columns, self.shape.side.into(), self.keys() as u64])
-            .text(self.shape.dtype.map_or("pattern", DType::name))
+            .text(name_of(self.shape.dtype))
     }
 
-    /// The one that parameters describe.
+    /// The matrix that parameters describe.
     ///
     /// # Errors
-    /// They describe none.
+    /// Parameters that describe none.
     pub(crate) fn described_by(with: &mut Parameters<'_>) -> Result<KeyedMatrix, EngineError> {
         let [rows, columns, side, keys] = *with.words()? else {
             return Err(with.refusal("shape of a matrix"));
         };
-        let dtype = match with.text()? {
-            "pattern" => None,
-            name => Some(DType::from_name(name).ok_or_else(|| with.refusal("type"))?),
-        };
+        let dtype = dtype_of(with)?;
         let shape = SparseShape {
             rows,
             columns,

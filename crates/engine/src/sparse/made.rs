@@ -21,7 +21,7 @@ use crate::ops::{self, show};
 use crate::task::{Grid, Recipe};
 use crate::EngineError;
 
-/// What is made of sparse operands.
+/// The operators over sparse operands.
 #[derive(Clone, Debug)]
 enum Derivation {
     /// The product with a dense matrix, of the result's grid.
@@ -174,7 +174,7 @@ pub fn rearranged(matrix: &SparseOperand, rearrangement: Rearrangement) -> Resul
 /// The result as a node: at once where all operands are stored, and nothing has to be counted.
 ///
 /// # Errors
-/// Those of the operators.
+/// Errors of the operators.
 fn derived(what: Derivation, operands: Vec<SparseOperand>, dense: &[Expr]) -> Result<Expr, EngineError> {
     let result = match &what {
         Derivation::Product { result, .. } => result.clone(),

@@ -164,11 +164,15 @@ impl SparseOperand {
 }
 
 /// The name of a type of values.
-fn name_of(dtype: Option<DType>) -> &'static str {
+pub(super) fn name_of(dtype: Option<DType>) -> &'static str {
     dtype.map_or("pattern", DType::name)
 }
 
-fn dtype_of(with: &mut Parameters<'_>) -> Result<Option<DType>, EngineError> {
+/// The type of values that a parameter names.
+///
+/// # Errors
+/// It names none.
+pub(super) fn dtype_of(with: &mut Parameters<'_>) -> Result<Option<DType>, EngineError> {
     match with.text()? {
         "pattern" => Ok(None),
         name => DType::from_name(name).map(Some).ok_or_else(|| with.refusal("type")),

@@ -62,10 +62,10 @@ impl PartPlaces {
         recipe.words(self.words())
     }
 
-    /// Those that parameters describe.
+    /// The rows and columns that parameters describe.
     ///
     /// # Errors
-    /// They describe none.
+    /// Parameters that describe none.
     pub(crate) fn described_by(with: &mut Parameters<'_>) -> Result<PartPlaces, EngineError> {
         let [start, length, first, step, count] = *with.words()? else {
             return Err(with.refusal("part"));

@@ -29,6 +29,11 @@ impl Places {
         })
     }
 
+    /// Keys by which an entry is sorted.
+    pub(super) fn keys(self) -> usize {
+        1 + usize::from(self.is_wide)
+    }
+
     /// What the places of a tile begin with.
     pub(super) fn tile(self, place: u64) -> u64 {
         place.checked_shr(2 * self.side).unwrap_or(0)

@@ -184,11 +184,6 @@ impl Sorted {
         }
     }
 
-    /// Keys of an entry.
-    fn keys(&self) -> usize {
-        1 + usize::from(self.places.is_wide)
-    }
-
     fn item(&self) -> usize {
         self.result.output.shape.dtype.map_or(0, |dtype| dtype.size())
     }
@@ -307,7 +302,7 @@ impl Sorted {
         let (mut runs, mut at): (Vec<SortedRun>, u64) = (vec![], positions.start);
         while at < positions.end() {
             let rest = Interval::between(at, positions.end());
-            let places = columns[self.keys() - 1].keys(rest);
+            let places = columns[self.places.keys() - 1].keys(rest);
             let number = self.places.tile(places[0]);
             let mut tile = self.places.row_and_block(number);
             let mut most = places.len();
@@ -347,8 +342,8 @@ impl Sorted {
         for run in runs {
             let count = run.positions.length as usize;
             let (entries, values) = (&mut entries[..count], &mut values[..count * item]);
-            self.put_places(run, &columns[self.keys() - 1], entries)?;
-            if let Some(column) = columns.get(self.keys()) {
+            self.put_places(run, &columns[self.places.keys() - 1], entries)?;
+            if let Some(column) = columns.get(self.places.keys()) {
                 let (mut done, mut rest) = (0, run.positions);
                 while done < values.len() {
                     let part = column.part(rest);

@@ -56,15 +56,19 @@ impl StoredGraph {
     /// # Errors
     /// They cannot be read, or are not what was written.
     pub fn degrees(&self, direction: Direction, io: &Io) -> Result<Arc<ListIndex>, EngineError> {
-        let known = match direction {
-            Direction::In if self.file.shape().directed => &self.degrees[1],
-            _ => &self.degrees[0],
-        };
+        let known = self.known_degrees(direction);
         if let Some(found) = known.get() {
             return Ok(found.clone());
         }
         let found = Arc::new(self.file.degrees(direction, io)?);
         Ok(known.get_or_init(|| found).clone())
+    }
+
+    fn known_degrees(&self, direction: Direction) -> &OnceLock<Arc<ListIndex>> {
+        match direction {
+            Direction::In if self.file.shape().directed => &self.degrees[1],
+            _ => &self.degrees[0],
+        }
     }
 
     /// The degrees by which weights are found, where there are any and they are wanted.
@@ -142,11 +146,7 @@ impl StoredGraph {
 
     /// Bytes that `degrees` reads, where they were not read before.
     pub fn degrees_to_read(&self, direction: Direction) -> u64 {
-        let known = match direction {
-            Direction::In if self.file.shape().directed => &self.degrees[1],
-            _ => &self.degrees[0],
-        };
-        match known.get() {
+        match self.known_degrees(direction).get() {
             Some(_) => 0,
             None => self.file.degrees_read_bytes(direction),
         }

@@ -232,12 +232,7 @@ impl GraphFile {
     pub fn degrees_read_bytes(&self, direction: Direction) -> u64 {
         let places = &self.section(direction).places;
         let (_, bytes) = places.index_bytes(self.shape.vertices).expect("it was looked at");
-        let array = RowMajor {
-            base: places.degrees,
-            shape: vec![bytes],
-            item: 1,
-            file_bytes: self.stamp.bytes,
-        };
+        let array = run_of(self.stamp.bytes, places.degrees, bytes);
         match bytes {
             0 => 0,
             _ => array.read_bytes(&Region::full(&array.shape)),
@@ -332,16 +327,21 @@ impl GraphFile {
     }
 }
 
-fn read_bytes(file: &File, file_bytes: u64, offset: u64, bytes: u64, io: &Io) -> Result<Vec<u8>, StoreError> {
-    if bytes == 0 {
-        return Ok(vec![]);
-    }
-    let array = RowMajor {
+/// A run of bytes of the file as an array.
+fn run_of(file_bytes: u64, offset: u64, bytes: u64) -> RowMajor {
+    RowMajor {
         base: offset,
         shape: vec![bytes],
         item: 1,
         file_bytes,
-    };
+    }
+}
+
+fn read_bytes(file: &File, file_bytes: u64, offset: u64, bytes: u64, io: &Io) -> Result<Vec<u8>, StoreError> {
+    if bytes == 0 {
+        return Ok(vec![]);
+    }
+    let array = run_of(file_bytes, offset, bytes);
     let region = Region::full(&array.shape);
     let memory = AlignedBuffer::new(array.frame_bytes(&region).max(PAGE));
     let mut frame = memory.map_err(|cause| StoreError::io(file.path(), offset, "map memory", cause))?;
