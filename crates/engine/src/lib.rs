@@ -4,6 +4,7 @@
 //! `task ← expr ← strips ← ops ← sort ← linalg ← sparse ← recipes ← plan ← schedule ← place ← run ← live ← ingest ← spgemm ← graph`.
 #![forbid(unsafe_code)]
 
+pub mod analyze;
 pub mod cancel;
 pub mod error;
 pub mod expr;
@@ -17,6 +18,7 @@ pub mod plan;
 pub mod recipes;
 pub mod run;
 pub mod schedule;
+pub mod solve;
 pub mod sort;
 pub mod sparse;
 pub mod spgemm;

@@ -55,6 +55,7 @@ pub use durable::partial::{clean_partials, Partial};
 pub use durable::scratch::{clean, scratch_room, Scratch, ScratchFolder, Slot};
 pub use durable::stages::StagesFolder;
 pub use durable::target::{check_space, target_of};
+pub use formats::factor::{open_factor, parse_factor, FactorFile, FactorOutput, FactorRecord};
 pub use formats::graph::{
     parse_graph, Caching, Direction, GraphFile, GraphShape, GraphWriter, Part, PlacedRun, Section,
 };
@@ -71,7 +72,7 @@ pub use memory::ledger::{Ledger, Reclaim, Reservation};
 pub use memory::mapping::{large_vec, AlignedBuffer, LargePages};
 pub use memory::shared::{ClaimedSlice, SharedBuffer};
 pub use memory::turn::Turn;
-pub use outputs::held::{hold_sparse, Held};
+pub use outputs::held::{hold_factor, hold_sparse, Held};
 pub use outputs::resume::{list_unfinished, remove_unfinished, resume_name, Look, Resumable, Unfinished};
 pub use outputs::sums::{agrees_with_sums, checksum_behind, remove_with_sums};
 pub use registry::create::{create, plan_sink, SinkPlan};

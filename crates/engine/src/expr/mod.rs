@@ -23,7 +23,7 @@ use outcore_store::{Io, Source, SparseOutput};
 pub use self::check::{Check, Refusal};
 pub use self::digest::Digest;
 use self::staged::{Keep, Room, StageResult};
-use crate::task::{Algorithm, Grid, Recipe};
+use crate::task::{Algorithm, FileOutput, Grid, Recipe};
 use crate::{cancel, EngineError, FunctionError};
 
 /// A shared, immutable node.
@@ -312,11 +312,19 @@ impl Node {
         self.shape.iter().zip(&self.tile).all(|(&length, &tile)| tile >= length)
     }
 
-    /// The sparse matrix that the node is as an output, where it is one.
-    pub fn sparse_output(&self) -> Option<SparseOutput> {
+    /// The file of tiles of different sizes that the node is as an output, where it is one.
+    pub fn file_output(&self) -> Option<FileOutput> {
         match &self.op {
             Op::Algorithm(key, result) => key.0.file(*result),
             _ => None,
+        }
+    }
+
+    /// The sparse matrix that the node is as an output, where it is one.
+    pub fn sparse_output(&self) -> Option<SparseOutput> {
+        match self.file_output()? {
+            FileOutput::Sparse(output) => Some(output),
+            FileOutput::Factor(_) => None,
         }
     }
 

@@ -190,8 +190,8 @@ impl Resolving {
     fn take(&mut self, node: &Expr, result: &Expr) {
         let new = self.get(result);
         self.let_go(result);
-        // A sparse matrix has the tiles that come of it.
-        let new = match new.tile == node.tile || new.sparse_output().is_some() {
+        // A file of tiles has those that come of it.
+        let new = match new.tile == node.tile || new.file_output().is_some() {
             true => new,
             false => copy_tiled(&new, node.tile.clone()),
         };

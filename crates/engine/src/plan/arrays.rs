@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use outcore_store::{Layout, Region, Source, SparseOutput};
+use outcore_store::{Layout, Region, Source};
 
 use super::gather::ArrayId;
 use crate::expr::{grid, Expr, Op};
@@ -43,11 +43,6 @@ impl ArrayInfo {
             (_, ArrayKind::Source(source)) => source.listed(),
             _ => None,
         }
-    }
-
-    /// The sparse matrix that the array is as an output, where it is one.
-    pub fn file(&self) -> Option<SparseOutput> {
-        self.node.sparse_output()
     }
 
     /// Bytes of the tile that is a region of the array.

@@ -104,7 +104,7 @@ fn check_listed(plan: &Plan) -> Result<(), EngineError> {
     if !plan.arrays.iter().any(|array| array.listed().is_some()) {
         return Ok(());
     }
-    let is_file = |id: &ArrayId| plan.arrays[*id as usize].file().is_some();
+    let is_file = |id: &ArrayId| plan.arrays[*id as usize].node.file_output().is_some();
     let mut touched: Vec<ArrayId> = plan.outputs.iter().copied().filter(|id| !is_file(id)).collect();
     for step in plan.passes().flat_map(|pass| &pass.steps) {
         if let StepKind::Gather(gather) = &step.kind {

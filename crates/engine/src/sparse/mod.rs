@@ -32,6 +32,7 @@ mod places;
 mod placing;
 mod product;
 mod rearranged;
+mod row_entries;
 mod rows;
 mod sorted;
 mod times;
@@ -64,6 +65,7 @@ pub(crate) use parallel::{each_in_order, in_order};
 pub use part::PartPlaces;
 pub use places::Places;
 pub use rearranged::Rearrangement;
+pub use row_entries::RowEntries;
 pub(crate) use rows::Listed;
 
 /// A stored sparse matrix.

@@ -111,7 +111,7 @@ impl SparseOperand {
     }
 
     /// The file that an operand was made of, as an operand.
-    pub(super) fn over(&self, file: Arc<SparseFile>) -> Result<SparseMatrix, EngineError> {
+    pub(crate) fn over(&self, file: Arc<SparseFile>) -> Result<SparseMatrix, EngineError> {
         Ok(SparseMatrix {
             formula: self.formula().cloned(),
             ..of_file(file)?

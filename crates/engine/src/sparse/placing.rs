@@ -8,7 +8,7 @@ use outcore_dtype::DType;
 use outcore_store::{place_pending, SparseOutput, FIRST_OFFSET};
 
 use super::multiply::listed_grid;
-use crate::task::{Access, Alone, Bound, Grid, Recipe, Work};
+use crate::task::{Access, Alone, Bound, FileOutput, Grid, Recipe, Work};
 use crate::EngineError;
 
 /// The maker of the tiles of a matrix that is stored.
@@ -146,8 +146,8 @@ impl<T: MakeTiles + Clone + 'static> Alone for Made<T> {
     fn listed(&self, result: usize) -> Option<Arc<[u64]>> {
         (result == 0).then(|| self.of.result().output.lengths.clone())
     }
-    fn file(&self, result: usize) -> Option<SparseOutput> {
-        (result == 0).then(|| self.of.result().output.clone())
+    fn file(&self, result: usize) -> Option<FileOutput> {
+        (result == 0).then(|| FileOutput::Sparse(self.of.result().output.clone()))
     }
 }
 

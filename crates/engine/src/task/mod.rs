@@ -11,7 +11,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use outcore_dtype::DType;
-use outcore_store::{Interval, SparseOutput};
+use outcore_store::{FactorOutput, Interval, SparseOutput};
 
 use crate::EngineError;
 
@@ -117,6 +117,13 @@ pub struct Bound<'a> {
     pub writes: Vec<&'a mut [u8]>,
 }
 
+/// A file that tiles of different sizes make.
+#[derive(Clone, Debug)]
+pub enum FileOutput {
+    Sparse(SparseOutput),
+    Factor(FactorOutput),
+}
+
 /// An operator that the fuser does not look into: it takes whole tiles of its inputs and makes whole tiles of its results.
 pub trait Algorithm: Send + Sync + Debug {
     fn name(&self) -> String;
@@ -131,8 +138,8 @@ pub trait Algorithm: Send + Sync + Debug {
     fn listed(&self, _result: usize) -> Option<Arc<[u64]>> {
         None
     }
-    /// The sparse matrix that such a result is, tile by tile, where it is one.
-    fn file(&self, _result: usize) -> Option<SparseOutput> {
+    /// The file that such a result is, tile by tile, where it is one.
+    fn file(&self, _result: usize) -> Option<FileOutput> {
         None
     }
     /// How it is built of its inputs by another process; nothing where only stages of operators build it.
@@ -154,7 +161,7 @@ pub trait Alone: Work + Clone + 'static {
         None
     }
     /// As [`Algorithm::file`].
-    fn file(&self, _result: usize) -> Option<SparseOutput> {
+    fn file(&self, _result: usize) -> Option<FileOutput> {
         None
     }
     /// As [`Algorithm::recipe`].
@@ -176,7 +183,7 @@ impl<T: Alone> Algorithm for T {
     fn listed(&self, result: usize) -> Option<Arc<[u64]>> {
         Alone::listed(self, result)
     }
-    fn file(&self, result: usize) -> Option<SparseOutput> {
+    fn file(&self, result: usize) -> Option<FileOutput> {
         Alone::file(self, result)
     }
     fn recipe(&self) -> Option<Recipe> {

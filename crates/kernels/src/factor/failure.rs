@@ -12,6 +12,10 @@ pub enum Failure {
     NotFinite,
 }
 
+/// The number of a pivot that is not positive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadPivot(pub usize);
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -3,12 +3,25 @@
 //! Matrices lie row by row, in float64 or complex128. All is done in the caller's thread, so the bits depend on the matrix
 //! alone.
 
+/// Calls a function in the element type of a panel.
+macro_rules! in_type {
+    ($panel:expr, $function:ident($($argument:expr),* $(,)?)) => {
+        match $panel.dtype {
+            outcore_dtype::DType::F64 => $function::<f64>($($argument),*),
+            _ => $function::<outcore_dtype::Complex<f64>>($($argument),*),
+        }
+    };
+}
+
 mod failure;
+mod front;
 mod panel;
 mod run;
 mod scalar;
 mod sizes;
+mod vectors;
 
-pub use failure::Failure;
+pub use failure::{BadPivot, Failure};
 pub use panel::Panel;
 pub use sizes::{Factor, Factorization};
+pub use vectors::Vectors;

@@ -8,16 +8,16 @@ use faer::linalg::matmul::matmul_with_conj;
 use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::linalg::triangular_solve as solve;
 use faer::{Accum, Conj, MatMut, MatRef, Par};
-use outcore_dtype::{Complex, DType};
+use outcore_dtype::DType;
 
-use super::failure::Failure;
+use super::failure::BadPivot;
 use super::scalar::{rows, FactorScalar};
 use crate::spare::{taken, Spare, SKIPPED};
 
 /// Work on tiles with elements of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Panel {
-    dtype: DType,
+    pub(super) dtype: DType,
 }
 
 fn tile<T: FactorScalar>(data: &[u8], height: usize, width: usize) -> MatRef<'_, T> {
@@ -26,16 +26,6 @@ fn tile<T: FactorScalar>(data: &[u8], height: usize, width: usize) -> MatRef<'_,
 
 fn tile_mut<T: FactorScalar>(data: &mut [u8], height: usize, width: usize) -> MatMut<'_, T> {
     rows(bytemuck::cast_slice_mut(data), height, width)
-}
-
-/// Calls a function in the element type of a panel.
-macro_rules! in_type {
-    ($panel:expr, $function:ident($($argument:expr),* $(,)?)) => {
-        match $panel.dtype {
-            DType::F64 => $function::<f64>($($argument),*),
-            _ => $function::<Complex<f64>>($($argument),*),
-        }
-    };
 }
 
 impl Panel {
@@ -97,11 +87,11 @@ impl Panel {
     /// the diagonal becomes 0. With a workspace of [`Panel::factor_bytes`].
     ///
     /// # Errors
-    /// A tile that is not positive definite; it is of no use then.
+    /// The first pivot that is not positive; the tile is of no use then.
     ///
     /// # Panics
     /// When a tile has not the length that the sizes give.
-    pub fn factorize(&self, n: usize, a: &mut [u8], workspace: &mut [u8]) -> Result<(), Failure> {
+    pub fn factorize(&self, n: usize, a: &mut [u8], workspace: &mut [u8]) -> Result<(), BadPivot> {
         in_type!(self, factorize(n, a, Spare::new(workspace)))
     }
 
@@ -179,10 +169,10 @@ fn multiply_left<T: FactorScalar>([n, k]: [usize; 2], l: &[u8], adjoint: bool, b
     );
 }
 
-fn factorize<T: FactorScalar>(n: usize, a: &mut [u8], mut spare: Spare<'_>) -> Result<(), Failure> {
+fn factorize<T: FactorScalar>(n: usize, a: &mut [u8], mut spare: Spare<'_>) -> Result<(), BadPivot> {
     let factor = tile_mut::<T>(a, n, n);
     llt::cholesky_in_place(factor, Default::default(), Par::Seq, spare.stack(), Default::default())
-        .map_err(|_| Failure::NotPositiveDefinite)?;
+        .map_err(|llt::LltError::NonPositivePivot { index }| BadPivot(index))?;
     let elements: &mut [T] = bytemuck::cast_slice_mut(a);
     for (row, elements) in elements.chunks_exact_mut(n.max(1)).enumerate() {
         elements[row + 1..].fill(T::of(0.0));

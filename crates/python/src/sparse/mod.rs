@@ -4,6 +4,7 @@ mod factors;
 mod ingest;
 pub mod matrix;
 mod products;
+mod solving;
 mod writer;
 
 use pyo3::prelude::*;
@@ -13,5 +14,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     ingest::register(module)?;
     matrix::register(module)?;
     products::register(module)?;
+    solving::register(module)?;
     writer::register(module)
 }

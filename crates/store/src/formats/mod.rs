@@ -1,5 +1,6 @@
 //! One folder a format. Uses `array` and the rooms below; a format uses no other format. Start with `npy/`.
 
+pub mod factor;
 pub mod graph;
 pub mod npy;
 pub mod sparse;

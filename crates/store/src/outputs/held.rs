@@ -7,6 +7,7 @@ use outcore_dtype::DType;
 
 use crate::array::source::{as_inner, Layout, MemoryView, ReadCost, Source};
 use crate::durable::scratch::ScratchFolder;
+use crate::formats::factor::FactorFile;
 use crate::formats::sparse::SparseFile;
 use crate::{Frame, Io, Region, StoreError};
 
@@ -53,6 +54,15 @@ pub fn hold_sparse(folder: Arc<ScratchFolder>, file: &SparseFile) -> Arc<SparseF
         folder,
     };
     Arc::new(file.clone().kept_by(Arc::new(keeper)))
+}
+
+/// As [`hold_sparse`], of a factor.
+pub fn hold_factor(folder: Arc<ScratchFolder>, file: FactorFile) -> Arc<FactorFile> {
+    let keeper = HeldFile {
+        path: file.path().to_path_buf(),
+        folder,
+    };
+    Arc::new(file.kept_by(Arc::new(keeper)))
 }
 
 impl Source for Held {

@@ -16,6 +16,7 @@ use crate::base::directory::parent_of;
 use crate::durable::locked::LockedDir;
 use crate::durable::partial::check_replaceable;
 use crate::durable::target::{check_space, resolve, whole};
+use crate::formats::factor::{FactorOutput, FactorPlan};
 use crate::formats::npy::NpyPlan;
 use crate::formats::sparse::{SparseOutput, SparsePlan};
 use crate::formats::zarr::ZarrPlan;
@@ -102,6 +103,23 @@ impl SinkPlan {
         let format = SparsePlan::new(output);
         // A bound is no reason to refuse a disk that may have room.
         let bytes = if output.is_exact { format.bytes() } else { 0 };
+        SinkPlan::checked(path, overwrite, Arc::new(format), bytes)
+    }
+
+    /// As `new`, of a factor, whose name is `.ocf` by custom.
+    ///
+    /// # Errors
+    /// Those of `new`; the suffix of another format.
+    pub fn factor(path: &Path, output: &FactorOutput, overwrite: bool) -> Result<SinkPlan, StoreError> {
+        let path = whole(path)?;
+        if matches!(
+            path.extension().and_then(|suffix| suffix.to_str()),
+            Some("npy" | "zarr" | "ocs")
+        ) {
+            return Err(StoreError::unsupported(&path, "a factor is stored as .ocf"));
+        }
+        let format = FactorPlan::new(output, &path)?;
+        let bytes = format.bytes();
         SinkPlan::checked(path, overwrite, Arc::new(format), bytes)
     }
 

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use outcore_store::{hold_sparse, open, open_sparse, AlignedBuffer, Held, Io, Region, Turn, PAGE};
+use outcore_store::{
+    hold_factor, hold_sparse, open, open_factor, open_sparse, AlignedBuffer, Held, Io, Region, Turn, PAGE,
+};
 
 use super::chain::{Chain, RESULTS};
 use super::ladder::RENEWALS_MAX;
@@ -247,6 +249,10 @@ fn find(
             (StageTarget::Matrix(path), _) => {
                 let file = open_sparse(path, io)?;
                 Ok(StageResult::Stored(hold_sparse(folder.clone(), &file)))
+            }
+            (StageTarget::Factor(path), _) => {
+                let (file, _) = open_factor(path, io)?;
+                Ok(StageResult::Stored(hold_factor(folder.clone(), file)))
             }
             (StageTarget::Fact, Some(frame)) => Ok(StageResult::Fact(frame.to_vec())),
             (StageTarget::Fact, None) => Err(EngineError::Internal("a stage did not give its facts".into())),

@@ -23,6 +23,8 @@ pub(super) enum StageTarget {
     FactFile(PathBuf),
     /// A sparse matrix in scratch; one that was begun is made anew.
     Matrix(PathBuf),
+    /// As `Matrix`, of a factor.
+    Factor(PathBuf),
 }
 
 /// The step that a staged operator is at.
@@ -80,7 +82,10 @@ impl StageTarget {
     fn target(&self) -> Target {
         match self {
             StageTarget::Fact => Target::Memory,
-            StageTarget::File(path) | StageTarget::FactFile(path) | StageTarget::Matrix(path) => Target::Path {
+            StageTarget::File(path)
+            | StageTarget::FactFile(path)
+            | StageTarget::Matrix(path)
+            | StageTarget::Factor(path) => Target::Path {
                 path: path.clone(),
                 overwrite: false,
                 chunks: None,
@@ -119,6 +124,9 @@ impl Session {
             .map(|(output, keep)| match (keep, resuming) {
                 (Keep::Stored, _) if output.sparse_output().is_some() => {
                     StageTarget::Matrix(folder.unused().with_extension("ocs"))
+                }
+                (Keep::Stored, _) if output.file_output().is_some() => {
+                    StageTarget::Factor(folder.unused().with_extension("ocf"))
                 }
                 (Keep::Fact, None) => StageTarget::Fact,
                 (Keep::Stored, None) => StageTarget::File(folder.unused()),

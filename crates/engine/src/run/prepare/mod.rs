@@ -35,6 +35,7 @@ use crate::run::session::{Session, Target, POLL};
 use crate::schedule::needed::find_needed;
 use crate::schedule::tiles::{number_tiles, tile_region, OutputCost};
 use crate::schedule::{TileId, TileTable};
+use crate::task::FileOutput;
 use crate::{cancel, EngineError};
 
 /// Bytes that tasks, tiles and instructions take, per task and per tile.
@@ -488,8 +489,9 @@ fn program_bytes(plan: &Plan) -> u64 {
 
 /// The output that a node becomes at a path.
 pub(in crate::run) fn sink_plan(node: &Expr, path: &Path, overwrite: bool) -> Result<SinkPlan, StoreError> {
-    match node.sparse_output() {
-        Some(output) => SinkPlan::sparse(path, &output, overwrite),
+    match node.file_output() {
+        Some(FileOutput::Sparse(output)) => SinkPlan::sparse(path, &output, overwrite),
+        Some(FileOutput::Factor(output)) => SinkPlan::factor(path, &output, overwrite),
         None => SinkPlan::new(path, &node.shape, node.dtype, &node.tile, overwrite),
     }
 }
@@ -516,6 +518,12 @@ fn check_targets(plan: &Plan, targets: &[Target]) -> Result<Vec<Output>, EngineE
                 Target::Memory if node.sparse_output().is_some() => {
                     return Err(EngineError::Argument(format!(
                         "{}: a sparse matrix is no array; outcore.store({{'a.ocs': A}}) or A.copy(path=) stores it",
+                        node.label()
+                    )));
+                }
+                Target::Memory if node.file_output().is_some() => {
+                    return Err(EngineError::Argument(format!(
+                        "{}: a factor is no array; factorize(path) stores it",
                         node.label()
                     )));
                 }

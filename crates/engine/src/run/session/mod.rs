@@ -16,8 +16,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outcore_store::{
-    hold_sparse, Faults, FramePool, Held, Io, IoPool, Ledger, Reclaim, Resumable, Scratch, ScratchFolder, SparseFile,
-    Turn,
+    hold_factor, hold_sparse, FactorFile, Faults, FramePool, Held, Io, IoPool, Ledger, Reclaim, Resumable, Scratch,
+    ScratchFolder, SparseFile, Turn,
 };
 
 use crate::place::Policy;
@@ -276,6 +276,14 @@ impl Session {
     /// No folder can be made for scratch.
     pub fn hold_sparse(&self, file: &SparseFile) -> Result<Arc<SparseFile>, EngineError> {
         Ok(hold_sparse(self.folder()?, file))
+    }
+
+    /// As [`Session::hold_sparse`], of a factor.
+    ///
+    /// # Errors
+    /// No folder can be made for scratch.
+    pub fn hold_factor(&self, file: FactorFile) -> Result<Arc<FactorFile>, EngineError> {
+        Ok(hold_factor(self.folder()?, file))
     }
 
     /// Empties the files of scratch after a program.

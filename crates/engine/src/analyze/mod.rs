@@ -1,0 +1,7 @@
+//! The analysis of a stored matrix: its pattern is read, an order of elimination found, and the fronts cut.
+//!
+//! Uses `live`, `solve` and the rooms below. Start with `operator.rs`.
+
+mod operator;
+
+pub use operator::{AnalyzedMatrix, Ordering};

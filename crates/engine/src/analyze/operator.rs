@@ -1,0 +1,162 @@
+//! The analysis as live work: its memory is bounded by rows and entries, and it reads the matrix once.
+
+use std::sync::atomic::{AtomicBool, Ordering as Atomic};
+use std::sync::mpsc::{channel, RecvTimeoutError};
+use std::time::Duration;
+
+use outcore_ordering::{dissect, dissect_bytes, min_degree, min_degree_bytes, Graph, Stopped};
+
+use crate::live::{IoBound, LiveMemory, LiveOperator, Resources, Watch};
+use crate::solve::{Analysis, Pattern};
+use crate::sparse::SparseMatrix;
+use crate::EngineError;
+
+/// Time between looks at the caller.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The order that rows are eliminated in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ordering {
+    /// Approximate minimum degree, or nested dissection where that is predicted to take less time in all.
+    Auto,
+    NestedDissection,
+    MinimumDegree,
+    /// As the rows are.
+    Natural,
+    Given(Vec<u32>),
+}
+
+/// A symmetric matrix, of which the pattern of A + Aᵀ is analyzed.
+pub struct AnalyzedMatrix<'a> {
+    pub matrix: &'a SparseMatrix,
+    pub ordering: Ordering,
+}
+
+/// Operations of a factorization that take as long as a nested dissection spends on one row.
+const DISSECTION_OPERATIONS: f64 = 12e-6 * 60e9;
+
+impl AnalyzedMatrix<'_> {
+    fn order(&self, pattern: &Pattern, threads: usize, stop: &(dyn Fn() -> bool + Sync)) -> Result<Vec<u32>, Stopped> {
+        let graph = Graph {
+            starts: &pattern.starts,
+            neighbours: &pattern.neighbours,
+        };
+        let watch = outcore_ordering::Watch { threads, stop };
+        match &self.ordering {
+            Ordering::Given(order) => Ok(order.clone()),
+            Ordering::Natural => Ok((0..pattern.vertices() as u32).collect()),
+            Ordering::MinimumDegree => min_degree(graph, &watch),
+            Ordering::NestedDissection => dissect(graph, &watch),
+            Ordering::Auto => {
+                let order = min_degree(graph, &watch)?;
+                let operations = crate::solve::operations_of(pattern, order.clone());
+                match operations > 3.0 * DISSECTION_OPERATIONS * pattern.vertices() as f64 {
+                    true => dissect(graph, &watch),
+                    false => Ok(order),
+                }
+            }
+        }
+    }
+
+    fn ordering_bytes(&self, threads: usize) -> u64 {
+        let shape = self.matrix.file.matrix();
+        let (rows, directed) = (shape.rows, 2 * shape.entries);
+        match &self.ordering {
+            Ordering::Given(order) => 4 * order.len() as u64,
+            Ordering::Natural => 4 * rows,
+            Ordering::MinimumDegree => min_degree_bytes(rows, directed),
+            Ordering::NestedDissection => dissect_bytes(rows, directed, threads),
+            Ordering::Auto => 4 * rows + dissect_bytes(rows, directed, threads).max(min_degree_bytes(rows, directed)),
+        }
+    }
+}
+
+impl LiveOperator for AnalyzedMatrix<'_> {
+    type Output = Analysis;
+
+    fn name(&self) -> &'static str {
+        "analyze"
+    }
+
+    fn memory(&self, threads: usize) -> LiveMemory {
+        let shape = self.matrix.file.matrix();
+        let tiles = 0..self.matrix.file.tiles();
+        // Rows, columns and values of a tile beside its bytes.
+        let tile = |tile| self.matrix.reading_bytes(tile) + 24 * self.matrix.entries_of(tile);
+        let reading = tiles.map(tile).max().unwrap_or(0);
+        let known = Analysis::pattern_bytes(shape.rows, shape.entries);
+        let bytes = known + reading.max(self.ordering_bytes(threads));
+        LiveMemory::working(bytes, bytes)
+    }
+
+    fn bound(&self) -> IoBound {
+        let bytes = self.matrix.file.file_bytes();
+        IoBound {
+            most: Some(bytes),
+            once: bytes,
+            cold: None,
+            because: "the pattern is read once".into(),
+        }
+    }
+
+    fn run(&self, resources: &Resources<'_>, watch: &mut Watch<'_>) -> Result<Analysis, EngineError> {
+        let shape = self.matrix.file.matrix();
+        if shape.rows != shape.columns {
+            return Err(EngineError::Shape(format!(
+                "analyze: a matrix of shape ({}, {}) is not square",
+                shape.rows, shape.columns
+            )));
+        }
+        if let Ordering::Given(order) = &self.ordering {
+            check_permutation(order, shape.rows)?;
+        }
+        let pattern = Pattern::of(self.matrix, resources.io, watch)?;
+        let stop = AtomicBool::new(false);
+        let is_stopped = || stop.load(Atomic::Relaxed);
+        std::thread::scope(|scope| {
+            let (done, finished) = channel::<()>();
+            let (pattern, is_stopped, threads) = (&pattern, &is_stopped, resources.threads);
+            let work = scope.spawn(move || {
+                let order = self.order(pattern, threads, is_stopped);
+                let analysis = order.map(|order| Analysis::new(pattern, order));
+                drop(done);
+                analysis
+            });
+            let looked = loop {
+                match finished.recv_timeout(LOOK) {
+                    Err(RecvTimeoutError::Timeout) => {}
+                    _ => break Ok(()),
+                }
+                if let Err(error) = watch() {
+                    stop.store(true, Atomic::Relaxed);
+                    break Err(error);
+                }
+            };
+            let analysis = work.join();
+            looked?;
+            match analysis {
+                Ok(Ok(analysis)) => Ok(analysis),
+                Ok(Err(Stopped)) => Err(EngineError::Cancelled),
+                Err(_) => Err(EngineError::Internal("analyze: the ordering ended with a panic".into())),
+            }
+        })
+    }
+}
+
+/// # Errors
+/// An order that is none of so many rows.
+fn check_permutation(order: &[u32], rows: u64) -> Result<(), EngineError> {
+    let refusal = |reason: String| Err(EngineError::Argument(format!("analyze: ordering: {reason}")));
+    if order.len() as u64 != rows {
+        return refusal(format!("{} rows, and the matrix has {rows}", order.len()));
+    }
+    let mut seen = vec![false; order.len()];
+    for &row in order {
+        match seen.get_mut(row as usize) {
+            None => return refusal(format!("row {row}, and the matrix has {rows}")),
+            Some(true) => return refusal(format!("row {row} stands twice")),
+            Some(seen) => *seen = true,
+        }
+    }
+    Ok(())
+}

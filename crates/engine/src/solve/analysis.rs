@@ -1,0 +1,99 @@
+//! The analysis of a symmetric pattern: all that is known of a factorization before it begins.
+
+use outcore_store::FactorRecord;
+
+use super::fronts::Fronts;
+use super::pattern::{pattern_bytes, Pattern};
+use super::supernodes::{supernode_bytes, Rows, Supernode, SupernodeTree};
+use super::tree::{tree_bytes, EliminationTree};
+use crate::expr::Digest;
+
+/// The fronts of a factorization, and the order that it eliminates in.
+#[derive(Debug)]
+pub struct Analysis {
+    /// The row that is eliminated as each.
+    pub order: Vec<u32>,
+    pub supernodes: Vec<Supernode>,
+    pub fronts: Fronts,
+    /// Equal where the order and the fronts are.
+    pub digest: Digest,
+}
+
+impl Analysis {
+    /// The analysis of a pattern whose rows are eliminated in an order, but for exchanges that leave the factor what it is.
+    pub fn new(pattern: &Pattern, order: Vec<u32>) -> Analysis {
+        let tree = SupernodeTree::new(&EliminationTree::new(pattern, order));
+        let rows = Rows::new(pattern, &tree);
+        let digest = digest_of(&tree, &rows);
+        let fronts = Fronts::new(&tree, rows);
+        Analysis {
+            order: tree.order,
+            supernodes: tree.supernodes,
+            fronts,
+            digest,
+        }
+    }
+
+    /// Bytes that the pattern and its analysis take at most, for a matrix of so many rows and entries, without the ordering.
+    pub fn pattern_bytes(rows: u64, entries: u64) -> u64 {
+        pattern_bytes(rows, entries) + tree_bytes(rows).max(supernode_bytes(rows)) + 8 * rows
+    }
+
+    pub fn rows(&self) -> u64 {
+        self.order.len() as u64
+    }
+
+    /// Entries of the factor, with the zeros that larger supernodes cost.
+    pub fn entries(&self) -> u64 {
+        self.supernodes.iter().map(Supernode::entries).sum()
+    }
+
+    /// Multiplications and additions of the factorization.
+    pub fn operations(&self) -> f64 {
+        self.supernodes.iter().map(Supernode::operations).sum()
+    }
+
+    /// Bytes that the analysis takes.
+    pub fn bytes(&self) -> u64 {
+        (self.order.len() * 4 + self.supernodes.len() * size_of::<Supernode>()) as u64 + self.fronts.bytes()
+    }
+
+    /// Rows of the contribution block of a supernode.
+    pub fn below(&self, supernode: u32) -> &[u32] {
+        self.fronts.rows.of(supernode as usize)
+    }
+}
+
+/// The order, the supernodes (first column, pivots, rows of the front, parent), where rows below each begin, and those rows.
+impl FactorRecord for Analysis {
+    fn sections(&self) -> Vec<&[u8]> {
+        let rows = &self.fronts.rows;
+        let own = self.supernodes.len();
+        vec![
+            bytemuck::cast_slice(&self.order),
+            bytemuck::cast_slice(&self.supernodes),
+            bytemuck::cast_slice(&rows.starts),
+            bytemuck::cast_slice(&rows.rows[..rows.starts[own] as usize]),
+        ]
+    }
+}
+
+/// Multiplications and additions of a factorization in an order, without the zeros of larger supernodes.
+pub fn operations_of(pattern: &Pattern, order: Vec<u32>) -> f64 {
+    let tree = EliminationTree::new(pattern, order);
+    tree.counts.iter().map(|&count| f64::from(count).powi(2)).sum()
+}
+
+fn digest_of(tree: &SupernodeTree, rows: &Rows) -> Digest {
+    let mut parts: Vec<u8> = vec![];
+    let supernodes: Vec<u32> = tree
+        .supernodes
+        .iter()
+        .flat_map(|one| [one.first, one.pivots, one.front, one.parent])
+        .collect();
+    for numbers in [&tree.order, &supernodes, &rows.rows] {
+        let bytes: &[u8] = bytemuck::cast_slice(numbers);
+        parts.extend_from_slice(Digest::of(bytes).to_string().as_bytes());
+    }
+    Digest::of(&parts)
+}

@@ -1,0 +1,263 @@
+//! Work on one tile of a front: its assembly, products that are subtracted, and its end as a part of the factor.
+
+use std::ops::Range;
+
+use outcore_dtype::DType;
+
+use super::factorize::{rows_of_block, Cholesky, Contribution, FrontPlaces};
+use super::fronts::FrontNode;
+use crate::task::Bound;
+use crate::EngineError;
+
+/// Places of a tile that hold something: of rows in its columns, as runs of columns that lie together in both tiles.
+struct Run {
+    from: usize,
+    to: usize,
+    length: usize,
+}
+
+/// Runs of ascending places.
+fn runs(places: &[u32]) -> Vec<Run> {
+    let mut runs: Vec<Run> = vec![];
+    for (from, &to) in places.iter().enumerate() {
+        match runs.last_mut() {
+            Some(run) if run.to + run.length == to as usize => run.length += 1,
+            _ => runs.push(Run {
+                from,
+                to: to as usize,
+                length: 1,
+            }),
+        }
+    }
+    runs
+}
+
+/// Where a row of a tile begins, in elements: a tile on the diagonal has its lower triangle row by row.
+fn row_start(row: usize, width: usize, is_diagonal: bool) -> usize {
+    match is_diagonal {
+        true => row * (row + 1) / 2,
+        false => row * width,
+    }
+}
+
+/// The full square of a lower triangle that lies row by row; elements above the diagonal are 0.
+pub(super) fn unpack(packed: &[u8], side: usize, item: usize, square: &mut [u8]) {
+    let mut at = 0;
+    for (row, full) in square.chunks_exact_mut((side * item).max(1)).take(side).enumerate() {
+        let length = (row + 1) * item;
+        full[..length].copy_from_slice(&packed[at..at + length]);
+        full[length..].fill(0);
+        at += length;
+    }
+}
+
+/// The lower triangle of a square, row by row.
+fn pack(square: &[u8], side: usize, item: usize, packed: &mut [u8]) {
+    let mut at = 0;
+    for (row, full) in square.chunks_exact((side * item).max(1)).take(side).enumerate() {
+        let length = (row + 1) * item;
+        packed[at..at + length].copy_from_slice(&full[..length]);
+        at += length;
+    }
+}
+
+impl Cholesky {
+    /// The columns of the matrix that a block of pivots is of.
+    pub(super) fn columns_of(&self, node: &FrontNode, block: u32) -> Range<u32> {
+        let block = node.block(block);
+        node.columns.start + block.start..node.columns.start + block.end
+    }
+
+    /// Numbers of float64 that an element is.
+    pub(super) fn words(&self) -> usize {
+        self.size() as usize / size_of::<f64>()
+    }
+
+    /// An entry of the upper triangle as an element of the lower one.
+    pub(super) fn transposed(&self, value: &[u8]) -> [f64; 2] {
+        let real = value.first_chunk().map_or(0.0, |real| f64::from_ne_bytes(*real));
+        match self.panel().dtype() {
+            DType::F64 => [real, 0.0],
+            _ => [
+                real,
+                -value[8..]
+                    .first_chunk()
+                    .map_or(0.0, |imaginary| f64::from_ne_bytes(*imaginary)),
+            ],
+        }
+    }
+
+    pub(super) fn assemble(
+        &self,
+        node: &FrontNode,
+        [row, column]: [u32; 2],
+        (begin, end, is_first): (u32, u32, bool),
+        bound: &mut Bound<'_>,
+    ) -> Result<(), EngineError> {
+        let Some(blocks) = node.blocks() else { return Ok(()) };
+        let tile: &mut [f64] = bytemuck::cast_slice_mut(bound.writes[0]);
+        let mut from = 0;
+        if is_first {
+            tile.fill(0.0);
+            if column < blocks.pivots {
+                let columns = self.columns_of(node, column);
+                from = self.matrix().tiles(&columns).count();
+                self.add_entries(node, [row, column], &bound.reads[..from], tile)?;
+            }
+        }
+        let contributions = &self.contributions()[begin as usize..end as usize];
+        for (contribution, bytes) in contributions.iter().zip(&bound.reads[from..]) {
+            self.add(node, [row, column], *contribution, bytemuck::cast_slice(bytes), tile);
+        }
+        Ok(())
+    }
+
+    /// Adds the entries of the matrix that belong to a tile of a block of pivots.
+    fn add_entries(
+        &self,
+        node: &FrontNode,
+        [row, column]: [u32; 2],
+        reads: &[&[u8]],
+        tile: &mut [f64],
+    ) -> Result<(), EngineError> {
+        let (columns, rows) = (self.columns_of(node, column), node.block(row));
+        let places = FrontPlaces::new(self.analysis(), node);
+        let (width, words) = (columns.len(), self.words());
+        self.matrix().for_each(&columns, reads, |at, other, value| {
+            if other < u64::from(at) {
+                return;
+            }
+            let Some(place) = places.of(other as u32).filter(|place| rows.contains(place)) else {
+                return;
+            };
+            let start = row_start((place - rows.start) as usize, width, row == column);
+            let element = (start + (at - columns.start) as usize) * words;
+            let value = self.transposed(value);
+            tile[element..element + words]
+                .iter_mut()
+                .zip(value)
+                .for_each(|(to, value)| *to += value);
+        })
+    }
+
+    /// Adds the elements of a child's tile that belong to a tile of the parent.
+    fn add(
+        &self,
+        node: &FrontNode,
+        [row, column]: [u32; 2],
+        contribution: Contribution,
+        from: &[f64],
+        tile: &mut [f64],
+    ) {
+        let child = self.child(contribution);
+        let below = self.analysis().fronts.below(child);
+        let places = FrontPlaces::new(self.analysis(), node);
+        let words = self.words();
+        let [own_rows, own_columns] = [contribution.row, contribution.column].map(|block| rows_of_block(child, block));
+        let is_diagonal = contribution.row == contribution.column;
+        // Rows and columns of the child's tile that are in the parent's.
+        let within = |own: &Range<usize>, block: u32| {
+            let (rows, block) = (&below[own.clone()], node.block(block));
+            places.before(rows, block.start)..places.before(rows, block.end)
+        };
+        let (rows, columns) = (within(&own_rows, row), within(&own_columns, column));
+        let targets = |own: &Range<usize>, some: &Range<usize>, block: u32| -> Vec<u32> {
+            let first = node.block(block).start;
+            let rows = below[own.start + some.start..own.start + some.end].iter();
+            rows.filter_map(|row| Some(places.of(*row)? - first)).collect()
+        };
+        let row_targets = targets(&own_rows, &rows, row);
+        let column_targets = targets(&own_columns, &columns, column);
+        let column_runs = runs(&column_targets);
+        let width = node.block(column).len();
+        for (&target, own) in row_targets.iter().zip(rows) {
+            let begin = row_start(own, own_columns.len(), is_diagonal) + columns.start;
+            // A row of a triangle ends at the diagonal.
+            let length = match is_diagonal {
+                true => (own + 1).saturating_sub(columns.start).min(columns.len()),
+                false => columns.len(),
+            };
+            let start = row_start(target as usize, width, row == column);
+            for run in column_runs.iter().take_while(|run| run.from < length) {
+                let count = run.length.min(length - run.from) * words;
+                let (to, from_at) = ((start + run.to) * words, (begin + run.from) * words);
+                let (to, from) = (&mut tile[to..to + count], &from[from_at..from_at + count]);
+                to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+            }
+        }
+    }
+
+    pub(super) fn update(
+        &self,
+        node: &FrontNode,
+        [row, column]: [u32; 2],
+        bound: &mut Bound<'_>,
+        workspace: &mut [u8],
+    ) {
+        let (height, width) = (node.block(row).len(), node.block(column).len());
+        let (panel, item, reads) = (self.panel(), self.size() as usize, &bound.reads);
+        let tile = &mut *bound.writes[0];
+        let inner = |bytes: &[u8], rows: usize| bytes.len() / (rows * item);
+        if row == column {
+            let square = &mut workspace[..height * height * item];
+            unpack(tile, height, item, square);
+            for l in reads {
+                panel.subtract_square([height, inner(l, height)], l, square);
+            }
+            pack(square, height, item, tile);
+            return;
+        }
+        for pair in reads.chunks_exact(2) {
+            let inner = inner(pair[0], height);
+            panel.subtract_product([height, width, inner], pair[0], pair[1], tile);
+        }
+    }
+
+    pub(super) fn finish(
+        &self,
+        node: &FrontNode,
+        [row, column]: [u32; 2],
+        bound: &mut Bound<'_>,
+        workspace: &mut [u8],
+    ) -> Result<(), EngineError> {
+        let (height, width, item) = (node.block(row).len(), node.block(column).len(), self.size() as usize);
+        let tile = &mut *bound.writes[0];
+        let (square, rest) = workspace.split_at_mut(width * width * item);
+        if row != column {
+            unpack(bound.reads[0], width, item, square);
+            self.panel().solve_right([height, width], square, tile);
+            return Ok(());
+        }
+        unpack(tile, width, item, square);
+        let first = self.columns_of(node, column).start;
+        let factorized = self.panel().factorize(width, square, rest);
+        factorized.map_err(|pivot| self.refused(first, pivot))?;
+        pack(square, width, item, tile);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn triangles_are_packed_row_by_row() {
+        let packed: Vec<u8> = (1..=6).collect();
+        let mut square = vec![9; 9];
+        unpack(&packed, 3, 1, &mut square);
+        assert_eq!(square, [1, 0, 0, 2, 3, 0, 4, 5, 6]);
+        let mut again = vec![0; 6];
+        pack(&square, 3, 1, &mut again);
+        assert_eq!(again, packed);
+    }
+
+    #[test]
+    fn runs_are_places_that_lie_together() {
+        let found: Vec<_> = runs(&[2, 3, 5, 6, 7, 11])
+            .iter()
+            .map(|run| (run.from, run.to, run.length))
+            .collect();
+        assert_eq!(found, [(0, 2, 2), (2, 5, 3), (5, 11, 1)]);
+    }
+}

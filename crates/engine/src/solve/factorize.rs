@@ -1,0 +1,459 @@
+//! The factorization A = L Lᴴ by fronts: each is put together from entries of A and contribution blocks of its children, its
+//! pivots are eliminated, and what is left is the contribution block to its parent (Duff, Reid, The multifrontal solution of
+//! indefinite sparse symmetric linear systems, TOMS 9 (1983)).
+//!
+//! Fronts are lower triangles of tiles, each made whole before the next, so children's tiles go as the parent's come, and
+//! which tiles are in memory is the placement's affair.
+
+use std::sync::Arc;
+
+use outcore_dtype::DType;
+use outcore_kernels::{BadPivot, Panel};
+use outcore_store::FactorOutput;
+
+use super::analysis::Analysis;
+use super::fronts::{BlockCounts, FrontCut, FrontNode};
+use super::tree::NONE;
+use crate::expr::Expr;
+use crate::sparse::{RowEntries, SparseMatrix};
+use crate::task::{Access, Alone, Bound, FileOutput, Grid, Work};
+use crate::{ops, EngineError};
+
+/// Tiles that a task adds to another at most, and products that it subtracts.
+const TOGETHER: usize = 4;
+
+/// A part of the work on a front.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// All of a node of subtrees.
+    Subtrees,
+    /// Adds what children contribute to a tile; the first makes it, of entries of A where it has pivots.
+    Assemble { begin: u32, end: u32, is_first: bool },
+    /// Subtracts products of tiles of blocks of pivots.
+    Update { begin: u32, end: u32 },
+    /// Makes a tile a part of the factor.
+    Finish,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Task {
+    node: u32,
+    row: u32,
+    column: u32,
+    step: Step,
+}
+
+/// A tile of a child's contribution block that has elements for a tile of the parent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Contribution {
+    child: u32,
+    pub(super) row: u32,
+    pub(super) column: u32,
+}
+
+/// The factor of a positive definite matrix, whose permuted rows are the input.
+#[derive(Clone, Debug)]
+pub(super) struct Cholesky {
+    analysis: Arc<Analysis>,
+    matrix: RowEntries,
+    panel: Panel,
+    tasks: Arc<[Task]>,
+    contributions: Arc<[Contribution]>,
+    listed: [Arc<[u64]>; 2],
+    grids: [Grid; 2],
+}
+
+/// The factor of the matrix of an analysis as tiles; `permuted` has its rows and columns in the order of elimination, and of
+/// each row its entries on and right of the diagonal count.
+///
+/// # Errors
+/// A matrix of another shape or type.
+pub(super) fn cholesky_of_file(analysis: &Arc<Analysis>, permuted: &SparseMatrix) -> Result<Expr, EngineError> {
+    let factorization = Cholesky::new(analysis, permuted)?;
+    Ok(ops::algorithm(Arc::new(factorization), std::slice::from_ref(&permuted.tiles))?.swap_remove(0))
+}
+
+/// The sets, behind the matrix.
+const FACTOR: usize = 1;
+const CONTRIBUTION: usize = 2;
+
+impl Cholesky {
+    fn new(analysis: &Arc<Analysis>, permuted: &SparseMatrix) -> Result<Cholesky, EngineError> {
+        let shape = permuted.file.matrix();
+        if [shape.rows, shape.columns] != [analysis.rows(); 2] {
+            let rows = analysis.rows();
+            return Err(EngineError::Shape(format!(
+                "factorize: a matrix of shape ({}, {}), and the analysis is of ({rows}, {rows})",
+                shape.rows, shape.columns
+            )));
+        }
+        let dtype = permuted.dtype().unwrap_or(DType::F64);
+        let panel = Panel::new(dtype).ok_or_else(|| {
+            EngineError::DType(format!(
+                "factorize: values are {dtype}, and it takes float64 and complex128"
+            ))
+        })?;
+        let (tasks, contributions) = tasks_of(analysis);
+        let bytes = |elements: &[u64]| elements.iter().map(|count| count * dtype.size() as u64).collect();
+        let listed: [Arc<[u64]>; 2] = [bytes(&analysis.fronts.factor), bytes(&analysis.fronts.contribution)];
+        Ok(Cholesky {
+            grids: [listed_grid(&listed[0]), listed_grid(&listed[1])],
+            analysis: analysis.clone(),
+            matrix: RowEntries::new(permuted)?,
+            panel,
+            tasks: tasks.into(),
+            contributions: contributions.into(),
+            listed,
+        })
+    }
+
+    fn node(&self, node: u32) -> &FrontNode {
+        &self.analysis.fronts.nodes[node as usize]
+    }
+
+    /// The set of a tile of a front, and its number there.
+    fn place(&self, node: &FrontNode, blocks: BlockCounts, [row, column]: [u32; 2]) -> (usize, u64) {
+        let tile = FrontNode::tile(blocks.all, row, column);
+        match column < blocks.pivots {
+            true => (FACTOR, u64::from(node.factor + tile)),
+            false => (
+                CONTRIBUTION,
+                u64::from(node.contribution + tile - blocks.factor_tiles()),
+            ),
+        }
+    }
+
+    /// The tile of a contribution.
+    fn contributed(&self, from: Contribution) -> u64 {
+        let child = self.node(from.child);
+        match child.blocks() {
+            None => u64::from(child.contribution),
+            Some(blocks) => self.place(child, blocks, [from.row, from.column]).1,
+        }
+    }
+
+    /// The front that a contribution comes from.
+    pub(super) fn child(&self, from: Contribution) -> &FrontNode {
+        self.node(from.child)
+    }
+
+    pub(super) fn analysis(&self) -> &Analysis {
+        &self.analysis
+    }
+
+    pub(super) fn matrix(&self) -> &RowEntries {
+        &self.matrix
+    }
+
+    pub(super) fn panel(&self) -> Panel {
+        self.panel
+    }
+
+    pub(super) fn contributions(&self) -> &[Contribution] {
+        &self.contributions
+    }
+
+    pub(super) fn size(&self) -> u64 {
+        self.panel.dtype().size() as u64
+    }
+
+    /// The error for a pivot of a column in the order of elimination.
+    pub(super) fn refused(&self, column: u32, BadPivot(pivot): BadPivot) -> EngineError {
+        let row = self.analysis.order[column as usize + pivot];
+        EngineError::LinAlg(format!(
+            "cholesky: the matrix is not positive definite: the pivot of row {row} is not positive"
+        ))
+    }
+}
+
+/// Bytes of tiles of one set in a row each.
+pub(super) fn listed_grid(lengths: &[u64]) -> Grid {
+    let longest = lengths.iter().copied().max().unwrap_or(1).max(1);
+    Grid {
+        shape: vec![lengths.len() as u64, longest],
+        tile: vec![1, longest],
+        dtype: DType::U8,
+    }
+}
+
+/// The tasks of all fronts in postorder, and the contributions that their assembly names.
+fn tasks_of(analysis: &Analysis) -> (Vec<Task>, Vec<Contribution>) {
+    let fronts = &analysis.fronts;
+    let mut children: Vec<Vec<u32>> = vec![vec![]; fronts.nodes.len()];
+    for (number, node) in fronts.nodes.iter().enumerate().filter(|(_, node)| node.parent != NONE) {
+        children[node.parent as usize].push(number as u32);
+    }
+    let (mut tasks, mut contributions) = (vec![], vec![]);
+    for (number, node) in fronts.nodes.iter().enumerate() {
+        let mut add = |[row, column]: [u32; 2], step| {
+            tasks.push(Task {
+                node: number as u32,
+                row,
+                column,
+                step,
+            });
+        };
+        let Some(blocks) = node.blocks() else {
+            add([0, 0], Step::Subtrees);
+            continue;
+        };
+        let spreads: Vec<Spread> = children[number]
+            .iter()
+            .map(|&child| Spread::new(analysis, child, node))
+            .collect();
+        for column in 0..blocks.all {
+            for row in column..blocks.all {
+                let tile = [row, column];
+                let begin = contributions.len();
+                spreads
+                    .iter()
+                    .for_each(|spread| spread.contribute(tile, &mut contributions));
+                let chunks = (contributions.len() - begin).div_ceil(TOGETHER).max(1);
+                for chunk in 0..chunks {
+                    let from = begin + chunk * TOGETHER;
+                    add(
+                        tile,
+                        Step::Assemble {
+                            begin: from as u32,
+                            end: contributions.len().min(from + TOGETHER) as u32,
+                            is_first: chunk == 0,
+                        },
+                    );
+                }
+                let before = blocks.pivots.min(column);
+                for begin in (0..before).step_by(TOGETHER) {
+                    let end = before.min(begin + TOGETHER as u32);
+                    add(tile, Step::Update { begin, end });
+                }
+                if column < blocks.pivots {
+                    add(tile, Step::Finish);
+                }
+            }
+        }
+    }
+    (tasks, contributions)
+}
+
+/// Where rows of a child's contribution block are in the blocks of the parent.
+struct Spread {
+    child: u32,
+    /// For each block of the parent, the blocks of the child that have rows there.
+    blocks: Vec<std::ops::Range<u32>>,
+}
+
+impl Spread {
+    fn new(analysis: &Analysis, child: u32, parent: &FrontNode) -> Spread {
+        let of = &analysis.fronts.nodes[child as usize];
+        let rows = analysis.fronts.below(of);
+        let places = FrontPlaces::new(analysis, parent);
+        let all = parent.blocks().map_or(0, |blocks| blocks.all);
+        let mut begin = 0;
+        let blocks = (0..all).map(|block| {
+            let end = begin + places.before(&rows[begin..], parent.block(block).end);
+            let own = begin..end;
+            begin = end;
+            match own.is_empty() {
+                true => 0..0,
+                false => child_block(of, own.start as u32)..child_block(of, own.end as u32 - 1) + 1,
+            }
+        });
+        Spread {
+            child,
+            blocks: blocks.collect(),
+        }
+    }
+
+    fn contribute(&self, [row, column]: [u32; 2], to: &mut Vec<Contribution>) {
+        for from in self.blocks[column as usize].clone() {
+            for below in self.blocks[row as usize].clone().filter(|below| *below >= from) {
+                to.push(Contribution {
+                    child: self.child,
+                    row: below,
+                    column: from,
+                });
+            }
+        }
+    }
+}
+
+/// The block of a node's front that has a row of its contribution block.
+fn child_block(node: &FrontNode, row: u32) -> u32 {
+    match &node.cut {
+        FrontCut::Subtrees { .. } => 0,
+        FrontCut::Blocks { pivots, ends } => {
+            let at = ends[*pivots as usize] + row;
+            ends.partition_point(|end| *end <= at) as u32 - 1
+        }
+    }
+}
+
+/// Rows of a contribution block that are in a block of the node's front; all of a node of subtrees.
+pub(super) fn rows_of_block(node: &FrontNode, block: u32) -> std::ops::Range<usize> {
+    match &node.cut {
+        FrontCut::Subtrees { .. } => 0..(node.below.end - node.below.start) as usize,
+        FrontCut::Blocks { pivots, ends } => {
+            let first = ends[*pivots as usize];
+            let block = node.block(block);
+            (block.start - first) as usize..(block.end - first) as usize
+        }
+    }
+}
+
+/// Places of rows in a front.
+pub(super) struct FrontPlaces<'a> {
+    columns: std::ops::Range<u32>,
+    below: &'a [u32],
+}
+
+impl<'a> FrontPlaces<'a> {
+    pub(super) fn new(analysis: &'a Analysis, node: &FrontNode) -> FrontPlaces<'a> {
+        FrontPlaces {
+            columns: node.columns.clone(),
+            below: analysis.fronts.below(node),
+        }
+    }
+
+    /// The place of a row of the front, nothing of another.
+    pub(super) fn of(&self, row: u32) -> Option<u32> {
+        match row < self.columns.end {
+            true => row.checked_sub(self.columns.start),
+            false => {
+                let at = self.below.binary_search(&row).ok()?;
+                Some(self.columns.len() as u32 + at as u32)
+            }
+        }
+    }
+
+    /// How many of some ascending rows of the front lie before a place.
+    pub(super) fn before(&self, rows: &[u32], place: u32) -> usize {
+        let pivots = self.columns.len() as u32;
+        let end = match place.checked_sub(pivots) {
+            None => self.columns.start + place,
+            Some(below) if (below as usize) < self.below.len() => match below {
+                0 => self.columns.end,
+                _ => self.below[below as usize],
+            },
+            Some(_) => return rows.len(),
+        };
+        rows.partition_point(|row| *row < end)
+    }
+}
+
+impl Alone for Cholesky {
+    fn key(&self) -> Vec<u8> {
+        self.analysis.digest.to_string().into_bytes()
+    }
+    fn results(&self) -> &[Grid] {
+        &self.grids
+    }
+    fn listed(&self, result: usize) -> Option<Arc<[u64]>> {
+        Some(self.listed[result].clone())
+    }
+    fn file(&self, result: usize) -> Option<FileOutput> {
+        (result == 0).then(|| {
+            FileOutput::Factor(FactorOutput {
+                rows: self.analysis.rows(),
+                dtype: self.panel.dtype(),
+                lengths: self.listed[0].clone(),
+                record: self.analysis.clone(),
+            })
+        })
+    }
+}
+
+impl Work for Cholesky {
+    fn label(&self) -> String {
+        "cholesky".into()
+    }
+    fn tasks(&self) -> u64 {
+        self.tasks.len() as u64
+    }
+    fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
+        let Task {
+            node,
+            row,
+            column,
+            step,
+        } = self.tasks[task as usize];
+        let node = self.node(node);
+        let Some(blocks) = node.blocks() else {
+            self.matrix
+                .tiles(&node.columns)
+                .for_each(|tile| each(0, tile, Access::Read));
+            each(FACTOR, u64::from(node.factor), Access::Create);
+            if node.below.end > node.below.start {
+                each(CONTRIBUTION, u64::from(node.contribution), Access::Create);
+            }
+            return;
+        };
+        let (set, tile) = self.place(node, blocks, [row, column]);
+        match step {
+            Step::Subtrees => {}
+            Step::Assemble { begin, end, is_first } => {
+                if is_first && column < blocks.pivots {
+                    let columns = self.columns_of(node, column);
+                    self.matrix.tiles(&columns).for_each(|tile| each(0, tile, Access::Read));
+                }
+                for contribution in &self.contributions[begin as usize..end as usize] {
+                    each(CONTRIBUTION, self.contributed(*contribution), Access::Read);
+                }
+                each(set, tile, if is_first { Access::Create } else { Access::Update });
+            }
+            Step::Update { begin, end } => {
+                for pivots in begin..end {
+                    each(FACTOR, self.place(node, blocks, [row, pivots]).1, Access::Read);
+                    if row != column {
+                        each(FACTOR, self.place(node, blocks, [column, pivots]).1, Access::Read);
+                    }
+                }
+                each(set, tile, Access::Update);
+            }
+            Step::Finish => {
+                if row != column {
+                    each(FACTOR, self.place(node, blocks, [column, column]).1, Access::Read);
+                }
+                each(set, tile, Access::Update);
+            }
+        }
+    }
+    fn workspace_bytes(&self, task: u64) -> u64 {
+        let Task {
+            node,
+            row,
+            column,
+            step,
+        } = self.tasks[task as usize];
+        let node = self.node(node);
+        let square = |block: u32| u64::from(node.block(block).end - node.block(block).start).pow(2) * self.size();
+        match step {
+            Step::Subtrees => self.subtree_bytes(node),
+            Step::Assemble { .. } => 0,
+            Step::Update { .. } if row == column => square(row),
+            Step::Update { .. } => 0,
+            Step::Finish if row == column => square(row) + self.panel.factor_bytes(node.block(row).len()) as u64 + 64,
+            Step::Finish => square(column),
+        }
+    }
+    fn operations(&self) -> f64 {
+        self.analysis.operations()
+    }
+    fn run(&self, task: u64, bound: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
+        let Task {
+            node,
+            row,
+            column,
+            step,
+        } = self.tasks[task as usize];
+        let node = self.node(node);
+        let tile = [row, column];
+        match step {
+            Step::Subtrees => self.eliminate_subtrees(node, bound, workspace),
+            Step::Assemble { begin, end, is_first } => self.assemble(node, tile, (begin, end, is_first), bound),
+            Step::Update { .. } => {
+                self.update(node, tile, bound, workspace);
+                Ok(())
+            }
+            Step::Finish => self.finish(node, tile, bound, workspace),
+        }
+    }
+}

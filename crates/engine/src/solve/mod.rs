@@ -1,0 +1,20 @@
+//! Direct solvers: the analysis of a pattern, and factorizations by fronts whose tiles are placed like any others.
+//!
+//! The analysis knows all of a factorization before it begins, so its tasks are a tile algorithm: forecast, limit, spills and
+//! faults are those of every program. Uses `sparse` and the rooms below. Start with `analysis.rs`, then `fronts.rs`.
+
+mod analysis;
+mod assembly;
+mod factorize;
+mod fronts;
+mod made;
+mod pattern;
+mod subtrees;
+mod supernodes;
+mod sweeps;
+mod tree;
+
+pub use analysis::{operations_of, Analysis};
+pub use made::cholesky;
+pub use pattern::Pattern;
+pub use sweeps::solved;

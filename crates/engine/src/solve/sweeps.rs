@@ -1,0 +1,598 @@
+//! Solutions by the factor A = L Lᴴ: a sweep from the leaves up, L Y = B, and one from the roots down, Lᴴ X = Y.
+//!
+//! Each node has the rows of its pivots as a tile of its own, so the sweeps read a tile of the factor once each. Columns of B
+//! that are cut apart are solved apart.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use outcore_dtype::DType;
+use outcore_kernels::{Panel, Vectors};
+
+use super::analysis::Analysis;
+use super::assembly::unpack;
+use super::factorize::{listed_grid, FrontPlaces};
+use super::fronts::{BlockCounts, FrontNode};
+use super::tree::NONE;
+use crate::expr::Expr;
+use crate::ops::{self, show};
+use crate::task::{Access, Alone, Bound, Grid, Work};
+use crate::EngineError;
+
+/// X of A X = B, where `factor` has the tiles of the factor of the permuted matrix, and rows of B and X are in the order of
+/// elimination.
+///
+/// # Errors
+/// B of another shape or type than the matrix.
+pub fn solved(analysis: &Arc<Analysis>, factor: &Expr, dtype: DType, b: &Expr) -> Result<Expr, EngineError> {
+    if b.ndim() != 2 || b.shape[0] != analysis.rows() {
+        let rows = analysis.rows();
+        return Err(EngineError::Shape(format!(
+            "solve: ({rows}, {rows}) and right-hand sides of shape {}: {rows} and {} rows differ",
+            show(&b.shape),
+            b.shape.first().copied().unwrap_or(1)
+        )));
+    }
+    if b.dtype != dtype {
+        return Err(EngineError::DType(format!(
+            "solve: a factor of {dtype} and right-hand sides of {}",
+            b.dtype
+        )));
+    }
+    let sweeps = Sweeps::new(analysis, b.grid())?;
+    Ok(ops::algorithm(Arc::new(sweeps), &[factor.clone(), b.clone()])?.swap_remove(0))
+}
+
+const FACTOR: usize = 0;
+const RIGHT: usize = 1;
+const SOLUTION: usize = 2;
+/// Rows of pivots of each node: of Y, then of X.
+const PIECES: usize = 3;
+/// Rows below the pivots: what the forward sweep subtracts there, and X as the backward sweep needs it.
+const CONTRIBUTIONS: usize = 4;
+const BELOW: usize = 5;
+
+/// Tiles of the factor that a task reads at most.
+const TOGETHER: u32 = 4;
+
+/// A part of the work on the rows of a node.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// Takes rows of B, and of a large front what some children contribute.
+    Begin,
+    Child(u32),
+    /// Forward, with some tiles below the diagonal of a block of pivots, or with that on the diagonal.
+    Forward {
+        block: u32,
+        rows: [u32; 2],
+    },
+    /// Takes X below the pivots from the parent.
+    Gather,
+    Backward {
+        block: u32,
+        rows: [u32; 2],
+    },
+    /// Puts pieces into a tile of the solution; `node` is the tile along the rows.
+    Collect,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Task {
+    node: u32,
+    step: Step,
+}
+
+#[derive(Clone, Debug)]
+struct Sweeps {
+    analysis: Arc<Analysis>,
+    vectors: Vectors,
+    grid: Grid,
+    /// Of one band of columns.
+    tasks: Arc<[Task]>,
+    listed: [Arc<[u64]>; 2],
+    grids: [Grid; 4],
+}
+
+impl Sweeps {
+    fn new(analysis: &Arc<Analysis>, grid: Grid) -> Result<Sweeps, EngineError> {
+        let panel = Panel::new(grid.dtype).ok_or_else(|| EngineError::DType(format!("solve: {}", grid.dtype)))?;
+        let nodes = &analysis.fronts.nodes;
+        let mut children: Vec<Vec<u32>> = vec![vec![]; nodes.len()];
+        for (number, node) in nodes.iter().enumerate().filter(|(_, node)| node.parent != NONE) {
+            children[node.parent as usize].push(number as u32);
+        }
+        let item = grid.dtype.size() as u64;
+        let bytes = |rows: &dyn Fn(&FrontNode) -> u64| -> Arc<[u64]> {
+            let bands = (0..grid.counts()[1]).map(|band| grid.region(band)[1].length);
+            bands
+                .flat_map(|width| nodes.iter().map(move |node| rows(node) * width * item))
+                .collect()
+        };
+        let pieces = bytes(&|node| node.columns.len() as u64);
+        let below = bytes(&|node| node.below.end - node.below.start);
+        let tasks = tasks_of(analysis, &children, grid.counts()[0]);
+        Ok(Sweeps {
+            grids: [
+                grid.clone(),
+                listed_grid(&pieces),
+                listed_grid(&below),
+                listed_grid(&below),
+            ],
+            listed: [pieces, below],
+            analysis: analysis.clone(),
+            vectors: Vectors::new(panel),
+            tasks: tasks.into(),
+            grid,
+        })
+    }
+
+    /// The band of columns and the task in it.
+    fn task(&self, task: u64) -> (u64, Task) {
+        let tasks = self.tasks.len() as u64;
+        (task / tasks, self.tasks[(task % tasks) as usize])
+    }
+
+    fn node(&self, node: u32) -> &FrontNode {
+        &self.analysis.fronts.nodes[node as usize]
+    }
+
+    fn width(&self, band: u64) -> usize {
+        self.grid.region(band)[1].length as usize
+    }
+
+    fn item(&self) -> usize {
+        self.grid.dtype.size()
+    }
+
+    /// The tile of a set that has a node's rows.
+    fn of_node(&self, band: u64, node: u32) -> u64 {
+        band * self.analysis.fronts.nodes.len() as u64 + u64::from(node)
+    }
+
+    /// Tiles along the rows of B that have rows of a node.
+    fn right_tiles(&self, node: &FrontNode) -> Range<u64> {
+        let side = self.grid.tile[0];
+        let (start, end) = (u64::from(node.columns.start), u64::from(node.columns.end));
+        start / side..(end - 1) / side + 1
+    }
+
+    /// Nodes that have rows of a tile of the solution.
+    fn nodes_of(&self, tile: u32) -> Range<u32> {
+        let start = u64::from(tile) * self.grid.tile[0];
+        let end = (start + self.grid.tile[0]).min(self.grid.shape[0]);
+        let nodes = &self.analysis.fronts.nodes;
+        let first = nodes.partition_point(|node| u64::from(node.columns.end) <= start);
+        let last = nodes.partition_point(|node| u64::from(node.columns.start) < end);
+        first as u32..last as u32
+    }
+
+    fn factor_tile(node: &FrontNode, blocks: BlockCounts, row: u32, column: u32) -> u64 {
+        u64::from(node.factor + FrontNode::tile(blocks.all, row, column))
+    }
+}
+
+/// The tasks of one band of columns.
+fn tasks_of(analysis: &Analysis, children: &[Vec<u32>], tiles: u64) -> Vec<Task> {
+    let mut tasks = vec![];
+    let nodes = &analysis.fronts.nodes;
+    let groups = |first: u32, end: u32| {
+        let starts = (first..end).step_by(TOGETHER as usize);
+        starts.map(move |start| [start, end.min(start + TOGETHER)])
+    };
+    for (number, node) in nodes.iter().enumerate() {
+        let mut add = |step| {
+            tasks.push(Task {
+                node: number as u32,
+                step,
+            });
+        };
+        add(Step::Begin);
+        let Some(blocks) = node.blocks() else { continue };
+        children[number]
+            .iter()
+            .filter(|child| has_below(&nodes[**child as usize]))
+            .for_each(|child| add(Step::Child(*child)));
+        for block in 0..blocks.pivots {
+            add(Step::Forward {
+                block,
+                rows: [block; 2],
+            });
+            groups(block + 1, blocks.pivots).for_each(|rows| add(Step::Forward { block, rows }));
+            groups(blocks.pivots, blocks.all)
+                .filter(|[first, _]| *first > block)
+                .for_each(|rows| add(Step::Forward { block, rows }));
+        }
+    }
+    for (number, node) in nodes.iter().enumerate().rev() {
+        let mut add = |step| {
+            tasks.push(Task {
+                node: number as u32,
+                step,
+            });
+        };
+        let Some(blocks) = node.blocks() else {
+            add(Step::Backward { block: 0, rows: [0; 2] });
+            continue;
+        };
+        if has_below(node) {
+            add(Step::Gather);
+        }
+        for block in (0..blocks.pivots).rev() {
+            groups(block + 1, blocks.pivots).for_each(|rows| add(Step::Backward { block, rows }));
+            groups(blocks.pivots, blocks.all).for_each(|rows| add(Step::Backward { block, rows }));
+            add(Step::Backward {
+                block,
+                rows: [block; 2],
+            });
+        }
+    }
+    tasks.extend((0..tiles as u32).map(|tile| Task {
+        node: tile,
+        step: Step::Collect,
+    }));
+    tasks
+}
+
+/// Whether a node has rows below its pivots.
+fn has_below(node: &FrontNode) -> bool {
+    node.below.end > node.below.start
+}
+
+impl Alone for Sweeps {
+    fn key(&self) -> Vec<u8> {
+        self.analysis.digest.to_string().into_bytes()
+    }
+    fn results(&self) -> &[Grid] {
+        &self.grids
+    }
+    fn listed(&self, result: usize) -> Option<Arc<[u64]>> {
+        match result {
+            0 => None,
+            1 => Some(self.listed[0].clone()),
+            _ => Some(self.listed[1].clone()),
+        }
+    }
+}
+
+impl Work for Sweeps {
+    fn label(&self) -> String {
+        "triangular solves".into()
+    }
+    fn tasks(&self) -> u64 {
+        self.tasks.len() as u64 * self.grid.counts()[1]
+    }
+    fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
+        let (band, Task { node: number, step }) = self.task(task);
+        if let Step::Collect = step {
+            let nodes = self.nodes_of(number);
+            nodes.for_each(|node| each(PIECES, self.of_node(band, node), Access::Read));
+            each(
+                SOLUTION,
+                u64::from(number) * self.grid.counts()[1] + band,
+                Access::Create,
+            );
+            return;
+        }
+        let node = self.node(number);
+        let own = self.of_node(band, number);
+        match (step, node.blocks()) {
+            (Step::Begin, blocks) => {
+                if blocks.is_none() {
+                    each(FACTOR, u64::from(node.factor), Access::Read);
+                }
+                let bands = self.grid.counts()[1];
+                self.right_tiles(node)
+                    .for_each(|tile| each(RIGHT, tile * bands + band, Access::Read));
+                each(PIECES, own, Access::Create);
+                if has_below(node) {
+                    each(CONTRIBUTIONS, own, Access::Create);
+                }
+            }
+            (Step::Child(child), _) => {
+                each(CONTRIBUTIONS, self.of_node(band, child), Access::Read);
+                each(PIECES, own, Access::Update);
+                if has_below(node) {
+                    each(CONTRIBUTIONS, own, Access::Update);
+                }
+            }
+            (Step::Forward { block, rows }, Some(blocks)) => {
+                if rows[0] == block {
+                    each(FACTOR, Self::factor_tile(node, blocks, block, block), Access::Read);
+                    each(PIECES, own, Access::Update);
+                    return;
+                }
+                for row in rows[0]..rows[1] {
+                    each(FACTOR, Self::factor_tile(node, blocks, row, block), Access::Read);
+                }
+                if rows[0] < blocks.pivots {
+                    each(PIECES, own, Access::Update);
+                } else {
+                    each(PIECES, own, Access::Read);
+                    each(CONTRIBUTIONS, own, Access::Update);
+                }
+            }
+            (Step::Gather, _) => {
+                self.gathered(band, node, each);
+                each(BELOW, own, Access::Create);
+            }
+            (Step::Backward { block, rows }, Some(blocks)) => {
+                if rows[0] == block {
+                    each(FACTOR, Self::factor_tile(node, blocks, block, block), Access::Read);
+                } else {
+                    for row in rows[0]..rows[1] {
+                        each(FACTOR, Self::factor_tile(node, blocks, row, block), Access::Read);
+                    }
+                    if rows[0] >= blocks.pivots {
+                        each(BELOW, own, Access::Read);
+                    }
+                }
+                each(PIECES, own, Access::Update);
+            }
+            (Step::Backward { .. }, None) => {
+                each(FACTOR, u64::from(node.factor), Access::Read);
+                self.gathered(band, node, each);
+                each(PIECES, own, Access::Update);
+            }
+            (Step::Forward { .. } | Step::Collect, _) => {}
+        }
+    }
+    fn workspace_bytes(&self, task: u64) -> u64 {
+        let (band, Task { node: number, step }) = self.task(task);
+        let width = self.width(band);
+        match step {
+            Step::Collect | Step::Gather | Step::Child(_) => 0,
+            Step::Forward { block, rows } | Step::Backward { block, rows } if self.node(number).blocks().is_some() => {
+                let side = self.node(number).block(block).len();
+                let square = if rows[0] == block { side * side * self.item() } else { 0 };
+                square as u64 + 64
+            }
+            _ => {
+                let node = self.node(number);
+                let rows = node.columns.len() as u64 + node.below.end - node.below.start;
+                if node.blocks().is_some() {
+                    0
+                } else {
+                    (rows * width as u64 * self.item() as u64) + 64
+                }
+            }
+        }
+    }
+    fn operations(&self) -> f64 {
+        4.0 * self.analysis.entries() as f64 * self.grid.shape[1] as f64
+    }
+    fn run(&self, task: u64, bound: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
+        let (band, Task { node: number, step }) = self.task(task);
+        let width = self.width(band);
+        if let Step::Collect = step {
+            self.collect(number, width, bound);
+            return Ok(());
+        }
+        let node = self.node(number);
+        match (step, node.blocks().is_some()) {
+            (Step::Begin, true) => {
+                self.take_right(node, width, &bound.reads, bound.writes[0]);
+                if let Some(below) = bound.writes.get_mut(1) {
+                    below.fill(0);
+                }
+            }
+            (Step::Begin, false) => self.forward_subtrees(node, width, bound, workspace),
+            (Step::Child(child), _) => self.add_child(node, child, width, bound),
+            (Step::Forward { block, rows }, true) => self.forward(node, block, rows, width, bound, workspace),
+            (Step::Gather, _) => self.gather(node, width, &bound.reads, bound.writes[0]),
+            (Step::Backward { block, rows }, true) => self.backward(node, block, rows, width, bound, workspace),
+            (Step::Backward { .. }, false) => self.backward_subtrees(node, width, bound, workspace),
+            (Step::Forward { .. } | Step::Collect, _) => {}
+        }
+        Ok(())
+    }
+}
+
+impl Sweeps {
+    /// Names the tiles that have X below the pivots of a node.
+    fn gathered(&self, band: u64, node: &FrontNode, each: &mut dyn FnMut(usize, u64, Access)) {
+        if !has_below(node) {
+            return;
+        }
+        each(PIECES, self.of_node(band, node.parent), Access::Read);
+        if has_below(self.node(node.parent)) {
+            each(BELOW, self.of_node(band, node.parent), Access::Read);
+        }
+    }
+
+    /// Rows of B for the pivots of a node.
+    fn take_right(&self, node: &FrontNode, width: usize, tiles: &[&[u8]], piece: &mut [u8]) {
+        let (side, row_bytes) = (self.grid.tile[0], width * self.item());
+        let mut to = piece;
+        for (tile, bytes) in self.right_tiles(node).zip(tiles) {
+            let first = tile * side;
+            let start = u64::from(node.columns.start).max(first) - first;
+            let end = u64::from(node.columns.end).min(first + side) - first;
+            let rows = &bytes[start as usize * row_bytes..end as usize * row_bytes];
+            let (front, rest) = to.split_at_mut(rows.len());
+            front.copy_from_slice(rows);
+            to = rest;
+        }
+    }
+
+    /// Adds rows that a child contributes to those of its parent.
+    fn add_child(&self, node: &FrontNode, child: u32, width: usize, bound: &mut Bound<'_>) {
+        let places = FrontPlaces::new(&self.analysis, node);
+        let below = self.analysis.fronts.below(self.node(child));
+        let pivots = node.columns.len();
+        let row_bytes = width * self.item();
+        for (&row, from) in below.iter().zip(bound.reads[0].chunks_exact(row_bytes)) {
+            let Some(place) = places.of(row).map(|place| place as usize) else {
+                continue;
+            };
+            let (set, at) = match place.checked_sub(pivots) {
+                None => (0, place),
+                Some(below) => (1, below),
+            };
+            self.vectors
+                .add(from, &mut bound.writes[set][at * row_bytes..(at + 1) * row_bytes]);
+        }
+    }
+
+    fn forward(
+        &self,
+        node: &FrontNode,
+        block: u32,
+        rows: [u32; 2],
+        width: usize,
+        bound: &mut Bound<'_>,
+        workspace: &mut [u8],
+    ) {
+        let row_bytes = width * self.item();
+        let interval = |block: u32| {
+            let block = node.block(block);
+            block.start as usize * row_bytes..block.end as usize * row_bytes
+        };
+        let side = node.block(block).len();
+        if rows[0] == block {
+            let square = &mut workspace[..side * side * self.item()];
+            unpack(bound.reads[0], side, self.item(), square);
+            self.vectors
+                .solve([side, width], square, false, &mut bound.writes[0][interval(block)]);
+            return;
+        }
+        let pivots = node.columns.len() * row_bytes;
+        let is_below = rows[0] >= node.blocks().map_or(0, |blocks| blocks.pivots);
+        for (tile, row) in (rows[0]..rows[1]).enumerate() {
+            let l = bound.reads[tile];
+            let to = interval(row);
+            let sizes = [node.block(row).len(), width, side];
+            if is_below {
+                let y = &bound.reads[bound.reads.len() - 1][interval(block)];
+                let to = &mut bound.writes[0][to.start - pivots..to.end - pivots];
+                self.vectors.subtract(sizes, l, false, y, to);
+            } else {
+                let (before, after) = bound.writes[0].split_at_mut(interval(block).end);
+                let y = &before[interval(block).start..];
+                let offset = interval(block).end;
+                self.vectors
+                    .subtract(sizes, l, false, y, &mut after[to.start - offset..to.end - offset]);
+            }
+        }
+    }
+
+    fn backward(
+        &self,
+        node: &FrontNode,
+        block: u32,
+        rows: [u32; 2],
+        width: usize,
+        bound: &mut Bound<'_>,
+        workspace: &mut [u8],
+    ) {
+        let row_bytes = width * self.item();
+        let interval = |block: u32| {
+            let block = node.block(block);
+            block.start as usize * row_bytes..block.end as usize * row_bytes
+        };
+        let side = node.block(block).len();
+        if rows[0] == block {
+            let square = &mut workspace[..side * side * self.item()];
+            unpack(bound.reads[0], side, self.item(), square);
+            self.vectors
+                .solve([side, width], square, true, &mut bound.writes[0][interval(block)]);
+            return;
+        }
+        let pivots = node.columns.len() * row_bytes;
+        let is_below = rows[0] >= node.blocks().map_or(0, |blocks| blocks.pivots);
+        let (before, after) = bound.writes[0].split_at_mut(interval(block).end);
+        let offset = before.len();
+        let to = &mut before[interval(block).start..];
+        for (tile, row) in (rows[0]..rows[1]).enumerate() {
+            let from = interval(row);
+            let x = match is_below {
+                true => &bound.reads[bound.reads.len() - 1][from.start - pivots..from.end - pivots],
+                false => &after[from.start - offset..from.end - offset],
+            };
+            let sizes = [side, width, node.block(row).len()];
+            self.vectors.subtract(sizes, bound.reads[tile], true, x, to);
+        }
+    }
+
+    /// X of the rows below the pivots, from the parent's pivots and the rows below them.
+    fn gather(&self, node: &FrontNode, width: usize, reads: &[&[u8]], out: &mut [u8]) {
+        let parent = self.node(node.parent);
+        let places = FrontPlaces::new(&self.analysis, parent);
+        let (pivots, row_bytes) = (parent.columns.len(), width * self.item());
+        let below = self.analysis.fronts.below(node);
+        for (&row, to) in below.iter().zip(out.chunks_exact_mut(row_bytes)) {
+            let Some(place) = places.of(row).map(|place| place as usize) else {
+                continue;
+            };
+            let (set, at) = match place.checked_sub(pivots) {
+                None => (0, place),
+                Some(below) => (1, below),
+            };
+            to.copy_from_slice(&reads[set][at * row_bytes..(at + 1) * row_bytes]);
+        }
+    }
+
+    fn forward_subtrees(&self, node: &FrontNode, width: usize, bound: &mut Bound<'_>, workspace: &mut [u8]) {
+        let (pivots, row_bytes) = (node.columns.len(), width * self.item());
+        let rows = &mut workspace[..(pivots + (node.below.end - node.below.start) as usize) * row_bytes];
+        let (piece, below) = rows.split_at_mut(pivots * row_bytes);
+        self.take_right(node, width, &bound.reads[1..], piece);
+        below.fill(0);
+        let places = FrontPlaces::new(&self.analysis, node);
+        let mut l = bound.reads[0];
+        for number in node.supernodes.clone() {
+            let one = &self.analysis.supernodes[number as usize];
+            let first = (one.first - node.columns.start) as usize;
+            let targets: Vec<usize> = self.places_below(&places, number);
+            let (panels, rest) = l.split_at(one.entries() as usize * self.item());
+            l = rest;
+            self.vectors
+                .forward([one.pivots as usize, width, first], panels, &targets, rows);
+        }
+        bound.writes[0].copy_from_slice(&rows[..pivots * row_bytes]);
+        if let Some(below) = bound.writes.get_mut(1) {
+            below.copy_from_slice(&rows[pivots * row_bytes..]);
+        }
+    }
+
+    fn backward_subtrees(&self, node: &FrontNode, width: usize, bound: &mut Bound<'_>, workspace: &mut [u8]) {
+        let (pivots, row_bytes) = (node.columns.len(), width * self.item());
+        let rows = &mut workspace[..(pivots + (node.below.end - node.below.start) as usize) * row_bytes];
+        rows[..pivots * row_bytes].copy_from_slice(bound.writes[0]);
+        if has_below(node) {
+            self.gather(node, width, &bound.reads[1..], &mut rows[pivots * row_bytes..]);
+        }
+        let places = FrontPlaces::new(&self.analysis, node);
+        let mut l = bound.reads[0];
+        for number in node.supernodes.clone().rev() {
+            let one = &self.analysis.supernodes[number as usize];
+            let first = (one.first - node.columns.start) as usize;
+            let targets: Vec<usize> = self.places_below(&places, number);
+            let (rest, panels) = l.split_at(l.len() - one.entries() as usize * self.item());
+            l = rest;
+            self.vectors
+                .backward([one.pivots as usize, width, first], panels, &targets, rows);
+        }
+        bound.writes[0].copy_from_slice(&rows[..pivots * row_bytes]);
+    }
+
+    /// Places of the rows below a supernode of a node of subtrees.
+    fn places_below(&self, places: &FrontPlaces<'_>, supernode: u32) -> Vec<usize> {
+        let rows = self.analysis.below(supernode).iter();
+        rows.filter_map(|row| Some(places.of(*row)? as usize)).collect()
+    }
+
+    fn collect(&self, tile: u32, width: usize, bound: &mut Bound<'_>) {
+        let row_bytes = width * self.item();
+        let first = u64::from(tile) * self.grid.tile[0];
+        let out = &mut *bound.writes[0];
+        let end = first + (out.len() / row_bytes.max(1)) as u64;
+        for (number, piece) in self.nodes_of(tile).zip(&bound.reads) {
+            let columns = &self.node(number).columns;
+            let (start, stop) = (u64::from(columns.start).max(first), u64::from(columns.end).min(end));
+            let from = (start - u64::from(columns.start)) as usize * row_bytes;
+            let to = (start - first) as usize * row_bytes;
+            let bytes = (stop - start) as usize * row_bytes;
+            out[to..to + bytes].copy_from_slice(&piece[from..from + bytes]);
+        }
+    }
+}

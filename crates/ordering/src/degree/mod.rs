@@ -1,0 +1,46 @@
+//! Approximate minimum degree.
+
+mod lists;
+mod postorder;
+mod quotient;
+
+pub(crate) use quotient::{entries_max, Quotient};
+
+use crate::graph::Graph;
+use crate::reduction::Reduction;
+use crate::watch::{Patience, Stopped, Watch};
+
+/// Orders a graph by approximate minimum degree (Amestoy, Davis, Duff 1996), on one thread.
+///
+/// Returns the vertices in the order of elimination, a postorder of the assembly tree, those of more than
+/// `max(16, 10 sqrt(n))` neighbours last. Time is about 4 us a vertex in three dimensions, below 1 us in two.
+///
+/// # Errors
+/// [`Stopped`] as soon as `watch.stop` says so.
+///
+/// # Panics
+/// If the graph has 2^31 vertices or more.
+pub fn min_degree(graph: Graph<'_>, watch: &Watch<'_>) -> Result<Vec<u32>, Stopped> {
+    let patience = Patience::new(watch.stop);
+    let reduction = Reduction::of(graph, &patience)?;
+    let mut quotient = Quotient::new();
+    let Some(reduction) = reduction else {
+        quotient.begin(graph.vertices(), graph.neighbours.len(), graph.vertices());
+        for vertex in 0..graph.vertices() {
+            quotient.add(1, graph.neighbours_of(vertex).iter().copied());
+        }
+        quotient.eliminate(&patience)?;
+        let mut order = Vec::with_capacity(graph.vertices());
+        quotient.postorder(|vertex| order.push(vertex));
+        return Ok(order);
+    };
+    quotient.begin(reduction.vertices(), reduction.directed, reduction.vertices());
+    for (vertex, &weight) in reduction.kept().zip(&reduction.weights) {
+        quotient.add(weight, reduction.neighbours_of(graph, vertex));
+    }
+    quotient.eliminate(&patience)?;
+    let mut order = Vec::with_capacity(reduction.vertices());
+    quotient.postorder(|vertex| order.push(vertex));
+    drop(quotient);
+    Ok(reduction.expand(&order))
+}

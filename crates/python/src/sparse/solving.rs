@@ -1,0 +1,150 @@
+//! Direct solvers: analyses, factors and solutions.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use numpy::{PyArray1, PyReadonlyArray1};
+use outcore_dtype::DType;
+use outcore_engine::analyze::{AnalyzedMatrix, Ordering};
+use outcore_engine::live::LiveRun;
+use outcore_engine::ops;
+use outcore_engine::solve::{self, Analysis};
+use outcore_store::{open_factor, FactorFile, Reservation};
+use pyo3::prelude::*;
+
+use super::matrix::PySparse;
+use crate::arrays::node::PyExpr;
+use crate::base::errors::{argument, to_python};
+use crate::base::signals::watching_signals;
+use crate::session::PySession;
+
+/// An analysis, with the memory that it takes.
+#[pyclass(frozen, name = "Analysis", module = "outcore._core")]
+pub struct PyAnalysis {
+    analysis: Arc<Analysis>,
+    _held: Vec<Reservation>,
+}
+
+#[pymethods]
+impl PyAnalysis {
+    #[getter]
+    fn rows(&self) -> u64 {
+        self.analysis.rows()
+    }
+
+    #[getter]
+    fn entries(&self) -> u64 {
+        self.analysis.entries()
+    }
+
+    #[getter]
+    fn operations(&self) -> f64 {
+        self.analysis.operations()
+    }
+
+    /// Supernodes, and the tasks' nodes.
+    #[getter]
+    fn counts(&self) -> (usize, usize) {
+        (self.analysis.supernodes.len(), self.analysis.fronts.nodes.len())
+    }
+
+    /// Rows of the largest front.
+    #[getter]
+    fn largest_front(&self) -> u32 {
+        self.analysis.supernodes.iter().map(|one| one.front).max().unwrap_or(0)
+    }
+
+    /// The row that is eliminated as each.
+    #[getter]
+    fn order<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
+        PyArray1::from_slice(py, &self.analysis.order)
+    }
+
+    /// The factor of a matrix whose rows and columns are in the order of elimination.
+    fn cholesky(&self, permuted: PyRef<'_, PySparse>) -> PyResult<PyExpr> {
+        solve::cholesky(&self.analysis, &permuted.0)
+            .map(PyExpr::new)
+            .map_err(to_python)
+    }
+
+    /// The solution for right-hand sides (rows, count) in the order of elimination, by the tiles of a factor.
+    fn solve(&self, factor: PyRef<'_, PyExpr>, dtype: &str, b: PyRef<'_, PyExpr>) -> PyResult<PyExpr> {
+        let dtype = DType::from_name(dtype).ok_or_else(|| argument(format!("solve: a factor of {dtype}")))?;
+        solve::solved(&self.analysis, &factor.0, dtype, &b.0)
+            .map(PyExpr::new)
+            .map_err(to_python)
+    }
+}
+
+/// Analyzes a stored matrix; `order` is a name, or `given` has the rows.
+#[pyfunction]
+#[pyo3(signature = (session, matrix, order, given=None))]
+fn analyze(
+    py: Python<'_>,
+    session: PyRef<'_, PySession>,
+    matrix: PyRef<'_, PySparse>,
+    order: &str,
+    given: Option<PyReadonlyArray1<'_, u32>>,
+) -> PyResult<PyAnalysis> {
+    let ordering = match (order, given) {
+        ("given", Some(given)) => Ordering::Given(given.as_slice()?.to_vec()),
+        ("auto", None) => Ordering::Auto,
+        ("nd", None) => Ordering::NestedDissection,
+        ("amd", None) => Ordering::MinimumDegree,
+        ("natural", None) => Ordering::Natural,
+        _ => return Err(argument(format!("analyze: ordering {order:?}"))),
+    };
+    let (session, matrix) = (session.0.clone(), matrix.matrix()?);
+    let analysis = watching_signals(py, |watch| {
+        let matrix = AnalyzedMatrix {
+            matrix: &matrix,
+            ordering,
+        };
+        LiveRun::new(session.clone()).work(&matrix, watch)
+    })?;
+    let held = session.hold_beside("analyze", analysis.bytes()).map_err(to_python)?;
+    Ok(PyAnalysis {
+        analysis: Arc::new(analysis),
+        _held: held,
+    })
+}
+
+/// The tiles of a factor in a file.
+#[pyclass(frozen, name = "Factor", module = "outcore._core")]
+pub struct PyFactor(Arc<FactorFile>);
+
+#[pymethods]
+impl PyFactor {
+    #[getter]
+    fn tiles(&self) -> PyResult<PyExpr> {
+        ops::source(self.0.clone()).map(PyExpr::new).map_err(to_python)
+    }
+
+    #[getter]
+    fn dtype(&self) -> String {
+        self.0.element().to_string()
+    }
+
+    #[getter]
+    fn nbytes(&self) -> u64 {
+        self.0.file_bytes()
+    }
+}
+
+/// Opens the tiles of a factor; `held` goes with its last reader.
+#[pyfunction]
+fn open_factor_tiles(session: PyRef<'_, PySession>, path: PathBuf, held: bool) -> PyResult<PyFactor> {
+    let (file, _) = open_factor(&path, session.0.io()).map_err(|error| to_python(error.into()))?;
+    let file = match held {
+        true => session.0.hold_factor(file).map_err(to_python)?,
+        false => Arc::new(file),
+    };
+    Ok(PyFactor(file))
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyAnalysis>()?;
+    module.add_class::<PyFactor>()?;
+    module.add_function(wrap_pyfunction!(analyze, module)?)?;
+    module.add_function(wrap_pyfunction!(open_factor_tiles, module)?)
+}

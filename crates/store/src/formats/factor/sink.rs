@@ -1,0 +1,224 @@
+//! A factor as the output of a program: tiles in any order, each at its place.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use crc32c::crc32c;
+use outcore_dtype::DType;
+
+use super::header::{
+    directory_bytes, each_piece, offsets, record_checksum, record_size, FactorHeader, TileRecord, TILE_BYTES,
+};
+use super::output::FactorOutput;
+use crate::array::sink::{OutputPlan, Sink, WriteCosts};
+use crate::base::locked::locked;
+use crate::base::page::PAGE;
+use crate::durable::locked::LockedDir;
+use crate::durable::partial::Partial;
+use crate::io::{File, Mode};
+use crate::memory::mapping::AlignedBuffer;
+use crate::{Io, Region, StoreError};
+
+/// Bytes of a record that are written in one go.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// The plan of such an output.
+#[derive(Clone, Debug)]
+pub(crate) struct FactorPlan {
+    output: FactorOutput,
+    offsets: Arc<[u64]>,
+    grid: [u64; 2],
+    tile: [u64; 2],
+    record_bytes: u64,
+}
+
+impl FactorPlan {
+    pub(crate) fn new(output: &FactorOutput, path: &Path) -> Result<FactorPlan, StoreError> {
+        let longest = output.lengths.iter().copied().max().unwrap_or(1).max(1);
+        let offsets = offsets(output.lengths.iter().copied())
+            .ok_or_else(|| StoreError::unsupported(path, "a factor is too large to address"))?;
+        Ok(FactorPlan {
+            offsets: offsets.into(),
+            grid: [output.lengths.len() as u64, longest],
+            tile: [1, longest],
+            record_bytes: record_size(&*output.record),
+            output: output.clone(),
+        })
+    }
+
+    fn directory(&self) -> u64 {
+        self.offsets[self.offsets.len() - 1]
+    }
+
+    /// Bytes behind the tiles, in whole pages.
+    fn tail_bytes(&self) -> u64 {
+        let directory = self.output.lengths.len() as u64 * TILE_BYTES;
+        (directory + self.record_bytes).next_multiple_of(PAGE as u64)
+    }
+
+    /// Bytes of the whole file.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.directory() + self.tail_bytes()
+    }
+}
+
+impl WriteCosts for FactorPlan {
+    fn tile(&self) -> &[u64] {
+        &self.tile
+    }
+    fn write_bytes(&self, region: &Region) -> u64 {
+        self.output.lengths[region.start[0] as usize].next_multiple_of(PAGE as u64)
+    }
+    fn overhead_bytes(&self) -> u64 {
+        PAGE as u64 + self.tail_bytes()
+    }
+    fn workspace_bytes(&self, _region: &Region) -> usize {
+        0
+    }
+}
+
+impl OutputPlan for FactorPlan {
+    fn shape(&self) -> &[u64] {
+        &self.grid
+    }
+    fn dtype(&self) -> DType {
+        DType::U8
+    }
+    fn is_folder(&self) -> bool {
+        false
+    }
+    fn create(
+        &self,
+        folder: Option<LockedDir>,
+        path: &Path,
+        overwrite: bool,
+        io: &Io,
+    ) -> Result<Arc<dyn Sink>, StoreError> {
+        let make = |partial: &Path| io.open(partial, Mode::Create);
+        let (partial, file) = Partial::new_in(folder, path, overwrite, make)?;
+        let file = file.named(path.to_path_buf());
+        file.allocate(self.bytes())?;
+        let unwritten = TileRecord { bytes: 0, checksum: 0 };
+        Ok(Arc::new(FactorSink {
+            name: path.display().to_string(),
+            tiles: Mutex::new(vec![unwritten; self.output.lengths.len()]),
+            plan: self.clone(),
+            file,
+            partial,
+        }))
+    }
+    fn reopen(
+        &self,
+        _folder: LockedDir,
+        path: &Path,
+        _overwrite: bool,
+        _done: &[u64],
+        _io: &Io,
+    ) -> Result<Arc<dyn Sink>, StoreError> {
+        Err(StoreError::unsupported(path, "a factor is written anew"))
+    }
+    fn is_begun_at(&self, _path: &Path, _io: &Io) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+    fn head(&self) -> Vec<u8> {
+        vec![]
+    }
+}
+
+struct FactorSink {
+    plan: FactorPlan,
+    name: String,
+    file: File,
+    partial: Partial,
+    tiles: Mutex<Vec<TileRecord>>,
+}
+
+impl FactorSink {
+    /// Writes the directory and the record, through a buffer of whole pages.
+    fn write_tail(&self, directory: &[u8], io: &Io) -> Result<(), StoreError> {
+        let memory = AlignedBuffer::new(PIECE_BYTES);
+        let mut buffer = memory.map_err(|cause| StoreError::io(self.partial.path(), 0, "map memory", cause))?;
+        let (mut filled, mut offset) = (0, self.plan.directory());
+        let mut put = |mut bytes: &[u8]| {
+            while !bytes.is_empty() {
+                let part = bytes.len().min(PIECE_BYTES - filled);
+                buffer[filled..filled + part].copy_from_slice(&bytes[..part]);
+                (filled, bytes) = (filled + part, &bytes[part..]);
+                if filled == PIECE_BYTES {
+                    io.write(&self.file, &buffer, offset)?;
+                    (filled, offset) = (0, offset + PIECE_BYTES as u64);
+                }
+            }
+            Ok::<(), StoreError>(())
+        };
+        put(directory)?;
+        each_piece(&*self.plan.output.record, &mut put)?;
+        if filled > 0 {
+            let padded = filled.next_multiple_of(PAGE);
+            buffer[filled..padded].fill(0);
+            io.write(&self.file, &buffer[..padded], offset)?;
+        }
+        Ok(())
+    }
+}
+
+impl Sink for FactorSink {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+    fn costs(&self) -> &dyn WriteCosts {
+        &self.plan
+    }
+    fn write(&self, region: &Region, data: &[u8], io: &Io) -> Result<(), StoreError> {
+        region.check_in(&self.plan.grid, &self.name)?;
+        let tile = region.start[0] as usize;
+        let bytes = self.plan.output.lengths[tile];
+        let padded = data
+            .get(..bytes.next_multiple_of(PAGE as u64) as usize)
+            .ok_or_else(|| {
+                StoreError::Invalid(format!("{}: a tile of {} bytes is too short", self.name, data.len()))
+            })?;
+        let record = TileRecord {
+            bytes,
+            checksum: crc32c(&data[..bytes as usize]),
+        };
+        if bytes > 0 {
+            io.write(&self.file, padded, self.plan.offsets[tile])?;
+        }
+        locked(&self.tiles)[tile] = record;
+        Ok(())
+    }
+    fn flush(&self, io: &Io) -> Result<(), StoreError> {
+        io.sync(&self.file)
+    }
+    fn seal(&self, io: &Io) -> Result<(), StoreError> {
+        let directory = directory_bytes(&locked(&self.tiles));
+        self.write_tail(&directory, io)?;
+        let record = &*self.plan.output.record;
+        let header = FactorHeader {
+            rows: self.plan.output.rows,
+            dtype: self.plan.output.dtype,
+            tiles: self.plan.output.lengths.len() as u64,
+            directory: self.plan.directory(),
+            record: self.plan.directory() + directory.len() as u64,
+            record_bytes: self.plan.record_bytes,
+            sections: record.sections().len() as u32,
+            directory_checksum: crc32c(&directory),
+            record_checksum: record_checksum(record),
+        };
+        let memory = AlignedBuffer::new(PAGE);
+        let mut page = memory.map_err(|cause| StoreError::io(self.partial.path(), 0, "map memory", cause))?;
+        page.copy_from_slice(&header.bytes());
+        io.write(&self.file, &page, 0)?;
+        io.sync(&self.file)?;
+        self.file.drop_cache();
+        Ok(())
+    }
+    fn check(&self) -> Result<(), StoreError> {
+        self.partial.check()?;
+        Ok(())
+    }
+    fn partial(&self) -> Option<&Partial> {
+        Some(&self.partial)
+    }
+}
