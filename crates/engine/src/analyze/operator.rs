@@ -7,7 +7,7 @@ use std::time::Duration;
 use outcore_ordering::{dissect, dissect_bytes, min_degree, min_degree_bytes, Graph, Stopped};
 
 use crate::live::{IoBound, LiveMemory, LiveOperator, Resources, Watch};
-use crate::solve::{Analysis, Pattern};
+use crate::solve::{pattern_bytes, Analysis, Pattern};
 use crate::sparse::SparseMatrix;
 use crate::EngineError;
 
@@ -58,9 +58,12 @@ impl AnalyzedMatrix<'_> {
         }
     }
 
-    fn ordering_bytes(&self, threads: usize) -> u64 {
-        let shape = self.matrix.file.matrix();
-        let (rows, directed) = (shape.rows, 2 * shape.entries);
+    /// Memory beside the pattern once it is read: the ordering's, then that of the analysis.
+    fn analysis_bytes(&self, rows: u64, directed: u64, threads: usize) -> u64 {
+        self.ordering_bytes(rows, directed, threads).max(Analysis::tree_bytes(rows))
+    }
+
+    fn ordering_bytes(&self, rows: u64, directed: u64, threads: usize) -> u64 {
         match &self.ordering {
             Ordering::Given(order) => 4 * order.len() as u64,
             Ordering::Natural => 4 * rows,
@@ -84,9 +87,10 @@ impl LiveOperator for AnalyzedMatrix<'_> {
         // Rows, columns and values of a tile beside its bytes.
         let tile = |tile| self.matrix.reading_bytes(tile) + 24 * self.matrix.entries_of(tile);
         let reading = tiles.map(tile).max().unwrap_or(0);
-        let known = Analysis::pattern_bytes(shape.rows, shape.entries);
-        let bytes = known + reading.max(self.ordering_bytes(threads));
-        LiveMemory::working(bytes, bytes)
+        // Each entry may be two edges; the ordering takes more memory where they are known.
+        let pattern = pattern_bytes(shape.rows, shape.entries) + reading;
+        let edges = self.analysis_bytes(shape.rows, shape.entries, threads) + 8 * shape.rows + 4 * shape.entries;
+        LiveMemory::working(pattern, pattern.max(edges))
     }
 
     fn bound(&self) -> IoBound {
@@ -111,6 +115,11 @@ impl LiveOperator for AnalyzedMatrix<'_> {
             check_permutation(order, shape.rows)?;
         }
         let pattern = Pattern::of(self.matrix, resources.io, watch)?;
+        let directed = pattern.neighbours.len() as u64;
+        let bytes = pattern.bytes() + self.analysis_bytes(shape.rows, directed, resources.threads);
+        if bytes > resources.memory {
+            (resources.grow)(bytes - resources.memory)?;
+        }
         let stop = AtomicBool::new(false);
         let is_stopped = || stop.load(Atomic::Relaxed);
         std::thread::scope(|scope| {

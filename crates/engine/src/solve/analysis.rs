@@ -3,7 +3,7 @@
 use outcore_store::FactorRecord;
 
 use super::fronts::Fronts;
-use super::pattern::{pattern_bytes, Pattern};
+use super::pattern::Pattern;
 use super::supernodes::{supernode_bytes, Rows, Supernode, SupernodeTree};
 use super::tree::{tree_bytes, EliminationTree};
 use crate::expr::Digest;
@@ -34,9 +34,9 @@ impl Analysis {
         }
     }
 
-    /// Bytes that the pattern and its analysis take at most, for a matrix of so many rows and entries, without the ordering.
-    pub fn pattern_bytes(rows: u64, entries: u64) -> u64 {
-        pattern_bytes(rows, entries) + tree_bytes(rows).max(supernode_bytes(rows)) + 8 * rows
+    /// Bytes that the trees of so many rows take at most while they are made, beside the pattern and rows of fronts.
+    pub fn tree_bytes(rows: u64) -> u64 {
+        tree_bytes(rows).max(supernode_bytes(rows)) + 8 * rows
     }
 
     pub fn rows(&self) -> u64 {

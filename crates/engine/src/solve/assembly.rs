@@ -123,7 +123,8 @@ impl Cholesky {
         let (columns, rows) = (self.columns_of(node, column), node.block(row));
         let places = FrontPlaces::new(self.analysis(), node);
         let (width, words) = (columns.len(), self.words());
-        self.matrix().for_each(&columns, reads, |at, other, value| {
+        let wanted = places.rows(&rows);
+        self.matrix().for_each(&columns, wanted, reads, |at, other, value| {
             if other < u64::from(at) {
                 return;
             }

@@ -324,6 +324,16 @@ impl<'a> FrontPlaces<'a> {
         }
     }
 
+    /// The interval of the matrix that has the rows of an interval of places.
+    pub(super) fn rows(&self, places: &std::ops::Range<u32>) -> std::ops::Range<u64> {
+        let pivots = self.columns.len() as u32;
+        let row = |place: u32| match place.checked_sub(pivots) {
+            None => self.columns.start + place,
+            Some(below) => self.below[below as usize],
+        };
+        u64::from(row(places.start))..u64::from(row(places.end - 1)) + 1
+    }
+
     /// How many of some ascending rows of the front lie before a place.
     pub(super) fn before(&self, rows: &[u32], place: u32) -> usize {
         let pivots = self.columns.len() as u32;

@@ -9,6 +9,7 @@ mod factorize;
 mod fronts;
 mod made;
 mod pattern;
+mod pivots;
 mod subtrees;
 mod supernodes;
 mod sweeps;
@@ -16,5 +17,6 @@ mod tree;
 
 pub use analysis::{operations_of, Analysis};
 pub use made::cholesky;
-pub use pattern::Pattern;
+pub use pattern::{pattern_bytes, Pattern};
+pub use pivots::log_pivots;
 pub use sweeps::solved;

@@ -119,5 +119,6 @@ fn symmetrized(counts: &[u64], places: Vec<u32>, mut degrees: Vec<u64>) -> Patte
         *last = kept as u64;
     }
     neighbours.truncate(kept);
+    neighbours.shrink_to_fit();
     Pattern { starts, neighbours }
 }

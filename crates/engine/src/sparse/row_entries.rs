@@ -58,18 +58,24 @@ impl RowEntries {
         })
     }
 
-    /// Calls `each` with row, column and the bytes of the value of each entry of some rows, whose tiles are `reads`.
+    /// Calls `each` with row, column and the bytes of the value of each entry of some rows, whose tiles are `reads`; entries
+    /// outside of `columns` may be left out.
     ///
     /// # Errors
     /// Bytes that are not what was written.
     pub fn for_each(
         &self,
         rows: &Range<u32>,
+        columns: Range<u64>,
         reads: &[&[u8]],
         mut each: impl FnMut(u32, u64, &[u8]),
     ) -> Result<(), EngineError> {
         let matrix = self.file.matrix();
         let (side, item) = (u64::from(matrix.side), matrix.dtype.map_or(0, |dtype| dtype.size()));
+        let is_wanted = |block: u32| {
+            let first = u64::from(block) * side;
+            first < columns.end && first + side > columns.start
+        };
         for (tile, bytes) in self.tiles(rows).zip(reads) {
             for (record, place) in self.file.tile_rows(tile as usize) {
                 let first = record.number * side;
@@ -77,7 +83,7 @@ impl RowEntries {
                     continue;
                 }
                 let height = RowPlace::of(&self.file, record.number).height as usize;
-                for tile in tiles_of(&self.file, record, &bytes[place], |_| true)? {
+                for tile in tiles_of(&self.file, record, &bytes[place], is_wanted)? {
                     let start = u64::from(tile.block) * side;
                     let width = side.min(matrix.columns - start) as usize;
                     let mut at = 0;

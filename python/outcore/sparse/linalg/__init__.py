@@ -11,6 +11,7 @@ import typing as _typing
 
 from outcore._base.names import public_names as _public_names
 from outcore._lazy.absent import hinted as _hinted
+from outcore.sparse.linalg._direct import *
 from outcore.sparse.linalg._eigen import NotConvergedError as NotConvergedError
 from outcore.sparse.linalg._eigenvalues import eigs as eigs
 from outcore.sparse.linalg._eigenvalues import eigsh as eigsh
