@@ -140,7 +140,7 @@ impl PyFactor {
 /// Opens the tiles of a factor; `held` goes with its last reader.
 #[pyfunction]
 fn open_factor_tiles(session: PyRef<'_, PySession>, path: PathBuf, held: bool) -> PyResult<PyFactor> {
-    let (file, _) = open_factor(&path, session.0.io()).map_err(|error| to_python(error.into()))?;
+    let file = open_factor(&path, session.0.io()).map_err(|error| to_python(error.into()))?;
     let file = match held {
         true => session.0.hold_factor(file).map_err(to_python)?,
         false => Arc::new(file),

@@ -251,7 +251,7 @@ fn find(
                 Ok(StageResult::Stored(hold_sparse(folder.clone(), &file)))
             }
             (StageTarget::Factor(path), _) => {
-                let (file, _) = open_factor(path, io)?;
+                let file = open_factor(path, io)?;
                 Ok(StageResult::Stored(hold_factor(folder.clone(), file)))
             }
             (StageTarget::Fact, Some(frame)) => Ok(StageResult::Fact(frame.to_vec())),

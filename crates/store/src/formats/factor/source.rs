@@ -27,30 +27,19 @@ pub struct FactorFile {
     grid: [u64; 2],
     identity: String,
     stamp: Stamp,
+    header: FactorHeader,
     /// Whoever removes the file when its last reader is gone.
     keeper: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-/// Opens a factor, and gives the sections of its record.
+/// Opens a factor. Its directory is read, no tile and not the record.
 ///
 /// # Errors
 /// One line: not such a file, one that is cut off, or one whose checksums do not agree.
-pub fn open_factor(path: &Path, io: &Io) -> Result<(FactorFile, Vec<Vec<u8>>), StoreError> {
+pub fn open_factor(path: &Path, io: &Io) -> Result<FactorFile, StoreError> {
     let stamp = settled(|| Stamp::of(path).map(|stamp| (stamp, stamp.modified_ns)))?;
     let malformed = |reason: String| StoreError::format(path, reason);
-    let read = |offset: u64, bytes: u64| -> Result<Vec<u8>, StoreError> {
-        let array = RowMajor {
-            base: offset,
-            shape: vec![bytes],
-            item: 1,
-            file_bytes: stamp.bytes,
-        };
-        let region = Region::full(&array.shape);
-        let memory = AlignedBuffer::new(array.frame_bytes(&region).max(PAGE));
-        let mut frame = memory.map_err(|cause| StoreError::io(path, 0, "map memory", cause))?;
-        let at = array.read(&stamp.open(path, io)?, &region, &mut frame, io)?;
-        Ok(frame[at..at + bytes as usize].to_vec())
-    };
+    let read = |offset: u64, bytes: u64| read_bytes(path, &stamp, (offset, bytes), io);
     if stamp.bytes < PAGE as u64 {
         return Err(malformed("not a factor of outcore: shorter than its header".into()));
     }
@@ -60,14 +49,8 @@ pub fn open_factor(path: &Path, io: &Io) -> Result<(FactorFile, Vec<Vec<u8>>), S
         _ => read(header.directory, header.record - header.directory)?,
     };
     let tiles = tiles_of(&header, &directory).map_err(malformed)?;
-    let record = match header.record_bytes {
-        0 => vec![],
-        bytes => read(header.record, bytes)?,
-    };
-    let sections = sections_of(&header, &record).map_err(malformed)?;
-    let sections = sections.into_iter().map(<[u8]>::to_vec).collect();
     let lengths: Arc<[u64]> = tiles.iter().map(|tile| tile.bytes).collect();
-    let file = FactorFile {
+    Ok(FactorFile {
         path: path.to_path_buf(),
         rows: header.rows,
         dtype: header.dtype,
@@ -77,9 +60,24 @@ pub fn open_factor(path: &Path, io: &Io) -> Result<(FactorFile, Vec<Vec<u8>>), S
         tiles: tiles.into(),
         identity: stamp.name(path),
         stamp,
+        header,
         keeper: None,
+    })
+}
+
+/// Some bytes of a file.
+fn read_bytes(path: &Path, stamp: &Stamp, (offset, bytes): (u64, u64), io: &Io) -> Result<Vec<u8>, StoreError> {
+    let array = RowMajor {
+        base: offset,
+        shape: vec![bytes],
+        item: 1,
+        file_bytes: stamp.bytes,
     };
-    Ok((file, sections))
+    let region = Region::full(&array.shape);
+    let memory = AlignedBuffer::new(array.frame_bytes(&region).max(PAGE));
+    let mut frame = memory.map_err(|cause| StoreError::io(path, 0, "map memory", cause))?;
+    let at = array.read(&stamp.open(path, io)?, &region, &mut frame, io)?;
+    Ok(frame[at..at + bytes as usize].to_vec())
 }
 
 impl FactorFile {
@@ -95,6 +93,25 @@ impl FactorFile {
     /// The type of the elements.
     pub fn element(&self) -> DType {
         self.dtype
+    }
+
+    /// Bytes of the record.
+    pub fn record_bytes(&self) -> u64 {
+        self.header.record_bytes
+    }
+
+    /// Reads the record, and calls `then` with its sections.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not what it says.
+    pub fn with_record<T>(&self, io: &Io, then: impl FnOnce(&[&[u8]]) -> T) -> Result<T, StoreError> {
+        let record = match self.header.record_bytes {
+            0 => vec![],
+            bytes => read_bytes(&self.path, &self.stamp, (self.header.record, bytes), io)?,
+        };
+        let malformed = |reason: String| StoreError::format(&self.path, reason);
+        let sections = sections_of(&self.header, &record).map_err(malformed)?;
+        Ok(then(&sections))
     }
 
     pub fn file_bytes(&self) -> u64 {
