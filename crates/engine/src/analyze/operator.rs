@@ -60,7 +60,8 @@ impl AnalyzedMatrix<'_> {
 
     /// Memory beside the pattern once it is read: the ordering's, then that of the analysis.
     fn analysis_bytes(&self, rows: u64, directed: u64, threads: usize) -> u64 {
-        self.ordering_bytes(rows, directed, threads).max(Analysis::tree_bytes(rows))
+        self.ordering_bytes(rows, directed, threads)
+            .max(Analysis::tree_bytes(rows))
     }
 
     fn ordering_bytes(&self, rows: u64, directed: u64, threads: usize) -> u64 {

@@ -13,14 +13,17 @@ use outcore_store::FactorOutput;
 
 use super::analysis::Analysis;
 use super::fronts::{BlockCounts, FrontCut, FrontNode};
+use super::orders::{orders, NodeTasks, TileTasks};
 use super::tree::NONE;
 use crate::expr::Expr;
 use crate::sparse::{RowEntries, SparseMatrix};
-use crate::task::{Access, Alone, Bound, FileOutput, Grid, Work};
+use crate::task::{Access, Alone, Bound, FileOutput, Grid, TaskOrder, Work};
 use crate::{ops, EngineError};
 
-/// Tiles that a task adds to another at most, and products that it subtracts.
+/// Tiles that a task adds to another at most.
 const TOGETHER: usize = 4;
+/// Products that a task subtracts at most.
+const PRODUCTS: u32 = 2;
 
 /// A part of the work on a front.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +62,7 @@ pub(super) struct Cholesky {
     panel: Panel,
     tasks: Arc<[Task]>,
     contributions: Arc<[Contribution]>,
+    by_node: Arc<[NodeTasks]>,
     listed: [Arc<[u64]>; 2],
     grids: [Grid; 2],
 }
@@ -93,7 +97,7 @@ impl Cholesky {
                 "factorize: values are {dtype}, and it takes float64 and complex128"
             ))
         })?;
-        let (tasks, contributions) = tasks_of(analysis);
+        let (tasks, contributions, by_node) = tasks_of(analysis);
         let bytes = |elements: &[u64]| elements.iter().map(|count| count * dtype.size() as u64).collect();
         let listed: [Arc<[u64]>; 2] = [bytes(&analysis.fronts.factor), bytes(&analysis.fronts.contribution)];
         Ok(Cholesky {
@@ -103,6 +107,7 @@ impl Cholesky {
             panel,
             tasks: tasks.into(),
             contributions: contributions.into(),
+            by_node: by_node.into(),
             listed,
         })
     }
@@ -113,7 +118,7 @@ impl Cholesky {
 
     /// The set of a tile of a front, and its number there.
     fn place(&self, node: &FrontNode, blocks: BlockCounts, [row, column]: [u32; 2]) -> (usize, u64) {
-        let tile = FrontNode::tile(blocks.all, row, column);
+        let tile = blocks.tile(row, column);
         match column < blocks.pivots {
             true => (FACTOR, u64::from(node.factor + tile)),
             false => (
@@ -177,14 +182,15 @@ pub(super) fn listed_grid(lengths: &[u64]) -> Grid {
 }
 
 /// The tasks of all fronts in postorder, and the contributions that their assembly names.
-fn tasks_of(analysis: &Analysis) -> (Vec<Task>, Vec<Contribution>) {
+fn tasks_of(analysis: &Analysis) -> (Vec<Task>, Vec<Contribution>, Vec<NodeTasks>) {
     let fronts = &analysis.fronts;
     let mut children: Vec<Vec<u32>> = vec![vec![]; fronts.nodes.len()];
     for (number, node) in fronts.nodes.iter().enumerate().filter(|(_, node)| node.parent != NONE) {
         children[node.parent as usize].push(number as u32);
     }
-    let (mut tasks, mut contributions) = (vec![], vec![]);
+    let (mut tasks, mut contributions, mut by_node) = (vec![], vec![], vec![]);
     for (number, node) in fronts.nodes.iter().enumerate() {
+        let first = tasks.len() as u32;
         let mut add = |[row, column]: [u32; 2], step| {
             tasks.push(Task {
                 node: number as u32,
@@ -195,8 +201,10 @@ fn tasks_of(analysis: &Analysis) -> (Vec<Task>, Vec<Contribution>) {
         };
         let Some(blocks) = node.blocks() else {
             add([0, 0], Step::Subtrees);
+            by_node.push(NodeTasks::One(first));
             continue;
         };
+        let (mut tiles, mut first) = (vec![], first);
         let spreads: Vec<Spread> = children[number]
             .iter()
             .map(|&child| Spread::new(analysis, child, node))
@@ -221,17 +229,26 @@ fn tasks_of(analysis: &Analysis) -> (Vec<Task>, Vec<Contribution>) {
                     );
                 }
                 let before = blocks.pivots.min(column);
-                for begin in (0..before).step_by(TOGETHER) {
-                    let end = before.min(begin + TOGETHER as u32);
+                for begin in (0..before).step_by(PRODUCTS as usize) {
+                    let end = before.min(begin + PRODUCTS);
                     add(tile, Step::Update { begin, end });
                 }
                 if column < blocks.pivots {
                     add(tile, Step::Finish);
                 }
+                let own = TileTasks {
+                    first,
+                    assembly: chunks as u32,
+                    updates: before.div_ceil(PRODUCTS),
+                    finish: u32::from(column < blocks.pivots),
+                };
+                first = own.end();
+                tiles.push(own);
             }
         }
+        by_node.push(NodeTasks::Tiles(blocks, tiles));
     }
-    (tasks, contributions)
+    (tasks, contributions, by_node)
 }
 
 /// Where rows of a child's contribution block are in the blocks of the parent.
@@ -443,6 +460,9 @@ impl Work for Cholesky {
             Step::Finish if row == column => square(row) + self.panel.factor_bytes(node.block(row).len()) as u64 + 64,
             Step::Finish => square(column),
         }
+    }
+    fn orders(&self, _memory: u64) -> Vec<TaskOrder> {
+        orders(&self.by_node, PRODUCTS)
     }
     fn operations(&self) -> f64 {
         self.analysis.operations()

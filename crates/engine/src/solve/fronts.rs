@@ -44,11 +44,6 @@ pub enum FrontCut {
 }
 
 impl FrontNode {
-    /// The number of a tile among those of its front, column by column from the diagonal down.
-    pub fn tile(blocks: u32, row: u32, column: u32) -> u32 {
-        column * blocks - column * (column + 1) / 2 + row
-    }
-
     /// Blocks of pivots and of all; nothing of a subtree.
     pub fn blocks(&self) -> Option<BlockCounts> {
         match &self.cut {
@@ -77,9 +72,14 @@ pub struct BlockCounts {
 }
 
 impl BlockCounts {
+    /// The number of a tile among those of its front, column by column from the diagonal down.
+    pub fn tile(self, row: u32, column: u32) -> u32 {
+        column * self.all - column * (column + 1) / 2 + row
+    }
+
     /// Tiles of the columns of pivots.
     pub fn factor_tiles(self) -> u32 {
-        FrontNode::tile(self.all, self.pivots, self.pivots)
+        self.tile(self.pivots, self.pivots)
     }
 
     pub fn tiles(self) -> u32 {

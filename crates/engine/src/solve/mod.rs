@@ -8,6 +8,7 @@ mod assembly;
 mod factorize;
 mod fronts;
 mod made;
+mod orders;
 mod pattern;
 mod pivots;
 mod subtrees;

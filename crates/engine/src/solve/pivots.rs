@@ -72,7 +72,7 @@ impl Work for LogPivots {
     fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
         let PivotTile { node, block } = self.tiles[task as usize];
         let node = &self.analysis.fronts.nodes[node as usize];
-        let tile = node.blocks().map_or(0, |blocks| FrontNode::tile(blocks.all, block, block));
+        let tile = node.blocks().map_or(0, |blocks| blocks.tile(block, block));
         each(0, u64::from(node.factor + tile), Access::Read);
         each(1, 0, if task == 0 { Access::Create } else { Access::Update });
     }

@@ -151,23 +151,25 @@ impl Cholesky {
         let first = node.columns.start;
         let mut starts = vec![0u32; node.columns.len() + 1];
         let columns = u64::from(first)..u64::MAX;
-        self.matrix().for_each(&node.columns, columns.clone(), reads, |row, column, _| {
-            if column >= u64::from(row) {
-                starts[(row - first) as usize + 1] += 1;
-            }
-        })?;
+        self.matrix()
+            .for_each(&node.columns, columns.clone(), reads, |row, column, _| {
+                if column >= u64::from(row) {
+                    starts[(row - first) as usize + 1] += 1;
+                }
+            })?;
         for at in 1..starts.len() {
             starts[at] += starts[at - 1];
         }
         let mut entries = vec![(0u32, [0.0; 2]); starts[starts.len() - 1] as usize];
         let mut next = starts.clone();
-        self.matrix().for_each(&node.columns, columns, reads, |row, column, value| {
-            if column >= u64::from(row) {
-                let place = &mut next[(row - first) as usize];
-                entries[*place as usize] = (column as u32, self.transposed(value));
-                *place += 1;
-            }
-        })?;
+        self.matrix()
+            .for_each(&node.columns, columns, reads, |row, column, value| {
+                if column >= u64::from(row) {
+                    let place = &mut next[(row - first) as usize];
+                    entries[*place as usize] = (column as u32, self.transposed(value));
+                    *place += 1;
+                }
+            })?;
         Ok(ColumnEntries { first, starts, entries })
     }
 }

@@ -167,7 +167,7 @@ impl Sweeps {
     }
 
     fn factor_tile(node: &FrontNode, blocks: BlockCounts, row: u32, column: u32) -> u64 {
-        u64::from(node.factor + FrontNode::tile(blocks.all, row, column))
+        u64::from(node.factor + blocks.tile(row, column))
     }
 }
 

@@ -78,7 +78,9 @@ impl PyAnalysis {
     /// The sum of the logarithms of the diagonal of a factor, as one number.
     fn log_pivots(&self, factor: PyRef<'_, PyExpr>, dtype: &str) -> PyResult<PyExpr> {
         let dtype = DType::from_name(dtype).ok_or_else(|| argument(format!("logdet: a factor of {dtype}")))?;
-        solve::log_pivots(&self.analysis, &factor.0, dtype).map(PyExpr::new).map_err(to_python)
+        solve::log_pivots(&self.analysis, &factor.0, dtype)
+            .map(PyExpr::new)
+            .map_err(to_python)
     }
 }
 
