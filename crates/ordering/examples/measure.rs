@@ -11,57 +11,19 @@ const USAGE: &str = "measure GRAPH METHOD [THREADS] [ORDER FILE]
 GRAPH: 7:SIDE 27:SIDE 5:SIDE 9:SIDE elastic:SIDE kkt:SIDE power:VERTICES random:VERTICES path:VERTICES
 METHOD: degree, dissect, write (the graph into ORDER FILE), read (the order from ORDER FILE)";
 
-fn random_numbers(mut state: u64) -> impl FnMut() -> u64 {
-    move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    }
-}
-
 fn make(name: &str) -> Owned {
     let (kind, size) = name.split_once(':').expect(USAGE);
     let size: usize = size.parse().expect(USAGE);
-    let mut random = random_numbers(88172645463325252);
     match kind {
         "7" => support::grid(size, 3, false),
         "27" => support::grid(size, 3, true),
         "5" => support::grid(size, 2, false),
         "9" => support::grid(size, 2, true),
         "elastic" => support::with_copies(&support::grid(size, 3, true), 3),
-        "path" => Owned::of_edges(size, &(1..size as u32).map(|at| (at - 1, at)).collect::<Vec<_>>()),
-        "kkt" => {
-            let grid = support::grid(size, 3, false);
-            let vertices = grid.vertices() as u32;
-            let mut edges = Vec::new();
-            for at in 0..vertices {
-                for &other in &grid.neighbours[grid.starts[at as usize] as usize..grid.starts[at as usize + 1] as usize]
-                {
-                    edges.push((at, vertices + other));
-                    edges.push((at, other));
-                }
-                edges.push((at, vertices + at));
-            }
-            Owned::of_edges(2 * vertices as usize, &edges)
-        }
-        "random" => {
-            let edges: Vec<_> = (0..2 * size)
-                .map(|_| ((random() % size as u64) as u32, (random() % size as u64) as u32))
-                .collect();
-            Owned::of_edges(size, &edges)
-        }
-        "power" => {
-            // Preferential attachment: an end of an earlier edge is met as often as its degree.
-            let mut edges: Vec<(u32, u32)> = vec![(0, 1)];
-            for at in 2..size as u32 {
-                for _ in 0..2 {
-                    let (one, other) = edges[(random() % edges.len() as u64) as usize];
-                    edges.push((at, if random() % 2 == 0 { one } else { other }));
-                }
-            }
-            Owned::of_edges(size, &edges)
-        }
+        "path" => support::path(size as u32),
+        "kkt" => support::kkt(size),
+        "random" => support::random(size, 2 * size),
+        "power" => support::power_law(size as u32, 2),
         _ => panic!("{USAGE}"),
     }
 }
@@ -70,10 +32,15 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let graph = make(arguments.first().expect(USAGE));
     let threads = arguments.get(2).map_or(1, |threads| threads.parse().expect(USAGE));
-    let watch = Watch {
-        threads,
-        stop: &|| false,
+    // The longest wait between two questions whether to stop.
+    let asked = std::sync::Mutex::new((std::time::Instant::now(), std::time::Duration::ZERO));
+    let stop = || {
+        let mut asked = asked.lock().expect("no thread panics");
+        asked.1 = asked.1.max(asked.0.elapsed());
+        asked.0 = std::time::Instant::now();
+        false
     };
+    let watch = Watch { threads, stop: &stop };
     let vertices = graph.vertices();
     let start = std::time::Instant::now();
     let order = match arguments.get(1).expect(USAGE).as_str() {
@@ -104,12 +71,13 @@ fn main() {
     let seconds = start.elapsed().as_secs_f64();
     let fill = support::fill(graph.graph(), &order);
     println!(
-        "{:12} {:8} t{threads} nnz {:9.3} M  flops {:10.3} G  {:7.3} s  {:6.2} us/vertex",
+        "{:12} {:8} t{threads} nnz {:9.3} M  flops {:10.3} G  {:7.3} s  {:6.2} us/vertex  wait {:5.1} ms",
         arguments[0],
         arguments[1],
         fill.nonzeros as f64 / 1e6,
         fill.flops / 1e9,
         seconds,
-        seconds * 1e6 / vertices as f64
+        seconds * 1e6 / vertices as f64,
+        asked.lock().expect("no thread panics").1.as_secs_f64() * 1e3
     );
 }

@@ -1,11 +1,29 @@
-//! Memory that the orderings take at most.
+//! Memory that the orderings take at most, by what each allocates.
 
-/// Bytes that `dissect` has allocated at any moment, at most.
+/// Room of one thread for small parts and leaves, and its stack of parts.
+const THREAD: u64 = 2 << 20;
+/// The table of hashes, and lists of at least so many entries.
+const SPARE: u64 = 1 << 19;
+
+/// Upper bound of the bytes that [`dissect`](crate::dissect) has allocated at any moment, the result included, for so
+/// many vertices and neighbours in all lists.
 pub fn dissect_bytes(vertices: u64, directed: u64, threads: usize) -> u64 {
-    160 * vertices + 60 * directed + (threads as u64) * (1 << 22)
+    // Labels, starts, weights; neighbours.
+    let reduced = 16 * vertices + 4 * directed;
+    // The order, and numbers in components.
+    let order = 8 * vertices;
+    // Starts, weights; neighbours. Parts at a time are disjoint.
+    let parts = 12 * vertices + 4 * directed;
+    // Coarser graphs in their budget, at 6 bytes a neighbour and 16 a vertex with its map; with them a refinement.
+    let levels = 58 * vertices + 17 * directed;
+    reduced + order + parts + levels + THREAD * threads.max(1) as u64 + SPARE
 }
 
-/// Bytes that `min_degree` has allocated at any moment, at most.
+/// Upper bound of the bytes that [`min_degree`](crate::min_degree) has allocated at any moment, the result included,
+/// for so many vertices and neighbours in all lists.
 pub fn min_degree_bytes(vertices: u64, directed: u64) -> u64 {
-    80 * vertices + 5 * directed + (1 << 20)
+    // Labels and weights of the reduction; nodes, weights, pivots and degree lists of the quotient graph; the result.
+    let vertices_each = 8 + 24 + 4 + 4 + 12 + 8;
+    // Lists of the quotient graph, of a fifth more room than edges, and one word a vertex.
+    vertices_each * vertices + 4 * (directed + directed / 5 + vertices) + SPARE
 }

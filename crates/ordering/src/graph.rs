@@ -1,7 +1,7 @@
 //! Graphs as lists of neighbours: the caller's, views with weights, and those made on the way.
 
-/// Undirected graph without loops: neighbours of v are `neighbours[starts[v]..starts[v+1]]`, ascending, each edge in both
-/// lists.
+/// Undirected graph without loops: neighbours of v are `neighbours[starts[v]..starts[v+1]]`, ascending, each edge in
+/// both lists.
 #[derive(Clone, Copy)]
 pub struct Graph<'a> {
     pub starts: &'a [u64],
@@ -18,12 +18,13 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// A graph with weights, borrowed. No weights at all stand for ones.
+/// A graph with weights, borrowed. No weights at all stand for ones. Edge weights saturate: they only order edges by
+/// weight.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     pub(crate) starts: &'a [u64],
     pub(crate) neighbours: &'a [u32],
-    pub(crate) edge_weights: &'a [u32],
+    pub(crate) edge_weights: &'a [u16],
     pub(crate) vertex_weights: &'a [u32],
 }
 
@@ -81,7 +82,7 @@ impl<'a> View<'a> {
 pub(crate) struct Weighted {
     pub(crate) starts: Vec<u64>,
     pub(crate) neighbours: Vec<u32>,
-    pub(crate) edge_weights: Vec<u32>,
+    pub(crate) edge_weights: Vec<u16>,
     pub(crate) vertex_weights: Vec<u32>,
 }
 

@@ -1,8 +1,8 @@
 //! What an ordering leaves out: dense rows, which go last, and vertices that others stand for.
 //!
-//! A vertex of more than `max(16, 10 sqrt(n))` neighbours is dense (Amestoy, Davis, Duff, "Algorithm 837: AMD", ACM TOMS 30
-//! (2004), section 3.2). Vertices of equal closed neighbourhoods are ordered as one (Ashcraft, "Compressed graphs and the
-//! minimum degree algorithm", SIAM J. Sci. Comput. 16 (1995)).
+//! A vertex of more than `max(16, 10 sqrt(n))` neighbours is dense (Amestoy, Davis, Duff, "Algorithm 837: AMD", ACM
+//! TOMS 30 (2004), section 3.2). Vertices of equal closed neighbourhoods are ordered as one (Ashcraft, "Compressed
+//! graphs and the minimum degree algorithm", SIAM J. Sci. Comput. 16 (1995)).
 
 use crate::graph::{Graph, Weighted};
 use crate::random::mix;
@@ -17,7 +17,8 @@ const COMPRESSED_PERCENT: usize = 85;
 
 /// A smaller graph for a given one.
 pub(crate) struct Reduction {
-    /// For each vertex: `DENSE`, or the vertex of the smaller graph that holds it, with `MEMBER` unless it stands for it.
+    /// For each vertex: `DENSE`, or the vertex of the smaller graph that holds it, with `MEMBER` unless it stands for
+    /// it.
     labels: Vec<u32>,
     /// For each vertex of the smaller graph: the number of vertices that it holds.
     pub(crate) weights: Vec<u32>,
@@ -95,7 +96,8 @@ impl Reduction {
             .filter(|&label| label & MEMBER == 0)
     }
 
-    pub(crate) fn reduced(&self, graph: Graph<'_>) -> Weighted {
+    /// The smaller graph, which holds the weights until they come back for `expand`.
+    pub(crate) fn reduced(&mut self, graph: Graph<'_>) -> Weighted {
         let mut starts = Vec::with_capacity(self.vertices() + 1);
         let mut neighbours = Vec::with_capacity(self.directed);
         starts.push(0);
@@ -107,7 +109,7 @@ impl Reduction {
             starts,
             neighbours,
             edge_weights: Vec::new(),
-            vertex_weights: self.weights.clone(),
+            vertex_weights: std::mem::take(&mut self.weights),
         }
     }
 
@@ -179,11 +181,7 @@ fn representatives(
 /// Whether two neighbours have all others in common.
 fn has_equal_neighbourhood(graph: Graph<'_>, one: usize, other: usize) -> bool {
     let (list, other_list) = (graph.neighbours_of(one), graph.neighbours_of(other));
-    let without = |list: &'_ [u32], vertex: usize| {
-        list.iter()
-            .copied()
-            .filter(move |&at| at as usize != vertex)
-            .collect::<Vec<u32>>()
-    };
-    list.len() == other_list.len() && without(list, other) == without(other_list, one)
+    let without_other = list.iter().filter(|&&at| at as usize != other);
+    let without_one = other_list.iter().filter(|&&at| at as usize != one);
+    list.len() == other_list.len() && without_one.eq(without_other)
 }

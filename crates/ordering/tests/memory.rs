@@ -1,1 +1,98 @@
+//! The bytes forecast are never exceeded: every allocation of this process is counted.
 
+mod support;
+
+use outcore_ordering::{dissect, dissect_bytes, min_degree, min_degree_bytes, Watch};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use support::Owned;
+
+struct Counting;
+
+static CURRENT: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+fn add(bytes: usize) {
+    let now = CURRENT.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    PEAK.fetch_max(now, Ordering::Relaxed);
+}
+
+// SAFETY: every call goes to the system's allocator unchanged; counters are all that is added.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        add(layout.size());
+        System.alloc(layout)
+    }
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        add(layout.size());
+        System.alloc_zeroed(layout)
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        CURRENT.fetch_sub(layout.size(), Ordering::Relaxed);
+        System.dealloc(pointer, layout);
+    }
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        CURRENT.fetch_sub(layout.size(), Ordering::Relaxed);
+        add(size);
+        System.realloc(pointer, layout, size)
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn peak_of(work: impl FnOnce() -> Vec<u32>) -> u64 {
+    let before = CURRENT.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    let order = work();
+    let peak = PEAK.load(Ordering::Relaxed) - before;
+    drop(order);
+    peak as u64
+}
+
+fn check(name: &str, graph: &Owned) {
+    let (vertices, directed) = (graph.vertices() as u64, graph.neighbours.len() as u64);
+    let each = |bytes: u64| bytes as f64 / vertices.max(1) as f64;
+    let watch = |threads| Watch {
+        threads,
+        stop: &|| false,
+    };
+    let peak = peak_of(|| min_degree(graph.graph(), &watch(1)).expect("is not stopped"));
+    let bound = min_degree_bytes(vertices, directed);
+    println!(
+        "{name:14} degree     {:7.1} of {:7.1} bytes a vertex",
+        each(peak),
+        each(bound)
+    );
+    assert!(peak <= bound, "{name}: min_degree took {peak} of {bound} bytes");
+    for threads in [1, 2, 8] {
+        let peak = peak_of(|| dissect(graph.graph(), &watch(threads)).expect("is not stopped"));
+        let bound = dissect_bytes(vertices, directed, threads);
+        println!(
+            "{name:14} dissect t{threads} {:7.1} of {:7.1} bytes a vertex",
+            each(peak),
+            each(bound)
+        );
+        assert!(
+            peak <= bound,
+            "{name}: dissect on {threads} threads took {peak} of {bound} bytes"
+        );
+    }
+}
+
+#[test]
+fn no_ordering_takes_more_than_forecast() {
+    check("empty", &Owned::of_edges(0, &[]));
+    check("no edges", &Owned::of_edges(300_000, &[]));
+    check("grid 7 points", &support::grid(45, 3, false));
+    check("grid 27", &support::grid(24, 3, true));
+    check("grid 5", &support::grid(300, 2, false));
+    check("elastic", &support::with_copies(&support::grid(14, 3, true), 3));
+    check("path", &support::path(200_000));
+    check("star", &support::star(200_000));
+    check("complete", &support::complete(700));
+    check("bipartite", &support::bipartite(600, 600));
+    check("random", &support::random(60_000, 180_000));
+    check("power law", &support::power_law(100_000, 3));
+    check("components", &support::repeated(&support::grid(20, 2, false), 200));
+}

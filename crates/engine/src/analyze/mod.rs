@@ -4,4 +4,4 @@
 
 mod operator;
 
-pub use operator::{AnalyzedMatrix, Ordering};
+pub use operator::{AnalyzedMatrix, EliminationOrder};

@@ -1,10 +1,10 @@
 //! The analysis as live work: its memory is bounded by rows and entries, and it reads the matrix once.
 
-use std::sync::atomic::{AtomicBool, Ordering as Atomic};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::time::Duration;
 
-use outcore_ordering::{dissect, dissect_bytes, min_degree, min_degree_bytes, Graph, Stopped};
+use outcore_ordering::{dissect, dissect_bytes, min_degree, min_degree_bytes, Stopped};
 
 use crate::live::{IoBound, LiveMemory, LiveOperator, Resources, Watch};
 use crate::solve::{pattern_bytes, Analysis, Pattern};
@@ -16,7 +16,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// The order that rows are eliminated in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ordering {
+pub enum EliminationOrder {
     /// Approximate minimum degree, or nested dissection where that is predicted to take less time in all.
     Auto,
     NestedDissection,
@@ -29,7 +29,7 @@ pub enum Ordering {
 /// A symmetric matrix, of which the pattern of A + Aᵀ is analyzed.
 pub struct AnalyzedMatrix<'a> {
     pub matrix: &'a SparseMatrix,
-    pub ordering: Ordering,
+    pub ordering: EliminationOrder,
 }
 
 /// Operations of a factorization that take as long as a nested dissection spends on one row.
@@ -37,17 +37,17 @@ const DISSECTION_OPERATIONS: f64 = 12e-6 * 60e9;
 
 impl AnalyzedMatrix<'_> {
     fn order(&self, pattern: &Pattern, threads: usize, stop: &(dyn Fn() -> bool + Sync)) -> Result<Vec<u32>, Stopped> {
-        let graph = Graph {
+        let graph = outcore_ordering::Graph {
             starts: &pattern.starts,
             neighbours: &pattern.neighbours,
         };
         let watch = outcore_ordering::Watch { threads, stop };
         match &self.ordering {
-            Ordering::Given(order) => Ok(order.clone()),
-            Ordering::Natural => Ok((0..pattern.vertices() as u32).collect()),
-            Ordering::MinimumDegree => min_degree(graph, &watch),
-            Ordering::NestedDissection => dissect(graph, &watch),
-            Ordering::Auto => {
+            EliminationOrder::Given(order) => Ok(order.clone()),
+            EliminationOrder::Natural => Ok((0..pattern.vertices() as u32).collect()),
+            EliminationOrder::MinimumDegree => min_degree(graph, &watch),
+            EliminationOrder::NestedDissection => dissect(graph, &watch),
+            EliminationOrder::Auto => {
                 let order = min_degree(graph, &watch)?;
                 let operations = crate::solve::operations_of(pattern, order.clone());
                 match operations > 3.0 * DISSECTION_OPERATIONS * pattern.vertices() as f64 {
@@ -66,11 +66,13 @@ impl AnalyzedMatrix<'_> {
 
     fn ordering_bytes(&self, rows: u64, directed: u64, threads: usize) -> u64 {
         match &self.ordering {
-            Ordering::Given(order) => 4 * order.len() as u64,
-            Ordering::Natural => 4 * rows,
-            Ordering::MinimumDegree => min_degree_bytes(rows, directed),
-            Ordering::NestedDissection => dissect_bytes(rows, directed, threads),
-            Ordering::Auto => 4 * rows + dissect_bytes(rows, directed, threads).max(min_degree_bytes(rows, directed)),
+            EliminationOrder::Given(order) => 4 * order.len() as u64,
+            EliminationOrder::Natural => 4 * rows,
+            EliminationOrder::MinimumDegree => min_degree_bytes(rows, directed),
+            EliminationOrder::NestedDissection => dissect_bytes(rows, directed, threads),
+            EliminationOrder::Auto => {
+                4 * rows + dissect_bytes(rows, directed, threads).max(min_degree_bytes(rows, directed))
+            }
         }
     }
 }
@@ -112,7 +114,7 @@ impl LiveOperator for AnalyzedMatrix<'_> {
                 shape.rows, shape.columns
             )));
         }
-        if let Ordering::Given(order) = &self.ordering {
+        if let EliminationOrder::Given(order) = &self.ordering {
             check_permutation(order, shape.rows)?;
         }
         let pattern = Pattern::of(self.matrix, resources.io, watch)?;
@@ -122,7 +124,7 @@ impl LiveOperator for AnalyzedMatrix<'_> {
             (resources.grow)(bytes - resources.memory)?;
         }
         let stop = AtomicBool::new(false);
-        let is_stopped = || stop.load(Atomic::Relaxed);
+        let is_stopped = || stop.load(Ordering::Relaxed);
         std::thread::scope(|scope| {
             let (done, finished) = channel::<()>();
             let (pattern, is_stopped, threads) = (&pattern, &is_stopped, resources.threads);
@@ -138,7 +140,7 @@ impl LiveOperator for AnalyzedMatrix<'_> {
                     _ => break Ok(()),
                 }
                 if let Err(error) = watch() {
-                    stop.store(true, Atomic::Relaxed);
+                    stop.store(true, Ordering::Relaxed);
                     break Err(error);
                 }
             };

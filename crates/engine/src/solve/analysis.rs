@@ -1,10 +1,11 @@
 //! The analysis of a symmetric pattern: all that is known of a factorization before it begins.
 
+use bytemuck::Pod;
 use outcore_store::FactorRecord;
 
 use super::fronts::Fronts;
 use super::pattern::Pattern;
-use super::supernodes::{supernode_bytes, Rows, Supernode, SupernodeTree};
+use super::supernodes::{supernode_bytes, FrontRows, Supernode, SupernodeTree};
 use super::tree::{tree_bytes, EliminationTree};
 use crate::expr::Digest;
 
@@ -23,7 +24,11 @@ impl Analysis {
     /// The analysis of a pattern whose rows are eliminated in an order, but for exchanges that leave the factor what it is.
     pub fn new(pattern: &Pattern, order: Vec<u32>) -> Analysis {
         let tree = SupernodeTree::new(&EliminationTree::new(pattern, order));
-        let rows = Rows::new(pattern, &tree);
+        let rows = FrontRows::new(pattern, &tree);
+        Analysis::of(tree, rows)
+    }
+
+    fn of(tree: SupernodeTree, rows: FrontRows) -> Analysis {
         let digest = digest_of(&tree, &rows);
         let fronts = Fronts::new(&tree, rows);
         Analysis {
@@ -31,6 +36,31 @@ impl Analysis {
             supernodes: tree.supernodes,
             fronts,
             digest,
+        }
+    }
+
+    /// The analysis of the record of a factor, whose tiles have so many bytes each with elements of a size.
+    ///
+    /// # Errors
+    /// Why the sections are none: numbers that do not go together.
+    pub fn restored(sections: &[&[u8]], tiles: &[u64], item: u64) -> Result<Analysis, &'static str> {
+        let [order, supernodes, starts, rows] = sections else {
+            return Err("the record has other sections");
+        };
+        let tree = SupernodeTree {
+            order: numbers(order)?,
+            supernodes: numbers(supernodes)?,
+        };
+        let rows = FrontRows {
+            starts: numbers(starts)?,
+            rows: numbers(rows)?,
+        };
+        tree.check(&rows)?;
+        let analysis = Analysis::of(tree, rows);
+        let lengths = analysis.fronts.factor.iter().map(|elements| elements * item);
+        match lengths.eq(tiles.iter().copied()) {
+            true => Ok(analysis),
+            false => Err("the tiles are not those of the record"),
         }
     }
 
@@ -58,7 +88,7 @@ impl Analysis {
         (self.order.len() * 4 + self.supernodes.len() * size_of::<Supernode>()) as u64 + self.fronts.bytes()
     }
 
-    /// Rows of the contribution block of a supernode.
+    /// FrontRows of the contribution block of a supernode.
     pub fn below(&self, supernode: u32) -> &[u32] {
         self.fronts.rows.of(supernode as usize)
     }
@@ -84,7 +114,18 @@ pub fn operations_of(pattern: &Pattern, order: Vec<u32>) -> f64 {
     tree.counts.iter().map(|&count| f64::from(count).powi(2)).sum()
 }
 
-fn digest_of(tree: &SupernodeTree, rows: &Rows) -> Digest {
+/// Numbers of a section.
+fn numbers<T: Pod>(section: &[u8]) -> Result<Vec<T>, &'static str> {
+    match section.len().is_multiple_of(size_of::<T>()) {
+        true => Ok(section
+            .chunks_exact(size_of::<T>())
+            .map(bytemuck::pod_read_unaligned)
+            .collect()),
+        false => Err("a section of the record is cut off"),
+    }
+}
+
+fn digest_of(tree: &SupernodeTree, rows: &FrontRows) -> Digest {
     let mut parts: Vec<u8> = vec![];
     let supernodes: Vec<u32> = tree
         .supernodes

@@ -27,7 +27,7 @@ const PRODUCTS: u32 = 2;
 
 /// A part of the work on a front.
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum FactorStep {
     /// All of a node of subtrees.
     Subtrees,
     /// Adds what children contribute to a tile; the first makes it, of entries of A where it has pivots.
@@ -39,11 +39,11 @@ enum Step {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Task {
+struct FactorTask {
     node: u32,
     row: u32,
     column: u32,
-    step: Step,
+    step: FactorStep,
 }
 
 /// A tile of a child's contribution block that has elements for a tile of the parent.
@@ -60,7 +60,7 @@ pub(super) struct Cholesky {
     analysis: Arc<Analysis>,
     matrix: RowEntries,
     panel: Panel,
-    tasks: Arc<[Task]>,
+    tasks: Arc<[FactorTask]>,
     contributions: Arc<[Contribution]>,
     by_node: Arc<[NodeTasks]>,
     listed: [Arc<[u64]>; 2],
@@ -182,7 +182,7 @@ pub(super) fn listed_grid(lengths: &[u64]) -> Grid {
 }
 
 /// The tasks of all fronts in postorder, and the contributions that their assembly names.
-fn tasks_of(analysis: &Analysis) -> (Vec<Task>, Vec<Contribution>, Vec<NodeTasks>) {
+fn tasks_of(analysis: &Analysis) -> (Vec<FactorTask>, Vec<Contribution>, Vec<NodeTasks>) {
     let fronts = &analysis.fronts;
     let mut children: Vec<Vec<u32>> = vec![vec![]; fronts.nodes.len()];
     for (number, node) in fronts.nodes.iter().enumerate().filter(|(_, node)| node.parent != NONE) {
@@ -192,7 +192,7 @@ fn tasks_of(analysis: &Analysis) -> (Vec<Task>, Vec<Contribution>, Vec<NodeTasks
     for (number, node) in fronts.nodes.iter().enumerate() {
         let first = tasks.len() as u32;
         let mut add = |[row, column]: [u32; 2], step| {
-            tasks.push(Task {
+            tasks.push(FactorTask {
                 node: number as u32,
                 row,
                 column,
@@ -200,14 +200,14 @@ fn tasks_of(analysis: &Analysis) -> (Vec<Task>, Vec<Contribution>, Vec<NodeTasks
             });
         };
         let Some(blocks) = node.blocks() else {
-            add([0, 0], Step::Subtrees);
+            add([0, 0], FactorStep::Subtrees);
             by_node.push(NodeTasks::One(first));
             continue;
         };
         let (mut tiles, mut first) = (vec![], first);
-        let spreads: Vec<Spread> = children[number]
+        let spreads: Vec<ChildRows> = children[number]
             .iter()
-            .map(|&child| Spread::new(analysis, child, node))
+            .map(|&child| ChildRows::new(analysis, child, node))
             .collect();
         for column in 0..blocks.all {
             for row in column..blocks.all {
@@ -221,7 +221,7 @@ fn tasks_of(analysis: &Analysis) -> (Vec<Task>, Vec<Contribution>, Vec<NodeTasks
                     let from = begin + chunk * TOGETHER;
                     add(
                         tile,
-                        Step::Assemble {
+                        FactorStep::Assemble {
                             begin: from as u32,
                             end: contributions.len().min(from + TOGETHER) as u32,
                             is_first: chunk == 0,
@@ -231,10 +231,10 @@ fn tasks_of(analysis: &Analysis) -> (Vec<Task>, Vec<Contribution>, Vec<NodeTasks
                 let before = blocks.pivots.min(column);
                 for begin in (0..before).step_by(PRODUCTS as usize) {
                     let end = before.min(begin + PRODUCTS);
-                    add(tile, Step::Update { begin, end });
+                    add(tile, FactorStep::Update { begin, end });
                 }
                 if column < blocks.pivots {
-                    add(tile, Step::Finish);
+                    add(tile, FactorStep::Finish);
                 }
                 let own = TileTasks {
                     first,
@@ -252,14 +252,14 @@ fn tasks_of(analysis: &Analysis) -> (Vec<Task>, Vec<Contribution>, Vec<NodeTasks
 }
 
 /// Where rows of a child's contribution block are in the blocks of the parent.
-struct Spread {
+struct ChildRows {
     child: u32,
     /// For each block of the parent, the blocks of the child that have rows there.
     blocks: Vec<std::ops::Range<u32>>,
 }
 
-impl Spread {
-    fn new(analysis: &Analysis, child: u32, parent: &FrontNode) -> Spread {
+impl ChildRows {
+    fn new(analysis: &Analysis, child: u32, parent: &FrontNode) -> ChildRows {
         let of = &analysis.fronts.nodes[child as usize];
         let rows = analysis.fronts.below(of);
         let places = FrontPlaces::new(analysis, parent);
@@ -274,7 +274,7 @@ impl Spread {
                 false => child_block(of, own.start as u32)..child_block(of, own.end as u32 - 1) + 1,
             }
         });
-        Spread {
+        ChildRows {
             child,
             blocks: blocks.collect(),
         }
@@ -396,7 +396,7 @@ impl Work for Cholesky {
         self.tasks.len() as u64
     }
     fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
-        let Task {
+        let FactorTask {
             node,
             row,
             column,
@@ -415,8 +415,8 @@ impl Work for Cholesky {
         };
         let (set, tile) = self.place(node, blocks, [row, column]);
         match step {
-            Step::Subtrees => {}
-            Step::Assemble { begin, end, is_first } => {
+            FactorStep::Subtrees => {}
+            FactorStep::Assemble { begin, end, is_first } => {
                 if is_first && column < blocks.pivots {
                     let columns = self.columns_of(node, column);
                     self.matrix.tiles(&columns).for_each(|tile| each(0, tile, Access::Read));
@@ -426,7 +426,7 @@ impl Work for Cholesky {
                 }
                 each(set, tile, if is_first { Access::Create } else { Access::Update });
             }
-            Step::Update { begin, end } => {
+            FactorStep::Update { begin, end } => {
                 for pivots in begin..end {
                     each(FACTOR, self.place(node, blocks, [row, pivots]).1, Access::Read);
                     if row != column {
@@ -435,7 +435,7 @@ impl Work for Cholesky {
                 }
                 each(set, tile, Access::Update);
             }
-            Step::Finish => {
+            FactorStep::Finish => {
                 if row != column {
                     each(FACTOR, self.place(node, blocks, [column, column]).1, Access::Read);
                 }
@@ -444,7 +444,7 @@ impl Work for Cholesky {
         }
     }
     fn workspace_bytes(&self, task: u64) -> u64 {
-        let Task {
+        let FactorTask {
             node,
             row,
             column,
@@ -453,12 +453,14 @@ impl Work for Cholesky {
         let node = self.node(node);
         let square = |block: u32| u64::from(node.block(block).end - node.block(block).start).pow(2) * self.size();
         match step {
-            Step::Subtrees => self.subtree_bytes(node),
-            Step::Assemble { .. } => 0,
-            Step::Update { .. } if row == column => square(row),
-            Step::Update { .. } => 0,
-            Step::Finish if row == column => square(row) + self.panel.factor_bytes(node.block(row).len()) as u64 + 64,
-            Step::Finish => square(column),
+            FactorStep::Subtrees => self.subtree_bytes(node),
+            FactorStep::Assemble { .. } => 0,
+            FactorStep::Update { .. } if row == column => square(row),
+            FactorStep::Update { .. } => 0,
+            FactorStep::Finish if row == column => {
+                square(row) + self.panel.factor_bytes(node.block(row).len()) as u64 + 64
+            }
+            FactorStep::Finish => square(column),
         }
     }
     fn orders(&self, _memory: u64) -> Vec<TaskOrder> {
@@ -468,7 +470,7 @@ impl Work for Cholesky {
         self.analysis.operations()
     }
     fn run(&self, task: u64, bound: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
-        let Task {
+        let FactorTask {
             node,
             row,
             column,
@@ -477,13 +479,13 @@ impl Work for Cholesky {
         let node = self.node(node);
         let tile = [row, column];
         match step {
-            Step::Subtrees => self.eliminate_subtrees(node, bound, workspace),
-            Step::Assemble { begin, end, is_first } => self.assemble(node, tile, (begin, end, is_first), bound),
-            Step::Update { .. } => {
+            FactorStep::Subtrees => self.eliminate_subtrees(node, bound, workspace),
+            FactorStep::Assemble { begin, end, is_first } => self.assemble(node, tile, (begin, end, is_first), bound),
+            FactorStep::Update { .. } => {
                 self.update(node, tile, bound, workspace);
                 Ok(())
             }
-            Step::Finish => self.finish(node, tile, bound, workspace),
+            FactorStep::Finish => self.finish(node, tile, bound, workspace),
         }
     }
 }

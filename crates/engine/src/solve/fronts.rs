@@ -1,7 +1,7 @@
 //! Fronts cut into tiles: whole subtrees of small fronts are one task each, large fronts are tiles of their lower triangles.
 //! All follows from the pattern, nothing from memory, so that bits are the same at every limit.
 
-use super::supernodes::{triangle, Rows, Supernode, SupernodeTree};
+use super::supernodes::{triangle, FrontRows, Supernode, SupernodeTree};
 use super::tree::NONE;
 
 /// Longest side of a tile of a front.
@@ -16,7 +16,7 @@ pub struct FrontNode {
     pub supernodes: std::ops::Range<u32>,
     /// Columns that are eliminated.
     pub columns: std::ops::Range<u32>,
-    /// Rows of the contribution block, in [`Fronts::rows`].
+    /// FrontRows of the contribution block, in [`Fronts::rows`].
     pub below: std::ops::Range<u64>,
     /// The node that takes the contribution block; `NONE` where there is none.
     pub parent: u32,
@@ -55,7 +55,7 @@ impl FrontNode {
         }
     }
 
-    /// Rows of a block of the front.
+    /// FrontRows of a block of the front.
     pub fn block(&self, block: u32) -> std::ops::Range<u32> {
         match &self.cut {
             FrontCut::Subtrees { .. } => 0..0,
@@ -91,8 +91,8 @@ impl BlockCounts {
 #[derive(Debug)]
 pub struct Fronts {
     pub nodes: Vec<FrontNode>,
-    /// Rows below the pivots of supernodes, and behind them those of nodes with several roots.
-    pub rows: Rows,
+    /// FrontRows below the pivots of supernodes, and behind them those of nodes with several roots.
+    pub rows: FrontRows,
     /// Elements of each tile of the factor, and of each tile of contribution blocks.
     pub factor: Vec<u64>,
     pub contribution: Vec<u64>,
@@ -100,7 +100,7 @@ pub struct Fronts {
 
 /// The demands of a supernode's subtree where one task eliminates it.
 #[derive(Clone, Copy, Debug, Default)]
-struct Demand {
+struct SubtreeDemand {
     /// The first supernode of the subtree.
     first: u32,
     /// Entries of the factor, elements of the largest front, and of contribution blocks that wait.
@@ -109,19 +109,19 @@ struct Demand {
     stack: u64,
 }
 
-impl Demand {
+impl SubtreeDemand {
     fn fits(&self) -> bool {
         self.entries <= SUBTREE && self.front + self.stack <= SUBTREE
     }
 
     /// The demands of supernodes, children before parents.
-    fn of_all(supernodes: &[Supernode]) -> Vec<Demand> {
-        let mut demands: Vec<Demand> = Vec::with_capacity(supernodes.len());
+    fn of_all(supernodes: &[Supernode]) -> Vec<SubtreeDemand> {
+        let mut demands: Vec<SubtreeDemand> = Vec::with_capacity(supernodes.len());
         // Contribution blocks of the children so far, and their number of supernodes.
         let mut waiting = vec![0u64; supernodes.len()];
-        let begin = |number: usize| Demand {
+        let begin = |number: usize| SubtreeDemand {
             first: number as u32,
-            ..Demand::default()
+            ..SubtreeDemand::default()
         };
         demands.extend((0..supernodes.len()).map(begin));
         for (number, one) in supernodes.iter().enumerate() {
@@ -146,9 +146,9 @@ impl Demand {
 
 impl Fronts {
     /// Cuts the fronts of a tree whose rows are known.
-    pub fn new(tree: &SupernodeTree, rows: Rows) -> Fronts {
+    pub fn new(tree: &SupernodeTree, rows: FrontRows) -> Fronts {
         let supernodes = &tree.supernodes;
-        let demands = Demand::of_all(supernodes);
+        let demands = SubtreeDemand::of_all(supernodes);
         let mut fronts = Fronts {
             nodes: vec![],
             rows,
@@ -157,7 +157,7 @@ impl Fronts {
         };
         let mut of_supernode = vec![NONE; supernodes.len()];
         // A subtree that waits for its siblings: where it begins, its roots, its demands in all.
-        let mut group: Option<Group> = None;
+        let mut group: Option<SiblingGroup> = None;
         for (number, one) in supernodes.iter().enumerate() {
             let demand = demands[number];
             if !demand.fits() {
@@ -169,7 +169,7 @@ impl Fronts {
                 if !goes_with {
                     fronts.close(&mut group, supernodes, &mut of_supernode);
                 }
-                let begun = group.get_or_insert_with(|| Group::new(one.parent, demand.first));
+                let begun = group.get_or_insert_with(|| SiblingGroup::new(one.parent, demand.first));
                 begun.add(number as u32, one, &demand);
             }
         }
@@ -184,7 +184,7 @@ impl Fronts {
     }
 
     /// Ends the subtrees that are eliminated together.
-    fn close(&mut self, group: &mut Option<Group>, supernodes: &[Supernode], of_supernode: &mut [u32]) {
+    fn close(&mut self, group: &mut Option<SiblingGroup>, supernodes: &[Supernode], of_supernode: &mut [u32]) {
         let Some(group) = group.take() else { return };
         let below = match group.roots[..] {
             [root] => self.rows.starts[root as usize]..self.rows.starts[root as usize + 1],
@@ -245,7 +245,7 @@ impl Fronts {
         self.nodes.push(node);
     }
 
-    /// Rows of the contribution block of a node.
+    /// FrontRows of the contribution block of a node.
     pub fn below(&self, node: &FrontNode) -> &[u32] {
         &self.rows.rows[node.below.start as usize..node.below.end as usize]
     }
@@ -265,31 +265,31 @@ fn cut(ends: &mut Vec<u32>, length: u32) {
 }
 
 /// Sibling subtrees that one task eliminates.
-struct Group {
+struct SiblingGroup {
     parent: u32,
     first: u32,
     roots: Vec<u32>,
-    demand: Demand,
+    demand: SubtreeDemand,
     /// Contribution blocks of the roots, and their rows.
     waiting: u64,
     below: u64,
 }
 
-impl Group {
-    fn new(parent: u32, first: u32) -> Group {
-        Group {
+impl SiblingGroup {
+    fn new(parent: u32, first: u32) -> SiblingGroup {
+        SiblingGroup {
             parent,
             first,
             roots: vec![],
-            demand: Demand::default(),
+            demand: SubtreeDemand::default(),
             waiting: 0,
             below: 0,
         }
     }
 
-    fn with(&self, one: &Supernode, demand: &Demand) -> Demand {
+    fn with(&self, one: &Supernode, demand: &SubtreeDemand) -> SubtreeDemand {
         let stack = self.demand.stack.max(self.waiting + demand.stack);
-        Demand {
+        SubtreeDemand {
             first: self.first,
             entries: self.demand.entries + demand.entries,
             front: self.demand.front.max(demand.front),
@@ -298,7 +298,7 @@ impl Group {
     }
 
     /// Whether a subtree goes with the others: one contribution block for all is no larger than theirs.
-    fn takes(&self, one: &Supernode, demand: &Demand) -> bool {
+    fn takes(&self, one: &Supernode, demand: &SubtreeDemand) -> bool {
         let joined = triangle(self.below.max(one.below()));
         let rows = self.below + one.below();
         self.parent == one.parent
@@ -306,7 +306,7 @@ impl Group {
             && (triangle(rows) <= SUBTREE / 4 || joined * 2 > triangle(rows))
     }
 
-    fn add(&mut self, number: u32, one: &Supernode, demand: &Demand) {
+    fn add(&mut self, number: u32, one: &Supernode, demand: &SubtreeDemand) {
         self.demand = self.with(one, demand);
         self.roots.push(number);
         self.waiting += triangle(one.below());

@@ -7,7 +7,7 @@ use crate::task::Bound;
 use crate::EngineError;
 
 /// The memory of a task: a front column by column, blocks that wait, the places of rows in the front.
-struct Desk<'w> {
+struct SubtreeDesk<'w> {
     front: &'w mut [f64],
     stack: &'w mut [f64],
     places: &'w mut [u32],
@@ -56,10 +56,10 @@ impl Cholesky {
         (elements + places + 4 * 64 + self.panel().elimination_bytes(self.most_pivots(node))) as u64
     }
 
-    fn desk<'w>(&self, node: &FrontNode, mut workspace: &'w mut [u8]) -> Desk<'w> {
+    fn desk<'w>(&self, node: &FrontNode, mut workspace: &'w mut [u8]) -> SubtreeDesk<'w> {
         let [front, stack, rows, longest] = self.subtree_sizes(node);
         let size = self.size() as usize;
-        Desk {
+        SubtreeDesk {
             front: bytemuck::cast_slice_mut(take(&mut workspace, front * size)),
             stack: bytemuck::cast_slice_mut(take(&mut workspace, stack * size)),
             places: bytemuck::cast_slice_mut(take(&mut workspace, rows * 4)),

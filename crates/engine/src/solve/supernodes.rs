@@ -16,14 +16,14 @@ pub struct Supernode {
     pub first: u32,
     /// Columns: the pivots of its front.
     pub pivots: u32,
-    /// Rows and columns of its front.
+    /// FrontRows and columns of its front.
     pub front: u32,
     /// Its parent; `NONE` of a root.
     pub parent: u32,
 }
 
 impl Supernode {
-    /// Rows below the pivots: the side of the contribution block.
+    /// FrontRows below the pivots: the side of the contribution block.
     pub fn below(&self) -> u64 {
         u64::from(self.front - self.pivots)
     }
@@ -65,7 +65,7 @@ pub fn supernode_bytes(columns: u64) -> u64 {
 
 /// A supernode while children are taken into it.
 #[derive(Clone, Copy, Debug)]
-struct Merging {
+struct RelaxedSupernode {
     pivots: u64,
     front: u64,
     /// Entries that are none of the relaxation's zeros.
@@ -84,8 +84,80 @@ impl SupernodeTree {
     }
 }
 
+impl SupernodeTree {
+    /// Refuses trees that no analysis makes: each supernode's columns follow those before, children and their subtrees lie
+    /// together before their parent, and rows below a supernode are rows of its parent.
+    ///
+    /// # Errors
+    /// The first rule that is broken.
+    pub(super) fn check(&self, rows: &FrontRows) -> Result<(), &'static str> {
+        let columns = u32::try_from(self.order.len()).map_err(|_| "too many columns")?;
+        let mut seen = vec![false; self.order.len()];
+        for &row in &self.order {
+            let seen = seen
+                .get_mut(row as usize)
+                .ok_or("the order has a row outside of the matrix")?;
+            if std::mem::replace(seen, true) {
+                return Err("the order has a row twice");
+            }
+        }
+        let ends = rows.starts.len() == self.supernodes.len() + 1
+            && rows.starts.first() == Some(&0)
+            && rows.starts.last() == Some(&(rows.rows.len() as u64))
+            && rows.starts.is_sorted();
+        if !ends {
+            return Err("rows of supernodes do not lie one behind the other");
+        }
+        // The first supernode of each subtree, and supernodes in it.
+        let mut subtrees: Vec<(usize, usize)> = (0..self.supernodes.len()).map(|one| (one, 1)).collect();
+        let mut next = 0;
+        for (number, one) in self.supernodes.iter().enumerate() {
+            let end = one.first.checked_add(one.pivots).filter(|end| *end <= columns);
+            let end = end.filter(|_| one.first == next && one.pivots > 0 && one.front >= one.pivots);
+            let end = end.ok_or("supernodes do not lie one behind the other")?;
+            next = end;
+            let below = rows.of(number);
+            let is_ascending = below.is_sorted_by(|before, row| before < row);
+            let is_inside =
+                below.first().is_none_or(|row| *row >= end) && below.last().is_none_or(|row| *row < columns);
+            if below.len() as u64 != one.below() || !is_ascending || !is_inside {
+                return Err("rows below a supernode are not those of its front");
+            }
+            let (first, count) = subtrees[number];
+            if number + 1 - first != count {
+                return Err("a subtree does not lie together");
+            }
+            if one.parent == NONE {
+                if !below.is_empty() {
+                    return Err("a root has rows below it");
+                }
+                continue;
+            }
+            let parent = self
+                .supernodes
+                .get(one.parent as usize)
+                .filter(|_| one.parent as usize > number);
+            let parent = parent.ok_or("a parent does not follow its child")?;
+            let (pivots, above) = (
+                parent.first..parent.first.saturating_add(parent.pivots),
+                rows.of(one.parent as usize),
+            );
+            let is_of_parent = |row: &u32| pivots.contains(row) || above.binary_search(row).is_ok();
+            if !below.iter().all(is_of_parent) {
+                return Err("rows below a supernode are none of its parent");
+            }
+            let own = &mut subtrees[one.parent as usize];
+            *own = (own.0.min(first), own.1 + count);
+        }
+        match next == columns {
+            true => Ok(()),
+            false => Err("supernodes do not have all columns"),
+        }
+    }
+}
+
 /// Supernodes without zeros: each column has the rows of the next, and is its only child.
-fn fundamental(tree: &EliminationTree) -> (Vec<u32>, Vec<Merging>) {
+fn fundamental(tree: &EliminationTree) -> (Vec<u32>, Vec<RelaxedSupernode>) {
     let n = tree.order.len();
     let mut children = vec![0u32; n];
     for &parent in tree.parents.iter().filter(|parent| **parent != NONE) {
@@ -109,7 +181,7 @@ fn fundamental(tree: &EliminationTree) -> (Vec<u32>, Vec<Merging>) {
     let merging = firsts.iter().enumerate().map(|(number, &first)| {
         let end = firsts.get(number + 1).map_or(n, |next| *next as usize);
         let (pivots, front) = ((end - first as usize) as u64, u64::from(tree.counts[first as usize]));
-        Merging {
+        RelaxedSupernode {
             pivots,
             front,
             entries: trapezoid(pivots, front),
@@ -135,14 +207,14 @@ fn may_have(pivots: u64, zeros: f64) -> bool {
 }
 
 /// Takes children into their parents, from the leaves up, those of the fewest zeros first.
-fn amalgamate(merging: &mut [Merging]) {
+fn amalgamate(merging: &mut [RelaxedSupernode]) {
     let lists = ChildLists::of(merging.iter().map(|one| one.parent));
     let mut order: Vec<(u64, u32)> = vec![];
     for parent in 0..merging.len() {
         order.clear();
         for &child in lists.of_parent(parent) {
             let child_of = &merging[child as usize];
-            // Rows of the merged front that the child's columns have not.
+            // FrontRows of the merged front that the child's columns have not.
             let lacking = (child_of.pivots + merging[parent].front).saturating_sub(child_of.front);
             order.push((lacking * child_of.pivots, child));
         }
@@ -154,7 +226,7 @@ fn amalgamate(merging: &mut [Merging]) {
             let entries = one.entries + other.entries;
             let zeros = 1.0 - entries as f64 / trapezoid(pivots, front) as f64;
             if may_have(pivots, zeros) {
-                merging[parent] = Merging {
+                merging[parent] = RelaxedSupernode {
                     pivots,
                     front,
                     entries,
@@ -196,7 +268,7 @@ impl ChildLists {
 }
 
 /// Numbers supernodes in the order of the least memory, and columns with them.
-fn renumbered(tree: &EliminationTree, firsts: &[u32], merging: &[Merging]) -> SupernodeTree {
+fn renumbered(tree: &EliminationTree, firsts: &[u32], merging: &[RelaxedSupernode]) -> SupernodeTree {
     let n = tree.order.len();
     // A parent has a larger number than its children, so what a node was taken into is found from above.
     let mut heads: Vec<u32> = (0..merging.len() as u32).collect();
@@ -242,7 +314,7 @@ fn renumbered(tree: &EliminationTree, firsts: &[u32], merging: &[Merging]) -> Su
 
 /// The postorder whose fronts and contribution blocks take the least memory at once: of the children, the one first that
 /// leaves the most behind its own peak.
-fn least_memory(merging: &[Merging], heads: &[u32], parents: &[u32], lists: &ChildLists) -> Vec<u32> {
+fn least_memory(merging: &[RelaxedSupernode], heads: &[u32], parents: &[u32], lists: &ChildLists) -> Vec<u32> {
     let kept = |node: u32| triangle(merging[node as usize].front - merging[node as usize].pivots);
     let mut peaks = vec![0u64; merging.len()];
     let mut ordered = lists.children.clone();
@@ -282,16 +354,16 @@ fn least_memory(merging: &[Merging], heads: &[u32], parents: &[u32], lists: &Chi
     sequence
 }
 
-/// Rows below the pivots of each supernode, ascending, in one list.
+/// FrontRows below the pivots of each supernode, ascending, in one list.
 #[derive(Debug)]
-pub struct Rows {
+pub struct FrontRows {
     pub starts: Vec<u64>,
     pub rows: Vec<u32>,
 }
 
-impl Rows {
+impl FrontRows {
     /// The rows of fronts, from the leaves up.
-    pub fn new(pattern: &super::pattern::Pattern, tree: &SupernodeTree) -> Rows {
+    pub fn new(pattern: &super::pattern::Pattern, tree: &SupernodeTree) -> FrontRows {
         let places = inverse(&tree.order);
         let lists = ChildLists::of(tree.supernodes.iter().map(|one| one.parent));
         let mut starts = Vec::with_capacity(tree.supernodes.len() + 1);
@@ -323,7 +395,7 @@ impl Rows {
             rows[begin..].sort_unstable();
         }
         starts.push(rows.len() as u64);
-        Rows { starts, rows }
+        FrontRows { starts, rows }
     }
 
     /// The rows below the pivots of a supernode.
@@ -332,7 +404,7 @@ impl Rows {
     }
 }
 
-impl Rows {
+impl FrontRows {
     /// Appends the union of the rows of some supernodes.
     pub fn join(&mut self, supernodes: &[u32]) -> std::ops::Range<u64> {
         let begin = self.rows.len();

@@ -57,7 +57,7 @@ const TOGETHER: u32 = 4;
 
 /// A part of the work on the rows of a node.
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum SweepStep {
     /// Takes rows of B, and of a large front what some children contribute.
     Begin,
     Child(u32),
@@ -77,9 +77,9 @@ enum Step {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Task {
+struct SweepTask {
     node: u32,
-    step: Step,
+    step: SweepStep,
 }
 
 #[derive(Clone, Debug)]
@@ -88,7 +88,7 @@ struct Sweeps {
     vectors: Vectors,
     grid: Grid,
     /// Of one band of columns.
-    tasks: Arc<[Task]>,
+    tasks: Arc<[SweepTask]>,
     listed: [Arc<[u64]>; 2],
     grids: [Grid; 4],
 }
@@ -127,7 +127,7 @@ impl Sweeps {
     }
 
     /// The band of columns and the task in it.
-    fn task(&self, task: u64) -> (u64, Task) {
+    fn task(&self, task: u64) -> (u64, SweepTask) {
         let tasks = self.tasks.len() as u64;
         (task / tasks, self.tasks[(task % tasks) as usize])
     }
@@ -172,7 +172,7 @@ impl Sweeps {
 }
 
 /// The tasks of one band of columns.
-fn tasks_of(analysis: &Analysis, children: &[Vec<u32>], tiles: u64) -> Vec<Task> {
+fn tasks_of(analysis: &Analysis, children: &[Vec<u32>], tiles: u64) -> Vec<SweepTask> {
     let mut tasks = vec![];
     let nodes = &analysis.fronts.nodes;
     let groups = |first: u32, end: u32| {
@@ -181,54 +181,54 @@ fn tasks_of(analysis: &Analysis, children: &[Vec<u32>], tiles: u64) -> Vec<Task>
     };
     for (number, node) in nodes.iter().enumerate() {
         let mut add = |step| {
-            tasks.push(Task {
+            tasks.push(SweepTask {
                 node: number as u32,
                 step,
             });
         };
-        add(Step::Begin);
+        add(SweepStep::Begin);
         let Some(blocks) = node.blocks() else { continue };
         children[number]
             .iter()
             .filter(|child| has_below(&nodes[**child as usize]))
-            .for_each(|child| add(Step::Child(*child)));
+            .for_each(|child| add(SweepStep::Child(*child)));
         for block in 0..blocks.pivots {
-            add(Step::Forward {
+            add(SweepStep::Forward {
                 block,
                 rows: [block; 2],
             });
-            groups(block + 1, blocks.pivots).for_each(|rows| add(Step::Forward { block, rows }));
+            groups(block + 1, blocks.pivots).for_each(|rows| add(SweepStep::Forward { block, rows }));
             groups(blocks.pivots, blocks.all)
                 .filter(|[first, _]| *first > block)
-                .for_each(|rows| add(Step::Forward { block, rows }));
+                .for_each(|rows| add(SweepStep::Forward { block, rows }));
         }
     }
     for (number, node) in nodes.iter().enumerate().rev() {
         let mut add = |step| {
-            tasks.push(Task {
+            tasks.push(SweepTask {
                 node: number as u32,
                 step,
             });
         };
         let Some(blocks) = node.blocks() else {
-            add(Step::Backward { block: 0, rows: [0; 2] });
+            add(SweepStep::Backward { block: 0, rows: [0; 2] });
             continue;
         };
         if has_below(node) {
-            add(Step::Gather);
+            add(SweepStep::Gather);
         }
         for block in (0..blocks.pivots).rev() {
-            groups(block + 1, blocks.pivots).for_each(|rows| add(Step::Backward { block, rows }));
-            groups(blocks.pivots, blocks.all).for_each(|rows| add(Step::Backward { block, rows }));
-            add(Step::Backward {
+            groups(block + 1, blocks.pivots).for_each(|rows| add(SweepStep::Backward { block, rows }));
+            groups(blocks.pivots, blocks.all).for_each(|rows| add(SweepStep::Backward { block, rows }));
+            add(SweepStep::Backward {
                 block,
                 rows: [block; 2],
             });
         }
     }
-    tasks.extend((0..tiles as u32).map(|tile| Task {
+    tasks.extend((0..tiles as u32).map(|tile| SweepTask {
         node: tile,
-        step: Step::Collect,
+        step: SweepStep::Collect,
     }));
     tasks
 }
@@ -262,8 +262,8 @@ impl Work for Sweeps {
         self.tasks.len() as u64 * self.grid.counts()[1]
     }
     fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
-        let (band, Task { node: number, step }) = self.task(task);
-        if let Step::Collect = step {
+        let (band, SweepTask { node: number, step }) = self.task(task);
+        if let SweepStep::Collect = step {
             let nodes = self.nodes_of(number);
             nodes.for_each(|node| each(PIECES, self.of_node(band, node), Access::Read));
             each(
@@ -276,7 +276,7 @@ impl Work for Sweeps {
         let node = self.node(number);
         let own = self.of_node(band, number);
         match (step, node.blocks()) {
-            (Step::Begin, blocks) => {
+            (SweepStep::Begin, blocks) => {
                 if blocks.is_none() {
                     each(FACTOR, u64::from(node.factor), Access::Read);
                 }
@@ -288,14 +288,14 @@ impl Work for Sweeps {
                     each(CONTRIBUTIONS, own, Access::Create);
                 }
             }
-            (Step::Child(child), _) => {
+            (SweepStep::Child(child), _) => {
                 each(CONTRIBUTIONS, self.of_node(band, child), Access::Read);
                 each(PIECES, own, Access::Update);
                 if has_below(node) {
                     each(CONTRIBUTIONS, own, Access::Update);
                 }
             }
-            (Step::Forward { block, rows }, Some(blocks)) => {
+            (SweepStep::Forward { block, rows }, Some(blocks)) => {
                 if rows[0] == block {
                     each(FACTOR, Self::factor_tile(node, blocks, block, block), Access::Read);
                     each(PIECES, own, Access::Update);
@@ -311,11 +311,11 @@ impl Work for Sweeps {
                     each(CONTRIBUTIONS, own, Access::Update);
                 }
             }
-            (Step::Gather, _) => {
+            (SweepStep::Gather, _) => {
                 self.gathered(band, node, each);
                 each(BELOW, own, Access::Create);
             }
-            (Step::Backward { block, rows }, Some(blocks)) => {
+            (SweepStep::Backward { block, rows }, Some(blocks)) => {
                 if rows[0] == block {
                     each(FACTOR, Self::factor_tile(node, blocks, block, block), Access::Read);
                 } else {
@@ -328,20 +328,22 @@ impl Work for Sweeps {
                 }
                 each(PIECES, own, Access::Update);
             }
-            (Step::Backward { .. }, None) => {
+            (SweepStep::Backward { .. }, None) => {
                 each(FACTOR, u64::from(node.factor), Access::Read);
                 self.gathered(band, node, each);
                 each(PIECES, own, Access::Update);
             }
-            (Step::Forward { .. } | Step::Collect, _) => {}
+            (SweepStep::Forward { .. } | SweepStep::Collect, _) => {}
         }
     }
     fn workspace_bytes(&self, task: u64) -> u64 {
-        let (band, Task { node: number, step }) = self.task(task);
+        let (band, SweepTask { node: number, step }) = self.task(task);
         let width = self.width(band);
         match step {
-            Step::Collect | Step::Gather | Step::Child(_) => 0,
-            Step::Forward { block, rows } | Step::Backward { block, rows } if self.node(number).blocks().is_some() => {
+            SweepStep::Collect | SweepStep::Gather | SweepStep::Child(_) => 0,
+            SweepStep::Forward { block, rows } | SweepStep::Backward { block, rows }
+                if self.node(number).blocks().is_some() =>
+            {
                 let side = self.node(number).block(block).len();
                 let square = if rows[0] == block { side * side * self.item() } else { 0 };
                 square as u64 + 64
@@ -361,27 +363,27 @@ impl Work for Sweeps {
         4.0 * self.analysis.entries() as f64 * self.grid.shape[1] as f64
     }
     fn run(&self, task: u64, bound: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
-        let (band, Task { node: number, step }) = self.task(task);
+        let (band, SweepTask { node: number, step }) = self.task(task);
         let width = self.width(band);
-        if let Step::Collect = step {
+        if let SweepStep::Collect = step {
             self.collect(number, width, bound);
             return Ok(());
         }
         let node = self.node(number);
         match (step, node.blocks().is_some()) {
-            (Step::Begin, true) => {
+            (SweepStep::Begin, true) => {
                 self.take_right(node, width, &bound.reads, bound.writes[0]);
                 if let Some(below) = bound.writes.get_mut(1) {
                     below.fill(0);
                 }
             }
-            (Step::Begin, false) => self.forward_subtrees(node, width, bound, workspace),
-            (Step::Child(child), _) => self.add_child(node, child, width, bound),
-            (Step::Forward { block, rows }, true) => self.forward(node, block, rows, width, bound, workspace),
-            (Step::Gather, _) => self.gather(node, width, &bound.reads, bound.writes[0]),
-            (Step::Backward { block, rows }, true) => self.backward(node, block, rows, width, bound, workspace),
-            (Step::Backward { .. }, false) => self.backward_subtrees(node, width, bound, workspace),
-            (Step::Forward { .. } | Step::Collect, _) => {}
+            (SweepStep::Begin, false) => self.forward_subtrees(node, width, bound, workspace),
+            (SweepStep::Child(child), _) => self.add_child(node, child, width, bound),
+            (SweepStep::Forward { block, rows }, true) => self.forward(node, block, rows, width, bound, workspace),
+            (SweepStep::Gather, _) => self.gather(node, width, &bound.reads, bound.writes[0]),
+            (SweepStep::Backward { block, rows }, true) => self.backward(node, block, rows, width, bound, workspace),
+            (SweepStep::Backward { .. }, false) => self.backward_subtrees(node, width, bound, workspace),
+            (SweepStep::Forward { .. } | SweepStep::Collect, _) => {}
         }
         Ok(())
     }

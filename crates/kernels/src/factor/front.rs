@@ -107,7 +107,7 @@ fn by_columns<T: FactorScalar>([side, pivots]: [usize; 2], front: &mut [T]) -> R
             }
             let target = &mut target[side - below.len()..];
             for (value, &other) in target.iter_mut().zip(below) {
-                *value = *value - other.times(factor);
+                *value -= other.times(factor);
             }
         }
     }

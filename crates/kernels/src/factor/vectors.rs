@@ -91,7 +91,7 @@ fn subtract<T: FactorScalar>([m, k, n]: [usize; 3], l: &[u8], adjoint: bool, x: 
 fn subtract_row<T: FactorScalar>(factor: T, from: &[T], to: &mut [T]) {
     to.iter_mut()
         .zip(from)
-        .for_each(|(to, from)| *to = *to - factor.times(*from));
+        .for_each(|(to, from)| *to -= factor.times(*from));
 }
 
 fn forward<T: FactorScalar>([pivots, width, first]: [usize; 3], columns: &[u8], targets: &[usize], data: &mut [u8]) {

@@ -4,7 +4,7 @@ mod lists;
 mod postorder;
 mod quotient;
 
-pub(crate) use quotient::{entries_max, Quotient};
+pub(crate) use quotient::Quotient;
 
 use crate::graph::Graph;
 use crate::reduction::Reduction;
@@ -27,6 +27,7 @@ pub fn min_degree(graph: Graph<'_>, watch: &Watch<'_>) -> Result<Vec<u32>, Stopp
     let Some(reduction) = reduction else {
         quotient.begin(graph.vertices(), graph.neighbours.len(), graph.vertices());
         for vertex in 0..graph.vertices() {
+            patience.work(graph.neighbours_of(vertex).len() + 4)?;
             quotient.add(1, graph.neighbours_of(vertex).iter().copied());
         }
         quotient.eliminate(&patience)?;
@@ -36,6 +37,7 @@ pub fn min_degree(graph: Graph<'_>, watch: &Watch<'_>) -> Result<Vec<u32>, Stopp
     };
     quotient.begin(reduction.vertices(), reduction.directed, reduction.vertices());
     for (vertex, &weight) in reduction.kept().zip(&reduction.weights) {
+        patience.work(graph.neighbours_of(vertex).len() + 4)?;
         quotient.add(weight, reduction.neighbours_of(graph, vertex));
     }
     quotient.eliminate(&patience)?;

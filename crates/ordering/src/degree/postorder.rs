@@ -22,8 +22,8 @@ impl Node {
 impl Quotient {
     /// Calls `put` with each inner vertex in the order of elimination, a subtree of the assembly tree after the other.
     ///
-    /// All postorders of a tree give the same fill (Liu, "The role of elimination trees in sparse factorization", SIAM J.
-    /// Matrix Anal. Appl. 11 (1990), section 6).
+    /// All postorders of a tree give the same fill (Liu, "The role of elimination trees in sparse factorization", SIAM
+    /// J. Matrix Anal. Appl. 11 (1990), section 6).
     pub(crate) fn postorder(&mut self, mut put: impl FnMut(u32)) {
         let root = self.link_children();
         self.link_members();
@@ -51,8 +51,8 @@ impl Quotient {
         }
     }
 
-    /// Links each element to its first child and to its sibling, both by the order of elimination; `start` is the parent,
-    /// or `NONE`. Returns the first root.
+    /// Links each element to its first child and to its sibling, both by the order of elimination; `start` is the
+    /// parent, or `NONE`. Returns the first root.
     fn link_children(&mut self) -> u32 {
         let nodes = &mut self.nodes;
         let mut root = NONE;

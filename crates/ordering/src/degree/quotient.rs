@@ -1,9 +1,9 @@
 //! Approximate minimum degree on a quotient graph.
 //!
-//! Amestoy, Davis, Duff, "An approximate minimum degree ordering algorithm", SIAM J. Matrix Anal. Appl. 17 (1996): elements
-//! and variables share one array of lists (section 2.4), degrees are bounded by equation (4.1), elements without variables
-//! outside of the pivot's are absorbed (section 5, aggressive absorption), and variables of equal lists become one
-//! (section 3.3, supervariables; by hash, as Ashcraft 1995).
+//! Amestoy, Davis, Duff, "An approximate minimum degree ordering algorithm", SIAM J. Matrix Anal. Appl. 17 (1996):
+//! elements and variables share one array of lists (section 2.4), degrees are bounded by equation (4.1), elements
+//! without variables outside of the pivot's are absorbed (section 5, aggressive absorption), and variables of equal
+//! lists become one (section 3.3, supervariables; by hash, as Ashcraft 1995).
 //!
 //! Vertices from `inner` on are the halo: they count in degrees and are never eliminated (Pellegrini, Roman, Amestoy,
 //! "Hybridizing nested dissection and halo approximate minimum degree", Concurrency 12 (2000), section 3).
@@ -22,8 +22,8 @@ const HEAD: u32 = 1 << 31;
 
 /// A variable or an element.
 ///
-/// A variable's list is `elements` elements, then variables. An element's list is its variables, and `mark` 0 says that it
-/// is absorbed, with `start` the element that did so.
+/// A variable's list is `elements` elements, then variables. An element's list is its variables, and `mark` 0 says that
+/// it is absorbed, with `start` the element that did so.
 #[derive(Clone, Copy)]
 pub(super) struct Node {
     pub(super) start: u64,
@@ -136,7 +136,7 @@ impl Quotient {
     pub(crate) fn eliminate(&mut self, patience: &Patience<'_>) -> Result<(), Stopped> {
         self.free = self.entries.len();
         self.entries.resize(entries_max(self.nodes.len(), self.free), 0);
-        self.count_degrees();
+        self.count_degrees(patience)?;
         let target: i64 = self.weights[..self.inner].iter().map(|&weight| i64::from(weight)).sum();
         while self.eliminated < target {
             let vertex = self.lists.pop_least();
@@ -151,7 +151,7 @@ impl Quotient {
         Ok(())
     }
 
-    fn count_degrees(&mut self) {
+    fn count_degrees(&mut self, patience: &Patience<'_>) -> Result<(), Stopped> {
         let buckets = (self.total as usize + 1).min(16 * self.nodes.len() + 64);
         self.lists.begin(self.inner, buckets);
         self.hashed.clear();
@@ -163,7 +163,9 @@ impl Quotient {
             let degree = list.iter().map(|&other| self.weights[other as usize] as u32).sum();
             self.nodes[vertex].degree = degree;
             self.lists.insert(vertex as u32, degree);
+            patience.work(node.length as usize + 4)?;
         }
+        Ok(())
     }
 
     /// Takes a variable into the pivot's element, if it is not yet there.
@@ -264,8 +266,8 @@ impl Quotient {
         self.nodes[element].mark = 0;
     }
 
-    /// As `gather` when the sum of the lists finds no room: what is taken from a list shortens it, so that moving all lists
-    /// together makes room again. The union of the lists is never longer than their sum.
+    /// As `gather` when the sum of the lists finds no room: what is taken from a list shortens it, so that moving all
+    /// lists together makes room again. The union of the lists is never longer than their sum.
     fn gather_piecewise(&mut self, vertex: u32, degree: &mut i64) -> (usize, usize) {
         let mut union = Vec::new();
         let node = self.nodes[vertex as usize];

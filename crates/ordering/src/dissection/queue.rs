@@ -22,6 +22,11 @@ impl Queue {
         self.positions.clear();
     }
 
+    pub(super) fn reserve(&mut self, slots: usize) {
+        self.heap.reserve_exact(slots);
+        self.positions.reserve_exact(slots);
+    }
+
     pub(super) fn peek(&self) -> Option<Entry> {
         self.heap.first().copied()
     }

@@ -17,7 +17,7 @@ impl Owned {
     }
 
     pub fn vertices(&self) -> usize {
-        self.starts.len() - 1
+        self.starts.len().saturating_sub(1)
     }
 
     pub fn of_lists(lists: Vec<Vec<u32>>) -> Owned {
@@ -104,8 +104,9 @@ pub struct Fill {
     pub flops: f64,
 }
 
-/// Counts of the factor's columns: elimination tree (Liu 1990, section 4), then Gilbert, Ng, Peyton, "An efficient algorithm
-/// to compute row and column counts for sparse Cholesky factorization", SIAM J. Matrix Anal. Appl. 15 (1994), figure 3.
+/// Counts of the factor's columns: elimination tree (Liu 1990, section 4), then Gilbert, Ng, Peyton, "An efficient
+/// algorithm to compute row and column counts for sparse Cholesky factorization", SIAM J. Matrix Anal. Appl. 15 (1994),
+/// figure 3.
 pub fn fill(graph: Graph<'_>, order: &[u32]) -> Fill {
     let size = order.len();
     let mut rank = vec![0u32; size];
@@ -186,7 +187,8 @@ pub fn fill(graph: Graph<'_>, order: &[u32]) -> Fill {
             delta[parent[at] as usize] += delta[at];
         }
     }
-    // Counts so far are of entries below the diagonal and the diagonal of leaves' chains, as CSparse's: each is a column's.
+    // Counts so far are of entries below the diagonal and the diagonal of leaves' chains, as CSparse's: each is a
+    // column's.
     let nonzeros = delta.iter().map(|&count| count as u64).sum();
     let flops = delta.iter().map(|&count| (count as f64) * (count as f64)).sum();
     Fill { nonzeros, flops }
@@ -243,4 +245,88 @@ pub fn fill_naive(graph: Graph<'_>, order: &[u32]) -> Fill {
         }
     }
     total
+}
+
+pub fn path(vertices: u32) -> Owned {
+    Owned::of_edges(
+        vertices as usize,
+        &(1..vertices).map(|at| (at - 1, at)).collect::<Vec<_>>(),
+    )
+}
+
+/// One vertex that is the neighbour of all others.
+pub fn star(vertices: u32) -> Owned {
+    Owned::of_edges(vertices as usize, &(1..vertices).map(|at| (0, at)).collect::<Vec<_>>())
+}
+
+pub fn complete(vertices: u32) -> Owned {
+    Owned::of_lists(
+        (0..vertices)
+            .map(|at| (0..vertices).filter(|&other| other != at).collect())
+            .collect(),
+    )
+}
+
+pub fn bipartite(one: u32, other: u32) -> Owned {
+    let edges: Vec<_> = (0..one)
+        .flat_map(|at| (one..one + other).map(move |to| (at, to)))
+        .collect();
+    Owned::of_edges((one + other) as usize, &edges)
+}
+
+pub fn repeated(graph: &Owned, times: u32) -> Owned {
+    let vertices = graph.vertices() as u32;
+    let list = |at: u32| &graph.neighbours[graph.starts[at as usize] as usize..graph.starts[at as usize + 1] as usize];
+    let lists = (0..times).flat_map(|copy| (0..vertices).map(move |at| (copy * vertices, at)));
+    Owned::of_lists(
+        lists
+            .map(|(first, at)| list(at).iter().map(|other| first + other).collect())
+            .collect(),
+    )
+}
+
+/// Xorshift (Marsaglia 2003).
+pub fn random_numbers(mut state: u64) -> impl FnMut(u64) -> u32 {
+    move |bound| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % bound) as u32
+    }
+}
+
+pub fn random(vertices: usize, edges: usize) -> Owned {
+    let mut random = random_numbers(88_172_645_463_325_252);
+    let edges: Vec<_> = (0..edges)
+        .map(|_| (random(vertices as u64), random(vertices as u64)))
+        .collect();
+    Owned::of_edges(vertices, &edges)
+}
+
+/// Preferential attachment: each vertex joins so many ends of earlier edges, met as often as their degree.
+pub fn power_law(vertices: u32, edges_each: usize) -> Owned {
+    let mut random = random_numbers(88_172_645_463_325_252);
+    let mut edges: Vec<(u32, u32)> = vec![(0, 1)];
+    for at in 2..vertices {
+        for _ in 0..edges_each {
+            let (one, other) = edges[random(edges.len() as u64) as usize];
+            edges.push((at, if random(2) == 0 { one } else { other }));
+        }
+    }
+    Owned::of_edges(vertices as usize, &edges)
+}
+
+/// The equations of a constrained grid: unknowns of a grid, and a multiplier for each of them without a diagonal entry.
+pub fn kkt(side: usize) -> Owned {
+    let grid = grid(side, 3, false);
+    let vertices = grid.vertices() as u32;
+    let mut edges = Vec::new();
+    for at in 0..vertices {
+        for &other in &grid.neighbours[grid.starts[at as usize] as usize..grid.starts[at as usize + 1] as usize] {
+            edges.push((at, vertices + other));
+            edges.push((at, other));
+        }
+        edges.push((at, vertices + at));
+    }
+    Owned::of_edges(2 * vertices as usize, &edges)
 }

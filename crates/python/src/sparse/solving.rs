@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use outcore_dtype::DType;
-use outcore_engine::analyze::{AnalyzedMatrix, Ordering};
+use outcore_engine::analyze::{AnalyzedMatrix, EliminationOrder};
 use outcore_engine::live::LiveRun;
 use outcore_engine::ops;
 use outcore_engine::solve::{self, Analysis};
-use outcore_store::{open_factor, FactorFile, Reservation};
+use outcore_store::{open_factor, FactorFile, Reservation, Source};
 use pyo3::prelude::*;
 
 use super::matrix::PySparse;
@@ -95,11 +95,11 @@ fn analyze(
     given: Option<PyReadonlyArray1<'_, u32>>,
 ) -> PyResult<PyAnalysis> {
     let ordering = match (order, given) {
-        ("given", Some(given)) => Ordering::Given(given.as_slice()?.to_vec()),
-        ("auto", None) => Ordering::Auto,
-        ("nd", None) => Ordering::NestedDissection,
-        ("amd", None) => Ordering::MinimumDegree,
-        ("natural", None) => Ordering::Natural,
+        ("given", Some(given)) => EliminationOrder::Given(given.as_slice()?.to_vec()),
+        ("auto", None) => EliminationOrder::Auto,
+        ("nd", None) => EliminationOrder::NestedDissection,
+        ("amd", None) => EliminationOrder::MinimumDegree,
+        ("natural", None) => EliminationOrder::Natural,
         _ => return Err(argument(format!("analyze: ordering {order:?}"))),
     };
     let (session, matrix) = (session.0.clone(), matrix.matrix()?);
@@ -150,9 +150,35 @@ fn open_factor_tiles(session: PyRef<'_, PySession>, path: PathBuf, held: bool) -
     Ok(PyFactor(file))
 }
 
+/// Opens a factor, with the analysis that it was made by.
+#[pyfunction]
+fn open_factor_file(py: Python<'_>, session: PyRef<'_, PySession>, path: PathBuf) -> PyResult<(PyAnalysis, PyFactor)> {
+    let session = session.0.clone();
+    let (analysis, file, held) = watching_signals(py, |_| {
+        let file = open_factor(&path, session.io())?;
+        // The record, its sections, and the analysis.
+        let _room = session.set_aside("open factor", 2 * file.record_bytes())?;
+        let item = file.element().size() as u64;
+        let tiles = file.listed().unwrap_or_default();
+        let restored = file.with_record(session.io(), |sections| Analysis::restored(sections, &tiles, item))?;
+        let analysis = restored.map_err(|reason| file.malformed(reason))?;
+        if analysis.rows() != file.rows() {
+            return Err(file.malformed("the record is of another matrix").into());
+        }
+        let held = session.hold_beside("open factor", analysis.bytes())?;
+        Ok((analysis, file, held))
+    })?;
+    let analysis = PyAnalysis {
+        analysis: Arc::new(analysis),
+        _held: held,
+    };
+    Ok((analysis, PyFactor(Arc::new(file))))
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyAnalysis>()?;
     module.add_class::<PyFactor>()?;
     module.add_function(wrap_pyfunction!(analyze, module)?)?;
+    module.add_function(wrap_pyfunction!(open_factor_file, module)?)?;
     module.add_function(wrap_pyfunction!(open_factor_tiles, module)?)
 }

@@ -317,6 +317,30 @@ def analyze(
     return Factorization(matrix, analysis, name)
 
 
+def open_factor(path: PathLike, A: SparseMatrix | Any) -> Factorization:
+    """The factor that `Factorization.factorize(path)` made, in this or another process, with the matrix that it is of.
+
+    The analysis is in the file; `A` gives residuals. I/O: the file's directory and its record (4 bytes a row and for each row
+    of fronts). Raises FormatError for a file that is no factor, or damaged, ShapeError for a matrix of another shape.
+
+    >>> import outcore as oc, scipy.sparse, tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocf"
+    >>> A = oc.sparse.from_scipy(scipy.sparse.eye(3, format="csr") * 4.0)
+    >>> _ = oc.sparse.linalg.analyze(A).factorize(path)
+    >>> oc.sparse.linalg.open_factor(path, A).solve([4.0, 8.0, 12.0])
+    array([1., 2., 3.])
+    """
+    matrix = _matrix(A, "open_factor")
+    analysis, factor = _core.open_factor_file(current()._core, str(path))
+    if analysis.rows != matrix.shape[0]:
+        raise ShapeError(f"open_factor: {path} is of {analysis.rows} rows, the matrix of {matrix.shape[0]}")
+    opened = Factorization(matrix, analysis, "given")
+    if factor.dtype != opened.dtype.name:
+        raise DTypeError(f"open_factor: {path} has {factor.dtype}, a factor of a matrix of {matrix.dtype} {opened.dtype}")
+    opened._factor = factor
+    return opened
+
+
 def _permutation(order: NDArray, rows: int) -> npt.NDArray[np.uint32]:
     if order.shape != (rows,) or order.dtype.kind not in "iu":
         raise ArgumentError(
@@ -361,4 +385,4 @@ def spsolve(A: SparseMatrix | Any, b: Operand) -> Any:
     return cholesky(A).solve(right)
 
 
-__all__ = ["FactorForecast", "Factorization", "analyze", "cholesky", "factorized", "spsolve"]
+__all__ = ["FactorForecast", "Factorization", "analyze", "cholesky", "factorized", "open_factor", "spsolve"]

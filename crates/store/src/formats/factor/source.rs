@@ -95,6 +95,10 @@ impl FactorFile {
         self.dtype
     }
 
+    pub fn malformed(&self, reason: impl Into<String>) -> StoreError {
+        StoreError::format(&self.path, reason)
+    }
+
     /// Bytes of the record.
     pub fn record_bytes(&self) -> u64 {
         self.header.record_bytes
