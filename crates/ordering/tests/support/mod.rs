@@ -3,6 +3,9 @@
 
 use outcore_ordering::Graph;
 
+/// No vertex.
+const NONE: u32 = u32::MAX;
+
 pub struct Owned {
     pub starts: Vec<u64>,
     pub neighbours: Vec<u32>,
@@ -117,25 +120,7 @@ pub fn fill(graph: Graph<'_>, order: &[u32]) -> Fill {
         let vertex = order[at] as usize;
         graph.neighbours[graph.starts[vertex] as usize..graph.starts[vertex + 1] as usize].iter()
     };
-    const NONE: u32 = u32::MAX;
-    let mut parent = vec![NONE; size];
-    let mut ancestor = vec![NONE; size];
-    for at in 0..size {
-        for &other in list(at) {
-            let mut below = rank[other as usize];
-            while below < at as u32 {
-                let next = std::mem::replace(&mut ancestor[below as usize], at as u32);
-                if next == NONE {
-                    parent[below as usize] = at as u32;
-                    break;
-                }
-                if next == at as u32 {
-                    break;
-                }
-                below = next;
-            }
-        }
-    }
+    let parent = parents(graph, order, &rank);
     let post = postorder(&parent);
     let mut first = vec![NONE; size];
     let mut delta = vec![0i64; size];
@@ -192,6 +177,34 @@ pub fn fill(graph: Graph<'_>, order: &[u32]) -> Fill {
     let nonzeros = delta.iter().map(|&count| count as u64).sum();
     let flops = delta.iter().map(|&count| (count as f64) * (count as f64)).sum();
     Fill { nonzeros, flops }
+}
+
+/// The elimination tree of an order, in which each vertex has a rank.
+fn parents(graph: Graph<'_>, order: &[u32], rank: &[u32]) -> Vec<u32> {
+    let size = order.len();
+    let list = |at: usize| {
+        let vertex = order[at] as usize;
+        graph.neighbours[graph.starts[vertex] as usize..graph.starts[vertex + 1] as usize].iter()
+    };
+    let mut parent = vec![NONE; size];
+    let mut ancestor = vec![NONE; size];
+    for at in 0..size {
+        for &other in list(at) {
+            let mut below = rank[other as usize];
+            while below < at as u32 {
+                let next = std::mem::replace(&mut ancestor[below as usize], at as u32);
+                if next == NONE {
+                    parent[below as usize] = at as u32;
+                    break;
+                }
+                if next == at as u32 {
+                    break;
+                }
+                below = next;
+            }
+        }
+    }
+    parent
 }
 
 fn postorder(parent: &[u32]) -> Vec<u32> {
