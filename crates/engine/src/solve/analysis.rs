@@ -6,7 +6,7 @@ use outcore_store::FactorRecord;
 use super::fronts::Fronts;
 use super::pattern::Pattern;
 use super::supernodes::{supernode_bytes, FrontRows, Supernode, SupernodeTree};
-use super::tree::{tree_bytes, EliminationTree};
+use super::tree::{tree_bytes, EliminationTree, NONE};
 use crate::expr::Digest;
 
 /// The fronts of a factorization, and the order that it eliminates in.
@@ -26,6 +26,30 @@ impl Analysis {
         let tree = SupernodeTree::new(&EliminationTree::new(pattern, order));
         let rows = FrontRows::new(pattern, &tree);
         Analysis::of(tree, rows)
+    }
+
+    /// The analysis of a dense matrix of so many rows: one front.
+    pub fn dense(rows: u32) -> Analysis {
+        let one = Supernode {
+            first: 0,
+            pivots: rows,
+            front: rows,
+            parent: NONE,
+        };
+        let tree = SupernodeTree {
+            order: (0..rows).collect(),
+            supernodes: vec![one],
+        };
+        let none = FrontRows {
+            starts: vec![0, 0],
+            rows: vec![],
+        };
+        Analysis {
+            digest: Digest::of(format!("dense {rows}").as_bytes()),
+            fronts: Fronts::dense(&one, none),
+            order: tree.order,
+            supernodes: tree.supernodes,
+        }
     }
 
     fn of(tree: SupernodeTree, rows: FrontRows) -> Analysis {

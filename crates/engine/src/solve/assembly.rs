@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use outcore_dtype::DType;
 
-use super::factorize::{rows_of_block, Cholesky, Contribution, FrontPlaces};
+use super::factorize::{rows_of_block, Cholesky, Contribution, FactoredMatrix, FrontPlaces};
 use super::fronts::FrontNode;
 use crate::task::Bound;
 use crate::EngineError;
@@ -95,16 +95,15 @@ impl Cholesky {
         bound: &mut Bound<'_>,
     ) -> Result<(), EngineError> {
         let Some(blocks) = node.blocks() else { return Ok(()) };
-        let tile: &mut [f64] = bytemuck::cast_slice_mut(bound.writes[0]);
         let mut from = 0;
         if is_first {
-            tile.fill(0.0);
+            bound.writes[0].fill(0);
             if column < blocks.pivots {
-                let columns = self.columns_of(node, column);
-                from = self.matrix().tiles(&columns).count();
-                self.add_entries(node, [row, column], &bound.reads[..from], tile)?;
+                from = self.sources(node, Some([row, column])).len();
+                self.add_entries(node, [row, column], &bound.reads[..from], bound.writes[0])?;
             }
         }
+        let tile: &mut [f64] = bytemuck::cast_slice_mut(bound.writes[0]);
         let contributions = &self.contributions()[begin as usize..end as usize];
         for (contribution, bytes) in contributions.iter().zip(&bound.reads[from..]) {
             self.add(node, [row, column], *contribution, bytemuck::cast_slice(bytes), tile);
@@ -118,13 +117,21 @@ impl Cholesky {
         node: &FrontNode,
         [row, column]: [u32; 2],
         reads: &[&[u8]],
-        tile: &mut [f64],
+        tile: &mut [u8],
     ) -> Result<(), EngineError> {
         let (columns, rows) = (self.columns_of(node, column), node.block(row));
+        let matrix = match self.matrix() {
+            FactoredMatrix::Sparse(matrix) => matrix,
+            FactoredMatrix::Dense(matrix) => {
+                matrix.copy(&rows, &columns, reads, (tile, row == column));
+                return Ok(());
+            }
+        };
+        let tile: &mut [f64] = bytemuck::cast_slice_mut(tile);
         let places = FrontPlaces::new(self.analysis(), node);
         let (width, words) = (columns.len(), self.words());
         let wanted = places.rows(&rows);
-        self.matrix().for_each(&columns, wanted, reads, |at, other, value| {
+        matrix.for_each(&columns, wanted, reads, |at, other, value| {
             if other < u64::from(at) {
                 return;
             }

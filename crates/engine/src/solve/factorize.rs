@@ -12,13 +12,15 @@ use outcore_kernels::{BadPivot, Panel};
 use outcore_store::FactorOutput;
 
 use super::analysis::Analysis;
-use super::fronts::{BlockCounts, FrontCut, FrontNode};
+use super::dense::DenseRows;
+use super::fronts::{BlockCounts, FrontCut, FrontNode, SIDE};
 use super::orders::{orders, NodeTasks, TileTasks};
 use super::tree::NONE;
 use crate::expr::Expr;
+use crate::ops::{self, show};
 use crate::sparse::{RowEntries, SparseMatrix};
 use crate::task::{Access, Alone, Bound, FileOutput, Grid, TaskOrder, Work};
-use crate::{ops, EngineError};
+use crate::EngineError;
 
 /// Tiles that a task adds to another at most.
 const TOGETHER: usize = 4;
@@ -58,7 +60,7 @@ pub(super) struct Contribution {
 #[derive(Clone, Debug)]
 pub(super) struct Cholesky {
     analysis: Arc<Analysis>,
-    matrix: RowEntries,
+    matrix: FactoredMatrix,
     panel: Panel,
     tasks: Arc<[FactorTask]>,
     contributions: Arc<[Contribution]>,
@@ -77,6 +79,29 @@ pub(super) fn cholesky_of_file(analysis: &Arc<Analysis>, permuted: &SparseMatrix
     Ok(ops::algorithm(Arc::new(factorization), std::slice::from_ref(&permuted.tiles))?.swap_remove(0))
 }
 
+/// The factor of a dense matrix as tiles, with its analysis. Elements on and below the diagonal count.
+///
+/// # Errors
+/// A matrix that is not square; another type than float64 and complex128.
+pub fn dense_cholesky(x: &Expr) -> Result<(Arc<Analysis>, Expr), EngineError> {
+    let rows = match x.shape[..] {
+        [rows, columns] if rows == columns && rows > 0 => u32::try_from(rows).ok(),
+        _ => None,
+    };
+    let rows = rows.ok_or_else(|| EngineError::Shape(format!("cholesky: a matrix of shape {}", show(&x.shape))))?;
+    let analysis = Arc::new(Analysis::dense(rows));
+    let factorization = Cholesky::of(&analysis, FactoredMatrix::Dense(DenseRows::new(x.grid())), x.dtype)?;
+    let factor = ops::algorithm(Arc::new(factorization), std::slice::from_ref(x))?.swap_remove(0);
+    Ok((analysis, factor))
+}
+
+/// The matrix that is factorized.
+#[derive(Clone, Debug)]
+pub(super) enum FactoredMatrix {
+    Sparse(RowEntries),
+    Dense(DenseRows),
+}
+
 /// The sets, behind the matrix.
 const FACTOR: usize = 1;
 const CONTRIBUTION: usize = 2;
@@ -92,6 +117,10 @@ impl Cholesky {
             )));
         }
         let dtype = permuted.dtype().unwrap_or(DType::F64);
+        Cholesky::of(analysis, FactoredMatrix::Sparse(RowEntries::new(permuted)?), dtype)
+    }
+
+    fn of(analysis: &Arc<Analysis>, matrix: FactoredMatrix, dtype: DType) -> Result<Cholesky, EngineError> {
         let panel = Panel::new(dtype).ok_or_else(|| {
             EngineError::DType(format!(
                 "factorize: values are {dtype}, and it takes float64 and complex128"
@@ -103,7 +132,7 @@ impl Cholesky {
         Ok(Cholesky {
             grids: [listed_grid(&listed[0]), listed_grid(&listed[1])],
             analysis: analysis.clone(),
-            matrix: RowEntries::new(permuted)?,
+            matrix,
             panel,
             tasks: tasks.into(),
             contributions: contributions.into(),
@@ -146,8 +175,18 @@ impl Cholesky {
         &self.analysis
     }
 
-    pub(super) fn matrix(&self) -> &RowEntries {
+    pub(super) fn matrix(&self) -> &FactoredMatrix {
         &self.matrix
+    }
+
+    /// Tiles of the matrix that have entries of a node of subtrees, or of a tile of its blocks of pivots.
+    pub(super) fn sources(&self, node: &FrontNode, tile: Option<[u32; 2]>) -> Vec<u64> {
+        match (&self.matrix, tile) {
+            (FactoredMatrix::Sparse(rows), None) => rows.tiles(&node.columns).collect(),
+            (FactoredMatrix::Sparse(rows), Some([_, column])) => rows.tiles(&self.columns_of(node, column)).collect(),
+            (FactoredMatrix::Dense(_), None) => vec![],
+            (FactoredMatrix::Dense(dense), Some([row, column])) => dense.tiles(&node.block(row), &node.block(column)),
+        }
     }
 
     pub(super) fn panel(&self) -> Panel {
@@ -404,9 +443,9 @@ impl Work for Cholesky {
         } = self.tasks[task as usize];
         let node = self.node(node);
         let Some(blocks) = node.blocks() else {
-            self.matrix
-                .tiles(&node.columns)
-                .for_each(|tile| each(0, tile, Access::Read));
+            self.sources(node, None)
+                .iter()
+                .for_each(|tile| each(0, *tile, Access::Read));
             each(FACTOR, u64::from(node.factor), Access::Create);
             if node.below.end > node.below.start {
                 each(CONTRIBUTION, u64::from(node.contribution), Access::Create);
@@ -418,8 +457,8 @@ impl Work for Cholesky {
             FactorStep::Subtrees => {}
             FactorStep::Assemble { begin, end, is_first } => {
                 if is_first && column < blocks.pivots {
-                    let columns = self.columns_of(node, column);
-                    self.matrix.tiles(&columns).for_each(|tile| each(0, tile, Access::Read));
+                    let sources = self.sources(node, Some([row, column]));
+                    sources.iter().for_each(|tile| each(0, *tile, Access::Read));
                 }
                 for contribution in &self.contributions[begin as usize..end as usize] {
                     each(CONTRIBUTION, self.contributed(*contribution), Access::Read);
@@ -463,8 +502,13 @@ impl Work for Cholesky {
             FactorStep::Finish => square(column),
         }
     }
-    fn orders(&self, _memory: u64) -> Vec<TaskOrder> {
-        orders(&self.by_node, PRODUCTS)
+    fn orders(&self, memory: u64) -> Vec<TaskOrder> {
+        let tile = self.listed.iter().flat_map(|lengths| lengths.iter()).max();
+        orders(
+            &self.by_node,
+            PRODUCTS,
+            (memory, tile.copied().unwrap_or(0).min(SIDE * SIDE * self.size())),
+        )
     }
     fn operations(&self) -> f64 {
         self.analysis.operations()

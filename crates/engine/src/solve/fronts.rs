@@ -183,6 +183,18 @@ impl Fronts {
         fronts
     }
 
+    /// The front of a dense matrix, in tiles.
+    pub(super) fn dense(one: &Supernode, rows: FrontRows) -> Fronts {
+        let mut fronts = Fronts {
+            nodes: vec![],
+            rows,
+            factor: vec![],
+            contribution: vec![],
+        };
+        fronts.add_blocks(0, one);
+        fronts
+    }
+
     /// Ends the subtrees that are eliminated together.
     fn close(&mut self, group: &mut Option<SiblingGroup>, supernodes: &[Supernode], of_supernode: &mut [u32]) {
         let Some(group) = group.take() else { return };

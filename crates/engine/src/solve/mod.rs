@@ -5,6 +5,7 @@
 
 mod analysis;
 mod assembly;
+mod dense;
 mod factorize;
 mod fronts;
 mod made;
@@ -17,6 +18,7 @@ mod sweeps;
 mod tree;
 
 pub use analysis::{operations_of, Analysis};
+pub use factorize::dense_cholesky;
 pub use made::cholesky;
 pub use pattern::{pattern_bytes, Pattern};
 pub use pivots::log_pivots;

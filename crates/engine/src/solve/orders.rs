@@ -31,10 +31,21 @@ pub(super) enum NodeTasks {
 }
 
 /// Sides of squares in tiles, multiples of the products of a task.
-const SQUARES: [(&str, u32); 2] = [("squares of 4", 4), ("squares of 8", 8)];
+const SQUARES: [(&str, u32); 8] = [
+    ("squares of 4", 4),
+    ("squares of 6", 6),
+    ("squares of 8", 8),
+    ("squares of 12", 12),
+    ("squares of 16", 16),
+    ("squares of 20", 20),
+    ("squares of 24", 24),
+    ("squares of 32", 32),
+];
+/// Squares that are tried: the largest that fit into memory.
+const TRIED: usize = 3;
 
-/// Orders beside that of the numbers; `together` products are one task.
-pub(super) fn orders(nodes: &[NodeTasks], together: u32) -> Vec<TaskOrder> {
+/// Orders beside that of the numbers, for tiles of so many bytes; `together` products are one task.
+pub(super) fn orders(nodes: &[NodeTasks], together: u32, (memory, tile): (u64, u64)) -> Vec<TaskOrder> {
     let is_large = |node: &NodeTasks| matches!(node, NodeTasks::Tiles(blocks, _) if blocks.all > SQUARES[0].1);
     if !nodes.iter().any(is_large) {
         return vec![];
@@ -49,7 +60,19 @@ pub(super) fn orders(nodes: &[NodeTasks], together: u32) -> Vec<TaskOrder> {
         }
         TaskOrder { name, tasks }
     };
-    SQUARES.iter().map(order).collect()
+    let most = |node: &NodeTasks| match node {
+        NodeTasks::One(_) => 0,
+        NodeTasks::Tiles(blocks, _) => blocks.all,
+    };
+    let most = nodes.iter().map(most).max().unwrap_or(0);
+    // A square, and for each product of a task the tiles beside it.
+    let fits = |side: u64| (side * side + (side + 2) * u64::from(together)) * tile <= memory;
+    let count = SQUARES
+        .iter()
+        .filter(|(_, side)| *side < most && fits(u64::from(*side)))
+        .count()
+        .max(1);
+    SQUARES[count.saturating_sub(TRIED)..count].iter().map(order).collect()
 }
 
 fn by_squares(blocks: BlockCounts, tiles: &[TileTasks], (side, together): (u32, u32), tasks: &mut Vec<u32>) {
@@ -118,7 +141,10 @@ mod tests {
                 }
             }
             let nodes = [NodeTasks::Tiles(blocks, tiles.clone())];
-            for order in orders(&nodes, together) {
+            for order in [1 << 20, 1 << 30]
+                .into_iter()
+                .flat_map(|memory| orders(&nodes, together, (memory, 1 << 12)))
+            {
                 let mut at = vec![u32::MAX; first as usize];
                 for (place, &task) in order.tasks.iter().enumerate() {
                     assert_eq!(std::mem::replace(&mut at[task as usize], place as u32), u32::MAX);

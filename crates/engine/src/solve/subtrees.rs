@@ -1,8 +1,8 @@
 //! Subtrees that one task eliminates: fronts in its workspace, contribution blocks on a stack.
 
-use super::factorize::{Cholesky, FrontPlaces};
+use super::factorize::{Cholesky, FactoredMatrix, FrontPlaces};
 use super::fronts::{FrontCut, FrontNode};
-use super::supernodes::{triangle, Supernode};
+use super::supernodes::triangle;
 use crate::task::Bound;
 use crate::EngineError;
 
@@ -13,6 +13,8 @@ struct SubtreeDesk<'w> {
     places: &'w mut [u32],
     /// Places of the rows of a block that is added.
     targets: &'w mut [u32],
+    /// For each column its supernode, and where it begins in the tile of the factor.
+    owners: &'w mut [[u32; 2]],
     rest: &'w mut [u8],
 }
 
@@ -52,8 +54,8 @@ impl Cholesky {
     pub(super) fn subtree_bytes(&self, node: &FrontNode) -> u64 {
         let [front, stack, rows, longest] = self.subtree_sizes(node);
         let elements = (front + stack) * self.size() as usize;
-        let places = (rows + longest) * size_of::<u32>();
-        (elements + places + 4 * 64 + self.panel().elimination_bytes(self.most_pivots(node))) as u64
+        let places = (rows + longest) * size_of::<u32>() + node.columns.len() * size_of::<[u32; 2]>();
+        (elements + places + 5 * 64 + self.panel().elimination_bytes(self.most_pivots(node))) as u64
     }
 
     fn desk<'w>(&self, node: &FrontNode, mut workspace: &'w mut [u8]) -> SubtreeDesk<'w> {
@@ -64,6 +66,7 @@ impl Cholesky {
             stack: bytemuck::cast_slice_mut(take(&mut workspace, stack * size)),
             places: bytemuck::cast_slice_mut(take(&mut workspace, rows * 4)),
             targets: bytemuck::cast_slice_mut(take(&mut workspace, longest * 4)),
+            owners: bytemuck::cast_slice_mut(take(&mut workspace, node.columns.len() * 8)),
             rest: workspace,
         }
     }
@@ -81,7 +84,7 @@ impl Cholesky {
         let desk = self.desk(node, workspace);
         let (factor, contribution) = bound.writes.split_first_mut().expect("a tile of the factor");
         let mut factor: &mut [f64] = bytemuck::cast_slice_mut(factor);
-        let mut entries = self.entries_by_column(node, &bound.reads)?;
+        self.scatter(node, &bound.reads, desk.owners, factor)?;
         // Blocks that wait: their supernodes, and where each ends in the stack.
         let mut waiting: Vec<(u32, usize)> = vec![];
         for number in node.supernodes.clone() {
@@ -89,14 +92,15 @@ impl Cholesky {
             let below = self.analysis().below(number);
             let side = one.front as usize;
             let front = &mut desk.front[..side * side * words];
-            front.fill(0.0);
+            let panels;
+            (panels, factor) = factor.split_at_mut(one.entries() as usize * words);
+            begin_front(panels, [side, one.pivots as usize], front, words);
             for (place, column) in (one.first..one.first + one.pivots).enumerate() {
                 desk.places[(column - node.columns.start) as usize] = place as u32;
             }
             for (place, &row) in below.iter().enumerate() {
                 desk.places[own.of(row)] = one.pivots + place as u32;
             }
-            entries.add(one, &own, desk.places, front, words);
             while let Some(&(child, end)) = waiting.last() {
                 if self.analysis().supernodes[child as usize].parent != number {
                     break;
@@ -114,8 +118,6 @@ impl Cholesky {
             let sides = [side, one.pivots as usize];
             let eliminated = self.panel().eliminate(sides, bytes, desk.rest);
             eliminated.map_err(|pivot| self.refused(one.first, pivot))?;
-            let panels;
-            (panels, factor) = factor.split_at_mut(one.entries() as usize * words);
             copy_columns(front, side, 0..one.pivots as usize, panels, words);
             if !below.is_empty() {
                 let begin = waiting.last().map_or(0, |(_, end)| *end);
@@ -146,53 +148,58 @@ impl Cholesky {
         Ok(())
     }
 
-    /// The entries of the node's rows in the upper triangle, by row.
-    fn entries_by_column(&self, node: &FrontNode, reads: &[&[u8]]) -> Result<ColumnEntries, EngineError> {
-        let first = node.columns.start;
-        let mut starts = vec![0u32; node.columns.len() + 1];
-        let columns = u64::from(first)..u64::MAX;
-        self.matrix()
-            .for_each(&node.columns, columns.clone(), reads, |row, column, _| {
-                if column >= u64::from(row) {
-                    starts[(row - first) as usize + 1] += 1;
-                }
-            })?;
-        for at in 1..starts.len() {
-            starts[at] += starts[at - 1];
+    /// Puts the entries of the node's rows in the upper triangle where the tile of the factor has them.
+    fn scatter(
+        &self,
+        node: &FrontNode,
+        reads: &[&[u8]],
+        owners: &mut [[u32; 2]],
+        factor: &mut [f64],
+    ) -> Result<(), EngineError> {
+        let FactoredMatrix::Sparse(matrix) = self.matrix() else {
+            return Ok(());
+        };
+        let (first, words) = (node.columns.start, self.words());
+        let mut begin = 0;
+        for number in node.supernodes.clone() {
+            let one = &self.analysis().supernodes[number as usize];
+            for column in 0..one.pivots {
+                owners[(one.first + column - first) as usize] = [number, begin];
+                begin += one.front - column;
+            }
         }
-        let mut entries = vec![(0u32, [0.0; 2]); starts[starts.len() - 1] as usize];
-        let mut next = starts.clone();
-        self.matrix()
-            .for_each(&node.columns, columns, reads, |row, column, value| {
-                if column >= u64::from(row) {
-                    let place = &mut next[(row - first) as usize];
-                    entries[*place as usize] = (column as u32, self.transposed(value));
-                    *place += 1;
+        factor.fill(0.0);
+        let columns = u64::from(first)..u64::MAX;
+        matrix.for_each(&node.columns, columns, reads, |row, column, value| {
+            let [number, begin] = owners[(row - first) as usize];
+            let one = &self.analysis().supernodes[number as usize];
+            let (end, column) = (one.first + one.pivots, column as u32);
+            let place = match column < end {
+                true => column.checked_sub(row),
+                false => {
+                    let below = self.analysis().below(number).binary_search(&column);
+                    below.ok().map(|below| end - row + below as u32)
                 }
-            })?;
-        Ok(ColumnEntries { first, starts, entries })
+            };
+            let Some(place) = place else { return };
+            let at = (begin + place) as usize * words;
+            let value = self.transposed(value);
+            factor[at..at + words]
+                .iter_mut()
+                .zip(value)
+                .for_each(|(to, value)| *to += value);
+        })
     }
 }
 
-/// Entries of columns of the lower triangle.
-struct ColumnEntries {
-    first: u32,
-    starts: Vec<u32>,
-    entries: Vec<(u32, [f64; 2])>,
-}
-
-impl ColumnEntries {
-    /// Adds the entries of a supernode's pivots to its front.
-    fn add(&mut self, one: &Supernode, own: &OwnRows<'_>, places: &[u32], front: &mut [f64], words: usize) {
-        let side = one.front as usize;
-        for pivot in 0..one.pivots as usize {
-            let at = (one.first - self.first) as usize + pivot;
-            for (row, value) in &self.entries[self.starts[at] as usize..self.starts[at + 1] as usize] {
-                let place = pivot * side + places[own.of(*row)] as usize;
-                let to = &mut front[place * words..(place + 1) * words];
-                to.iter_mut().zip(value).for_each(|(to, value)| *to += value);
-            }
-        }
+/// Puts columns that lie one behind the other, each from its diagonal on, into a front that is otherwise 0.
+fn begin_front(columns: &[f64], [side, pivots]: [usize; 2], front: &mut [f64], words: usize) {
+    front.fill(0.0);
+    let mut from = 0;
+    for column in 0..pivots {
+        let (start, end) = ((column * side + column) * words, (column + 1) * side * words);
+        front[start..end].copy_from_slice(&columns[from..from + end - start]);
+        from += end - start;
     }
 }
 

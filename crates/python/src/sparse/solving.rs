@@ -117,6 +117,22 @@ fn analyze(
     })
 }
 
+/// The factor of a dense matrix as a result, and its analysis.
+#[pyfunction]
+fn dense_cholesky(
+    py: Python<'_>,
+    session: PyRef<'_, PySession>,
+    x: PyRef<'_, PyExpr>,
+) -> PyResult<(PyAnalysis, PyExpr)> {
+    let (session, x) = (session.0.clone(), x.0.clone());
+    let (analysis, factor, held) = watching_signals(py, |_| {
+        let (analysis, factor) = solve::dense_cholesky(&x)?;
+        let held = session.hold_beside("cholesky", analysis.bytes())?;
+        Ok((analysis, factor, held))
+    })?;
+    Ok((PyAnalysis { analysis, _held: held }, PyExpr::new(factor)))
+}
+
 /// The tiles of a factor in a file.
 #[pyclass(frozen, name = "Factor", module = "outcore._core")]
 pub struct PyFactor(Arc<FactorFile>);
@@ -179,6 +195,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyAnalysis>()?;
     module.add_class::<PyFactor>()?;
     module.add_function(wrap_pyfunction!(analyze, module)?)?;
+    module.add_function(wrap_pyfunction!(dense_cholesky, module)?)?;
     module.add_function(wrap_pyfunction!(open_factor_file, module)?)?;
     module.add_function(wrap_pyfunction!(open_factor_tiles, module)?)
 }
