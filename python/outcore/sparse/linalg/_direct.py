@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Literal
+import os
+from collections.abc import Callable
+from typing import Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +14,7 @@ from outcore import _api as oc
 from outcore import _core
 from outcore._base.sizes import format_size
 from outcore._base.types import DType, NDArray, PathLike
+from outcore._lazy.absent import missing_name
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
 from outcore._run.running import plan_and_run
@@ -23,20 +26,37 @@ from outcore.sparse._matrix import SparseMatrix
 
 Kind = Literal["auto", "spd"]
 OrderingName = Literal["auto", "nd", "amd", "natural"]
+Matrix: TypeAlias = Any  # a sparse matrix of outcore, stored or lazy, or one of SciPy's
+Solution: TypeAlias = Any  # of a lazy right-hand side a lazy array, else NumPy's
 
 # A solution whose scaled residual is larger is an error.
 _RESIDUAL_MOST = 1e-12
 # Corrections of a solution: each is a solve, and made while the residual is above the first number and falls to a half.
 _RESIDUAL_GOOD, _CORRECTIONS = 1e-14, 3
 _NAMES = ("auto", "nd", "amd", "natural")
+# Differences of xᴴAy and (Ax)ᴴy, by |x|ᵀ|A||y|, above which a matrix is not Hermitian.
+_HERMITIAN_MOST = 1e-14
+_NOT_HERMITIAN = (
+    "the matrix is not symmetric (Hermitian). Both of its triangles must be there; unsymmetric matrices have no direct "
+    "solver, use gmres"
+)
+# Names of scikit-sparse's and SciPy's factors.
+_NEAREST = {
+    **dict.fromkeys(("solve_A", "cho_solve"), "F.solve(b)"),
+    **dict.fromkeys(("det", "slogdet"), "F.logdet()"),
+    **dict.fromkeys(("P", "perm", "perm_r", "perm_c", "get_perm"), "F.order"),
+    **dict.fromkeys(("L", "D", "LD", "L_D", "U"), "F.factorize(path), whose file holds the factor by tiles of fronts"),
+    **dict.fromkeys(("cholesky_inplace", "update_inplace"), "F.refactorize(A)"),
+    "nnz": "F.explain().factor_entries",
+}
 
 
 @dataclasses.dataclass(frozen=True)
 class FactorForecast:
-    """What a factorization will take, before anything is computed; `str()` lays it out.
+    """The forecast of a factorization, before anything is computed; `str()` lays it out.
 
-    `factor_entries` are those of L with the zeros that larger supernodes cost, `operations` multiplications and additions,
-    `plan` is the explanation of the program under the current limit.
+    `factor_entries` are those of L with the zeros that larger supernodes cost, `operations` multiplications and
+    additions, `plan` is the explanation of the program under the current limit.
     """
 
     rows: int
@@ -62,9 +82,9 @@ class FactorForecast:
 class Factorization:
     """The analysis of a symmetric positive definite sparse matrix, and its factor once `factorize` has made it.
 
-    Made by `analyze`. The factor is that of P A Pᵀ = L Lᴴ, P the order of elimination: multifrontal over tiles of fronts
-    (Duff, Reid 1983; Liu 1992), which are placed in memory like the tiles of any program, so the same bits come at every
-    limit.
+    Made by `analyze`. The factor is that of P A Pᵀ = L Lᴴ, P the order of elimination: multifrontal over tiles of
+    fronts (Duff, Reid 1983; Liu 1992), which are placed in memory like the tiles of any program, so the same bits come
+    at every limit.
     """
 
     def __init__(self, matrix: SparseMatrix, analysis: _core.Analysis, ordering: str) -> None:
@@ -85,7 +105,7 @@ class Factorization:
     @property
     def dtype(self) -> DType:
         """The type of the factor: float64 or complex128."""
-        return np.dtype(np.complex128 if self._matrix.dtype.kind == "c" else np.float64)
+        return _factor_dtype(self._matrix)
 
     @property
     def order(self) -> npt.NDArray[np.int64]:
@@ -107,17 +127,39 @@ class Factorization:
         done = "analyzed" if self._factor is None else f"factor of {format_size(self.nbytes)}"
         return f"<Factorization of {self.shape[0]} x {self.shape[1]}, {self.dtype}, {self._ordering}, {done}>"
 
+    def __getattr__(self, name: str) -> NoReturn:
+        if name in _NEAREST:
+            raise AttributeError(f"a Factorization has no attribute {name!r}; use {_NEAREST[name]}")
+        raise missing_name("outcore.sparse.linalg.Factorization", name)
+
+    def __call__(self, b: Operand) -> Solution:
+        """`solve(b)`, as a factor of scikit-sparse is called."""
+        return self.solve(b)
+
+    def __reduce__(self) -> NoReturn:
+        """Raises DTypeError: analysis and factor are known to this process only."""
+        raise DTypeError(
+            "a Factorization is known to this process only and cannot be pickled: analyze the matrix in the other"
+        )
+
+    def _reordered(self, matrix: SparseMatrix) -> SparseMatrix:
+        """Rows and columns in the order of elimination, which are stored in scratch when they are first read."""
+        dtype = _factor_dtype(matrix)
+        wide = matrix if matrix.dtype == dtype else matrix.astype(dtype)
+        return wide.permute(self._order, self._order)
+
     def _node(self) -> _core.Expr:
-        """The factor as a result; the rows in the order of elimination are stored in scratch for it."""
+        """The factor as a result."""
         if self._permuted is None:
-            wide = self._matrix if self._matrix.dtype == self.dtype else self._matrix.astype(self.dtype)
-            self._permuted = wide.permute(self._order, self._order)
+            self._permuted = self._reordered(self._matrix)
         # Of a Hermitian matrix the transpose has the conjugate entries.
         return self._analysis.cholesky(self._permuted._core)
 
     def explain(self) -> FactorForecast:
-        """What the factorization takes under the current limit, exactly, before it runs. I/O: the first time, a copy of A with
-        rows and columns in the order of elimination is made in scratch: two reads, one write and a sort of its entries.
+        """The forecast of the factorization under the current limit, exact, before it runs.
+
+        I/O: the first time, a copy of A with rows and columns in the order of elimination is made in scratch: two
+        reads, one write and a sort of its entries.
 
         Raises MemoryLimitError where it cannot fit, with the smallest limit that works.
 
@@ -127,7 +169,7 @@ class Factorization:
         4
         """
         analysis = self._analysis
-        path = current()._core.unused_path() + ".ocf"
+        path = current()._core.unused_path().removesuffix(".npy") + ".ocf"
         program = current().plan([self._node()], [{"path": path, "overwrite": False, "chunks": None}])
         return FactorForecast(
             rows=analysis.rows,
@@ -143,8 +185,10 @@ class Factorization:
     def factorize(self, path: PathLike | None = None, *, overwrite: bool = False) -> Factorization:
         """Makes the factor, in a file whose name ends in `.ocf`, or in scratch. Gives itself.
 
-        I/O: that of `explain`, one read of the copy, one write of the factor, and of contribution blocks what does not fit. Raises LinAlgError for a matrix that is not positive definite, naming the row of A whose pivot is not;
-        MemoryLimitError where it cannot fit, with the smallest limit that works.
+        I/O: that of `explain`, one read of the copy, one write of the factor, and of contribution blocks what does not
+        fit. Raises LinAlgError for a matrix that is not positive definite, naming the row of A whose pivot is not;
+        MemoryLimitError where it cannot fit, with the smallest limit that works. After an error the factor is the one
+        before, if there was one.
 
         >>> import outcore as oc, scipy.sparse
         >>> A = oc.sparse.from_scipy(scipy.sparse.diags([-1.0, 2.0, -1.0], [-1, 0, 1], shape=(4, 4)))
@@ -155,12 +199,11 @@ class Factorization:
         self._factor = self._made(path, overwrite)
         return self
 
-    def refactorize(
-        self, matrix: SparseMatrix | Any, path: PathLike | None = None, *, overwrite: bool = False
-    ) -> Factorization:
-        """The factor of another matrix with entries at the same places, or at fewer; the analysis is kept.
+    def refactorize(self, matrix: Matrix, path: PathLike | None = None, *, overwrite: bool = False) -> Factorization:
+        """Makes the factor of another matrix with entries at the same places, or at fewer; the analysis is kept.
 
-        Raises ShapeError for another shape. I/O and errors else as `factorize`.
+        Gives itself: the factor before is gone, unless an error comes. Raises ShapeError for another shape. I/O and
+        errors else as `factorize`.
 
         >>> import outcore as oc, scipy.sparse
         >>> A = oc.sparse.from_scipy(scipy.sparse.eye(4, format="csr") * 4.0)
@@ -171,8 +214,13 @@ class Factorization:
         matrix = _matrix(matrix, "refactorize")
         if matrix.shape != self.shape:
             raise ShapeError(f"refactorize: a matrix of shape {matrix.shape}, and the analysis is of {self.shape}")
+        before = self._matrix, self._permuted
         self._matrix, self._permuted = matrix, None
-        return self.factorize(path, overwrite=overwrite)
+        try:
+            return self.factorize(path, overwrite=overwrite)
+        except BaseException:
+            self._matrix, self._permuted = before
+            raise
 
     def _made(self, path: PathLike | None, overwrite: bool) -> _core.Factor:
         core = current()._core
@@ -194,16 +242,16 @@ class Factorization:
         x = Array(self._analysis.solve(tiles, self.dtype.name, permuted._expr))
         return oc.take(x, self._places, axis=0)
 
-    def solve(self, b: Operand) -> Any:
-        """X of A X = B: (n,) or (n, k). NumPy's arrays give NumPy's; of a lazy array the result is a lazy array whose value is
+    def solve(self, b: Operand) -> Solution:
+        """X of A X = B: (n,) or (n, k). NumPy's arrays give NumPy's; a lazy array gives a lazy array whose value is
         held, in memory or in scratch.
 
-        Where the factor is not there yet, it is made first. The scaled residual is computed, the solution corrected by it
-        up to three times (iterative refinement), and the residual kept as `residual`: above 1e-12 it is an error, as for a
-        matrix that is not symmetric. I/O: two reads of the factor for each band of columns, one of A, and again for each
-        correction.
+        Where the factor is not there yet, it is made first. The scaled residual is computed, the solution corrected by
+        it up to three times (iterative refinement), and the residual kept as `residual`: above 1e-12 it is an error, as
+        for a matrix that is not symmetric. I/O: two reads of the factor for each band of columns, one of A, and again
+        for each correction.
 
-        Raises ShapeError for another number of rows, LinAlgError as said.
+        Raises ShapeError for another number of rows, LinAlgError as said and for right-hand sides that are not finite.
 
         >>> import outcore as oc, scipy.sparse
         >>> A = oc.sparse.from_scipy(scipy.sparse.eye(3, format="csr") * 4.0)
@@ -211,10 +259,13 @@ class Factorization:
         array([1., 2., 3.])
         """
         right = oc.asarray(b)
-        if right.ndim not in (1, 2) or right.shape[0] != self.shape[0]:
-            rows = right.shape[0] if right.ndim else 1
+        if right.ndim not in (1, 2):
+            raise ShapeError(f"solve: right-hand sides of shape {right.shape}; (n,) or (n, k) with n = {self.shape[0]}")
+        if right.shape[0] != self.shape[0]:
+            rows = right.shape[0]
             raise ShapeError(
-                f"solve: {self.shape} and right-hand sides of shape {right.shape}: {self.shape[0]} and {rows} rows differ"
+                f"solve: {self.shape} and right-hand sides of shape {right.shape}: "
+                f"{self.shape[0]} and {rows} rows differ"
             )
         if right.dtype.kind == "c" and self.dtype.kind != "c":
             parts = [self.solve(part) for part in (oc.real(right), oc.imag(right))]
@@ -228,92 +279,124 @@ class Factorization:
     def _refined(self, b: Array) -> Array:
         tiles = self._tiles()
         x = oc.persist(self._applied(tiles, b))
-        worst, rest = self._rest(b, x)
+        worst, difference = self._scaled_residual(b, x)
         for _ in range(_CORRECTIONS):
             if worst <= _RESIDUAL_GOOD or not np.isfinite(worst):
                 break
-            corrected = oc.persist(x + self._applied(tiles, rest))
-            better, rest = self._rest(b, corrected)
+            corrected = oc.persist(x + self._applied(tiles, difference))
+            better, difference = self._scaled_residual(b, corrected)
             if not better <= worst / 2:
                 break
             x, worst = corrected, better
         self._residual = worst
         if not worst <= _RESIDUAL_MOST:
             raise LinAlgError(
-                f"solve: the scaled residual is {worst:.2g}, more than {_RESIDUAL_MOST:.0g}: the matrix is not symmetric, "
-                "or too near to a singular one"
+                f"solve: the scaled residual is {worst:.2g}, more than {_RESIDUAL_MOST:.0g}: {self._cause(b)}"
             )
         return x
 
-    def _rest(self, b: Array, x: Array) -> tuple[float, Array]:
+    def _cause(self, b: Array) -> str:
+        """Why a solution is none. I/O: two reads of A."""
+        if not bool(oc.all(oc.isfinite(b)).compute()):
+            return "the right-hand sides have NaN or infinite elements"
+        if not self._is_hermitian():
+            return _NOT_HERMITIAN
+        return "the matrix is too near to a singular one, or its rows are scaled too differently"
+
+    def _is_hermitian(self) -> bool:
+        """Whether xᴴ A y = (A x)ᴴ y of random x and y."""
+        rows = self.shape[0]
+        x, y = (oc.random.normal((rows,), seed=seed) for seed in (1, 2))
+        A = self._matrix.astype(self.dtype)
+        forms = oc.sum(x * (A @ y)), oc.sum(oc.conj(A @ x) * y), oc.sum(oc.abs(x) * (abs(A) @ oc.abs(y)))
+        left, right, size = (np.asarray(form) for form in oc.compute(*forms))
+        return bool(abs(left - right) <= _HERMITIAN_MOST * size)
+
+    def _scaled_residual(self, b: Array, x: Array) -> tuple[float, Array]:
         """The largest scaled residual of the columns, and the residual itself."""
-        rest = b - self._matrix @ x
+        difference = b - self._matrix @ x
         size = oc.max(abs(self._matrix) @ oc.ones((self.shape[1],)))
-        of = [oc.max(oc.abs(array), axis=0) for array in (rest, x, b)]
+        of = [oc.max(oc.abs(array), axis=0) for array in (difference, x, b)]
         most, largest, right, norm = oc.compute(*of, size)
         scale = np.asarray(norm) * largest + right
         scaled = np.divide(most, scale, out=np.zeros_like(most), where=(scale != 0) | (most != 0))
-        return float(scaled.max(initial=0.0)), rest
+        return float(scaled.max(initial=0.0)), difference
 
     def logdet(self) -> float:
-        """The logarithm of the determinant. I/O: one read of the factor's tiles with pivots.
+        """The logarithm of the determinant. I/O: one read of the factor's tiles with pivots, two of A.
+
+        Raises LinAlgError for a matrix that is not Hermitian.
 
         >>> import outcore as oc, scipy.sparse
         >>> A = oc.sparse.from_scipy(scipy.sparse.eye(3, format="csr") * 4.0)
         >>> round(oc.sparse.linalg.analyze(A).logdet(), 9)
         4.158883083
         """
+        if not self._is_hermitian():
+            raise LinAlgError(f"logdet: {_NOT_HERMITIAN}")
         pivots = Array(self._analysis.log_pivots(self._tiles(), self.dtype.name))
         return 2.0 * float(pivots.compute()[0])
 
 
-def _matrix(matrix: Any, name: str) -> SparseMatrix:
+def _factor_dtype(matrix: SparseMatrix) -> DType:
+    return np.dtype(np.complex128 if matrix.dtype.kind == "c" else np.float64)
+
+
+def _matrix(matrix: Matrix, name: str) -> SparseMatrix:
     """The matrix on disk, one of SciPy's stored in scratch."""
     stored = matrix if isinstance(matrix, SparseMatrix) else None
     if stored is None and hasattr(matrix, "tocoo"):
         stored = from_scipy(matrix)
     if stored is None:
-        kind = type(matrix).__name__
-        raise ArgumentError(f"{name}: {kind} is no sparse matrix; outcore.sparse.from_scipy stores one of SciPy's")
+        raise ArgumentError(f"{name}: {type(matrix).__name__} is no sparse matrix; {_nearest(matrix)}")
     if stored.shape[0] != stored.shape[1]:
-        raise ShapeError(f"{name}: a matrix of shape {stored.shape} is not square")
+        raise ShapeError(f"{name}: a matrix of shape {stored.shape} is not square; lsmr solves least squares")
     if stored.dtype.kind not in "biufc":
         raise DTypeError(f"{name}: a matrix of {stored.dtype} has no factor")
     return stored
 
 
-def analyze(
-    A: SparseMatrix | Any, kind: Kind = "auto", *, ordering: OrderingName | npt.ArrayLike = "auto"
-) -> Factorization:
-    """Analyzes a symmetric (Hermitian) positive definite sparse matrix (n, n) for a direct solver; nothing is computed yet.
+def _nearest(matrix: Matrix) -> str:
+    if isinstance(matrix, (str, os.PathLike)):
+        return "outcore.sparse.open(path) opens one, outcore.sparse.from_mtx converts Matrix Market's"
+    if isinstance(matrix, (np.ndarray, Array)):
+        return "outcore.linalg.solve solves dense systems, scipy.sparse.csr_array(A) makes it one"
+    return "outcore.sparse.from_scipy stores one of SciPy's"
 
-    `A` is a sparse matrix on disk, a lazy one (stored in scratch for it), or SciPy's. `kind` is "spd" or "auto", which is the
-    same until other factorizations are there. `ordering` is "amd" (approximate minimum degree: Amestoy, Davis, Duff 1996), "nd"
-    (nested dissection: Karypis, Kumar 1998), "natural", a permutation, or "auto": minimum degree, and nested dissection where
-    the factorization would take longer than that. Entries right of the diagonal count; a matrix that is not symmetric shows in
-    the residual of `solve`.
 
-    I/O: one read of A. Memory: the graph of A + Aᵀ (8 bytes a row, 4 an entry off the diagonal) beside what the ordering
-    takes, in the session's memory; the analysis itself stays as long as the result does. Raises ShapeError for a matrix that
-    is not square, ArgumentError for what is no ordering, MemoryLimitError where the graph does not fit.
+def analyze(A: Matrix, kind: Kind = "auto", *, ordering: OrderingName | npt.ArrayLike = "auto") -> Factorization:
+    """Analyzes a symmetric (Hermitian) positive definite sparse matrix (n, n) for a direct solver; nothing is computed.
+
+    `A` is a sparse matrix on disk, a lazy one (stored in scratch for it), or SciPy's. `kind` is "spd" or "auto", which
+    is the same until other factorizations are there. `ordering` is "amd" (approximate minimum degree: Amestoy, Davis,
+    Duff 1996), "nd" (nested dissection: Karypis, Kumar 1998), "natural", a permutation, or "auto": minimum degree, and
+    nested dissection where the factorization would take longer than that. Entries right of the diagonal count; a matrix
+    that is not symmetric shows in the residual of `solve`.
+
+    I/O: one read of A. Memory: the graph of A + Aᵀ (8 bytes a row, 4 an entry off the diagonal) beside what the
+    ordering takes, in the session's memory; the analysis itself stays as long as the result does. Raises ShapeError for
+    a matrix that is not square, ArgumentError for what is no ordering, MemoryLimitError where the graph does not fit.
 
     >>> import outcore as oc, scipy.sparse
     >>> A = oc.sparse.from_scipy(scipy.sparse.eye(3, format="csr"))
-    >>> oc.sparse.linalg.analyze(A).order
-    array([0, 1, 2])
+    >>> oc.sparse.linalg.analyze(A)
+    <Factorization of 3 x 3, float64, auto, analyzed>
     """
     matrix = _matrix(A, "analyze")
     if kind not in ("auto", "spd"):
-        raise ArgumentError(f"analyze: kind={kind!r} is none of 'auto', 'spd'")
-    given: npt.NDArray[np.uint32] | None = None
+        raise ArgumentError(
+            f"analyze: kind={kind!r} is none of 'auto', 'spd'; there is no factorization of indefinite or unsymmetric "
+            "matrices: use minres or gmres"
+        )
+    permutation: npt.NDArray[np.uint32] | None = None
     if isinstance(ordering, str):
         name = ordering
         if name not in _NAMES:
             raise ArgumentError(f"analyze: ordering={ordering!r} is none of {', '.join(_NAMES)}, or a permutation")
     else:
-        name, given = "given", _permutation(np.asarray(ordering), matrix.shape[0])
+        name, permutation = "given", _permutation(np.asarray(ordering), matrix.shape[0])
     core = matrix._core
-    analysis = _core.analyze(current()._core, core, name, given)
+    analysis = _core.analyze(current()._core, core, name, permutation)
     return Factorization(matrix, analysis, name)
 
 
@@ -344,16 +427,18 @@ def open_factor(path: PathLike, A: SparseMatrix | Any) -> Factorization:
 def _permutation(order: NDArray, rows: int) -> npt.NDArray[np.uint32]:
     if order.shape != (rows,) or order.dtype.kind not in "iu":
         raise ArgumentError(
-            f"analyze: an ordering of shape {order.shape} and type {order.dtype}; {rows} integers are a permutation of the rows"
+            f"analyze: an ordering of shape {order.shape} and type {order.dtype}; {rows} integers are a permutation of "
+            "the rows"
         )
     if rows and (order.min() < 0 or order.max() >= rows):
         raise ArgumentError(f"analyze: the ordering has rows from {order.min()} to {order.max()}, the matrix {rows}")
     return order.astype(np.uint32)
 
 
-def cholesky(A: SparseMatrix | Any, *, ordering: OrderingName | npt.ArrayLike = "auto") -> Factorization:
-    """Analyzes and factorizes a symmetric positive definite matrix, as scikit-sparse's function of this name; `F.solve(b)`,
-    `F.logdet()`. Arguments, I/O and errors as `analyze` and `Factorization.factorize`.
+def cholesky(A: Matrix, *, ordering: OrderingName | npt.ArrayLike = "auto") -> Factorization:
+    """Analyzes and factorizes a symmetric positive definite matrix, as scikit-sparse's function of this name.
+
+    The result has `solve(b)` and `logdet()`. Arguments, I/O and errors as `analyze` and `Factorization.factorize`.
 
     >>> import outcore as oc, scipy.sparse
     >>> oc.sparse.linalg.cholesky(scipy.sparse.eye(3, format="csr") * 4.0).solve([4.0, 8.0, 12.0])
@@ -362,8 +447,9 @@ def cholesky(A: SparseMatrix | Any, *, ordering: OrderingName | npt.ArrayLike = 
     return analyze(A, "spd", ordering=ordering).factorize()
 
 
-def factorized(A: SparseMatrix | Any) -> Any:
-    """The function that solves A x = b for a symmetric positive definite matrix, as `scipy.sparse.linalg.factorized` gives.
+def factorized(A: Matrix) -> Callable[[Operand], Solution]:
+    """The function that solves A x = b for a symmetric positive definite matrix, as `scipy.sparse.linalg.factorized`.
+
     I/O and errors as `cholesky` and `Factorization.solve`.
 
     >>> import outcore as oc, scipy.sparse
@@ -373,9 +459,11 @@ def factorized(A: SparseMatrix | Any) -> Any:
     return cholesky(A).solve
 
 
-def spsolve(A: SparseMatrix | Any, b: Operand) -> Any:
-    """X of A X = B for a symmetric positive definite matrix, as `scipy.sparse.linalg.spsolve`; `b` (n,) or (n, k) may be sparse.
-    I/O and errors as `cholesky` and `Factorization.solve`.
+def spsolve(A: Matrix, b: Operand) -> Solution:
+    """X of A X = B for a symmetric positive definite matrix, as `scipy.sparse.linalg.spsolve`.
+
+    `b`, (n,) or (n, k), may be SciPy's sparse matrix; the result is dense. I/O and errors as `cholesky` and
+    `Factorization.solve`.
 
     >>> import outcore as oc, scipy.sparse
     >>> oc.sparse.linalg.spsolve(scipy.sparse.eye(3, format="csr") * 4.0, [4.0, 8.0, 12.0])

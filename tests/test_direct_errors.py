@@ -1,0 +1,91 @@
+"""Errors of direct solvers of sparse matrices: each names its cause, and leaves the factor as it was."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import outcore as oc
+from outcore.errors import ArgumentError, DTypeError, LinAlgError, ShapeError
+
+linalg = oc.sparse.linalg
+
+
+@pytest.fixture
+def A():
+    return sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(20, 20), format="csr")
+
+
+def test_an_error_of_refactorize_leaves_matrix_and_factor(A):
+    F, b = linalg.cholesky(A), np.arange(20.0)
+    with pytest.raises(LinAlgError, match="pivot of row"):
+        F.refactorize(-A)
+    np.testing.assert_allclose(A @ F.solve(b), b, atol=1e-12)
+    with pytest.raises(ShapeError, match="refactorize"):
+        F.refactorize(sp.eye(3, format="csr"))
+    np.testing.assert_allclose(A @ F.solve(b), b, atol=1e-12)
+    np.testing.assert_allclose(2 * A @ F.refactorize(2 * A).solve(b), b, atol=1e-12)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_right_hand_sides_that_are_not_finite_are_named(A, value):
+    with pytest.raises(LinAlgError, match="right-hand sides have NaN or infinite"):
+        linalg.spsolve(A, np.full(20, value))
+
+
+@pytest.mark.parametrize("part", [sp.tril, sp.triu, lambda A: A + 1j * sp.eye(20, k=1) + 1j * sp.eye(20, k=-1)])
+def test_a_matrix_that_is_not_hermitian_is_called_so(A, part):
+    F = linalg.cholesky(sp.csr_array(part(A)))
+    with pytest.raises(LinAlgError, match=r"not symmetric \(Hermitian\).*triangles"):
+        F.solve(np.arange(20.0))
+    with pytest.raises(LinAlgError, match="not symmetric"):
+        F.logdet()
+
+
+def test_a_matrix_that_is_nearly_symmetric_is_solved_and_has_no_logdet():
+    matrix = sp.csr_array([[2.0, 1.0 + 1e-6], [1.0, 2.0]])
+    F = linalg.cholesky(matrix)
+    np.testing.assert_allclose(matrix @ F.solve([1.0, 3.0]), [1.0, 3.0], atol=1e-12)
+    with pytest.raises(LinAlgError, match="not symmetric"):
+        F.logdet()
+
+
+def test_a_hermitian_matrix_near_a_singular_one_is_not_called_unsymmetric(A):
+    F = linalg.cholesky(A)
+    assert F._is_hermitian()
+    assert linalg.cholesky(sp.csr_array([[2, 1j], [-1j, 2]]))._is_hermitian()
+    assert "singular" in F._cause(oc.ones((20, 1)))
+
+
+def test_shapes_of_right_hand_sides_are_named(A):
+    F = linalg.analyze(A)
+    with pytest.raises(ShapeError, match=r"\(20, 2, 2\); \(n,\) or \(n, k\) with n = 20"):
+        F.solve(np.ones((20, 2, 2)))
+    with pytest.raises(ShapeError, match="20 and 5 rows differ"):
+        F.solve(np.ones(5))
+
+
+def test_what_is_no_sparse_matrix_is_told_the_way(A):
+    with pytest.raises(ArgumentError, match=r"outcore\.linalg\.solve"):
+        linalg.analyze(A.toarray())
+    with pytest.raises(ArgumentError, match=r"outcore\.sparse\.open"):
+        linalg.analyze("K.ocs")
+    with pytest.raises(ShapeError, match="lsmr"):
+        linalg.analyze(sp.eye(3, 4, format="csr"))
+    with pytest.raises(ArgumentError, match="minres or gmres"):
+        linalg.analyze(A, kind="lu")
+
+
+def test_names_of_scikit_sparse_work_or_say_what_is_nearest(A):
+    F, b = linalg.cholesky(A), np.ones(20)
+    np.testing.assert_array_equal(F(b), F.solve(b))
+    for name, nearest in (("solve_A", "solve"), ("P", "order"), ("L", "factorize"), ("det", "logdet")):
+        with pytest.raises(AttributeError, match=nearest):
+            getattr(F, name)
+    with pytest.raises(AttributeError, match=r"'nothing'$"):
+        F.nothing  # noqa: B018 - it is not there
+    with pytest.raises(DTypeError, match="cannot be pickled"):
+        pickle.dumps(F)
