@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import outcore as oc
+from outcore._session.session import current
 from outcore.errors import ArgumentError, DTypeError, LinAlgError, ShapeError
 
 linalg = oc.sparse.linalg
@@ -68,6 +69,31 @@ def test_shapes_of_right_hand_sides_are_named(A):
         F.solve(np.ones((20, 2, 2)))
     with pytest.raises(ShapeError, match="20 and 5 rows differ"):
         F.solve(np.ones(5))
+    for b in (np.full(20, "a"), np.full(20, "2020-01-01", "M8[D]")):
+        with pytest.raises(DTypeError, match=r"right-hand sides of .* are no numbers"):
+            F.solve(b)
+
+
+def test_lazy_solutions_lie_in_scratch_where_they_do_not_fit(A, monkeypatch):
+    b = np.arange(20.0 * 1000).reshape(20, 1000)
+    F = linalg.cholesky(A)
+    monkeypatch.setattr("outcore._run.holding._SHARE", 1 << 60)
+    x = F.solve(oc.asarray(b))
+    before = current().counters()["bytes_read"]
+    np.testing.assert_array_equal(x.compute(), F.solve(b))
+    assert current().counters()["bytes_read"] - before >= b.nbytes
+
+
+def test_the_residual_of_complex_right_hand_sides_is_that_of_both_parts(A):
+    F = linalg.cholesky(A)
+    b = np.arange(20.0) + 1j
+    np.testing.assert_allclose(A @ F.solve(b), b, atol=1e-12)
+    parts = []
+    for part in (b.real, b.imag):
+        F.solve(part)
+        parts.append(F.residual)
+    F.solve(b)
+    assert F.residual == max(parts)
 
 
 def test_what_is_no_sparse_matrix_is_told_the_way(A):

@@ -17,6 +17,7 @@ from outcore._base.types import DType, NDArray, PathLike
 from outcore._lazy.absent import missing_name
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
+from outcore._run.holding import Holder
 from outcore._run.running import plan_and_run
 from outcore._session.session import current
 from outcore._show.explanation import Explanation
@@ -259,6 +260,8 @@ class Factorization:
         array([1., 2., 3.])
         """
         right = oc.asarray(b)
+        if not isinstance(right, Array) or right.dtype.kind not in "biufc":
+            raise DTypeError(f"solve: right-hand sides of {right.dtype} are no numbers")
         if right.ndim not in (1, 2):
             raise ShapeError(f"solve: right-hand sides of shape {right.shape}; (n,) or (n, k) with n = {self.shape[0]}")
         if right.shape[0] != self.shape[0]:
@@ -268,7 +271,11 @@ class Factorization:
                 f"{self.shape[0]} and {rows} rows differ"
             )
         if right.dtype.kind == "c" and self.dtype.kind != "c":
-            parts = [self.solve(part) for part in (oc.real(right), oc.imag(right))]
+            parts, residuals = [], []
+            for part in (oc.real(right), oc.imag(right)):
+                parts.append(self.solve(part))
+                residuals.append(self._residual or 0.0)
+            self._residual = max(residuals)
             joined = parts[0] + 1j * parts[1]
             return joined if isinstance(b, Array) else joined.compute()
         wide = right if right.ndim == 2 else right[:, None]
@@ -278,12 +285,13 @@ class Factorization:
 
     def _refined(self, b: Array) -> Array:
         tiles = self._tiles()
-        x = oc.persist(self._applied(tiles, b))
+        holder = Holder(b.size * self.dtype.itemsize, 2)
+        x = holder.held([self._applied(tiles, b)])[0][0]
         worst, difference = self._scaled_residual(b, x)
         for _ in range(_CORRECTIONS):
             if worst <= _RESIDUAL_GOOD or not np.isfinite(worst):
                 break
-            corrected = oc.persist(x + self._applied(tiles, difference))
+            corrected = holder.held([x + self._applied(tiles, difference)])[0][0]
             better, difference = self._scaled_residual(b, corrected)
             if not better <= worst / 2:
                 break
