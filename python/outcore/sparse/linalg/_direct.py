@@ -13,34 +13,22 @@ import numpy.typing as npt
 from outcore import _api as oc
 from outcore import _core
 from outcore._base.sizes import format_size
-from outcore._base.types import DType, NDArray, PathLike
+from outcore._base.types import NDArray, PathLike
 from outcore._lazy.absent import missing_name
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
-from outcore._run.holding import Holder
-from outcore._run.running import plan_and_run
 from outcore._session.session import current
 from outcore._show.explanation import Explanation
-from outcore.errors import ArgumentError, DTypeError, LinAlgError, ShapeError
+from outcore.errors import ArgumentError, DTypeError, ShapeError
+from outcore.linalg._factor import Factor, Solution, factor_dtype
 from outcore.sparse._convert import from_scipy
 from outcore.sparse._matrix import SparseMatrix
 
 Kind = Literal["auto", "spd"]
 OrderingName = Literal["auto", "nd", "amd", "natural"]
 Matrix: TypeAlias = Any  # a sparse matrix of outcore, stored or lazy, or one of SciPy's
-Solution: TypeAlias = Any  # of a lazy right-hand side a lazy array, else NumPy's
 
-# A solution whose scaled residual is larger is an error.
-_RESIDUAL_MOST = 1e-12
-# Corrections of a solution: each is a solve, and made while the residual is above the first number and falls to a half.
-_RESIDUAL_GOOD, _CORRECTIONS = 1e-14, 3
 _NAMES = ("auto", "nd", "amd", "natural")
-# Differences of xᴴAy and (Ax)ᴴy, by |x|ᵀ|A||y|, above which a matrix is not Hermitian.
-_HERMITIAN_MOST = 1e-14
-_NOT_HERMITIAN = (
-    "the matrix is not symmetric (Hermitian). Both of its triangles must be there; unsymmetric matrices have no direct "
-    "solver, use gmres"
-)
 # Names of scikit-sparse's and SciPy's factors.
 _NEAREST = {
     **dict.fromkeys(("solve_A", "cho_solve"), "F.solve(b)"),
@@ -80,7 +68,7 @@ class FactorForecast:
         return "\n".join(f"{name:<16}{value}" for name, value in lines) + f"\n\n{self.plan}"
 
 
-class Factorization:
+class Factorization(Factor):
     """The analysis of a symmetric positive definite sparse matrix, and its factor once `factorize` has made it.
 
     Made by `analyze`. The factor is that of P A Pᵀ = L Lᴴ, P the order of elimination: multifrontal over tiles of
@@ -89,9 +77,8 @@ class Factorization:
     """
 
     def __init__(self, matrix: SparseMatrix, analysis: _core.Analysis, ordering: str) -> None:
-        self._matrix, self._analysis, self._ordering = matrix, analysis, ordering
-        self._factor: _core.Factor | None = None
-        self._residual: float | None = None
+        super().__init__(matrix, analysis)
+        self._ordering = ordering
         self._permuted: SparseMatrix | None = None
         order = analysis.order.astype(np.int64)
         places = np.empty_like(order)
@@ -99,30 +86,9 @@ class Factorization:
         self._order, self._places = order, places
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns of the matrix."""
-        return self._matrix.shape
-
-    @property
-    def dtype(self) -> DType:
-        """The type of the factor: float64 or complex128."""
-        return _factor_dtype(self._matrix)
-
-    @property
     def order(self) -> npt.NDArray[np.int64]:
         """The row that is eliminated as each: `A[order][:, order]` is what is factorized."""
         return self._order
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the factor's file; 0 before `factorize`."""
-        return 0 if self._factor is None else self._factor.nbytes
-
-    @property
-    def residual(self) -> float | None:
-        """The scaled residual of the last `solve`: the largest |b − Ax| ÷ (|A| |x| + |b|) of its columns in the largest
-        norm; None before."""
-        return self._residual
 
     def __repr__(self) -> str:
         done = "analyzed" if self._factor is None else f"factor of {format_size(self.nbytes)}"
@@ -145,7 +111,7 @@ class Factorization:
 
     def _reordered(self, matrix: SparseMatrix) -> SparseMatrix:
         """Rows and columns in the order of elimination, which are stored in scratch when they are first read."""
-        dtype = _factor_dtype(matrix)
+        dtype = factor_dtype(matrix.dtype)
         wide = matrix if matrix.dtype == dtype else matrix.astype(dtype)
         return wide.permute(self._order, self._order)
 
@@ -223,131 +189,9 @@ class Factorization:
             self._matrix, self._permuted = before
             raise
 
-    def _made(self, path: PathLike | None, overwrite: bool) -> _core.Factor:
-        core = current()._core
-        name = core.unused_path() + ".ocf" if path is None else str(path)
-        if not name.endswith(".ocf"):
-            raise ArgumentError(f"factorize: {name!r} does not end in .ocf, as a factor's file does")
-        plan_and_run([self._node()], [{"path": name, "overwrite": overwrite, "chunks": None}])
-        return _core.open_factor_tiles(core, name, path is None)
-
-    def _tiles(self) -> _core.Expr:
-        if self._factor is None:
-            self.factorize()
-        assert self._factor is not None
-        return self._factor.tiles
-
     def _applied(self, tiles: _core.Expr, b: Array) -> Array:
-        """The solution for right-hand sides (n, k), lazily."""
         permuted = oc.take(b.astype(self.dtype), self._order, axis=0)
-        x = Array(self._analysis.solve(tiles, self.dtype.name, permuted._expr))
-        return oc.take(x, self._places, axis=0)
-
-    def solve(self, b: Operand) -> Solution:
-        """X of A X = B: (n,) or (n, k). NumPy's arrays give NumPy's; a lazy array gives a lazy array whose value is
-        held, in memory or in scratch.
-
-        Where the factor is not there yet, it is made first. The scaled residual is computed, the solution corrected by
-        it up to three times (iterative refinement), and the residual kept as `residual`: above 1e-12 it is an error, as
-        for a matrix that is not symmetric. I/O: two reads of the factor for each band of columns, one of A, and again
-        for each correction.
-
-        Raises ShapeError for another number of rows, LinAlgError as said and for right-hand sides that are not finite.
-
-        >>> import outcore as oc, scipy.sparse
-        >>> A = oc.sparse.from_scipy(scipy.sparse.eye(3, format="csr") * 4.0)
-        >>> oc.sparse.linalg.analyze(A).solve([4.0, 8.0, 12.0])
-        array([1., 2., 3.])
-        """
-        right = oc.asarray(b)
-        if not isinstance(right, Array) or right.dtype.kind not in "biufc":
-            raise DTypeError(f"solve: right-hand sides of {right.dtype} are no numbers")
-        if right.ndim not in (1, 2):
-            raise ShapeError(f"solve: right-hand sides of shape {right.shape}; (n,) or (n, k) with n = {self.shape[0]}")
-        if right.shape[0] != self.shape[0]:
-            rows = right.shape[0]
-            raise ShapeError(
-                f"solve: {self.shape} and right-hand sides of shape {right.shape}: "
-                f"{self.shape[0]} and {rows} rows differ"
-            )
-        if right.dtype.kind == "c" and self.dtype.kind != "c":
-            parts, residuals = [], []
-            for part in (oc.real(right), oc.imag(right)):
-                parts.append(self.solve(part))
-                residuals.append(self._residual or 0.0)
-            self._residual = max(residuals)
-            joined = parts[0] + 1j * parts[1]
-            return joined if isinstance(b, Array) else joined.compute()
-        wide = right if right.ndim == 2 else right[:, None]
-        x = self._refined(wide) if 0 not in wide.shape else oc.zeros(wide.shape, dtype=self.dtype)
-        x = x if right.ndim == 2 else x[:, 0]
-        return x if isinstance(b, Array) else x.compute()
-
-    def _refined(self, b: Array) -> Array:
-        tiles = self._tiles()
-        holder = Holder(b.size * self.dtype.itemsize, 2)
-        x = holder.held([self._applied(tiles, b)])[0][0]
-        worst, difference = self._scaled_residual(b, x)
-        for _ in range(_CORRECTIONS):
-            if worst <= _RESIDUAL_GOOD or not np.isfinite(worst):
-                break
-            corrected = holder.held([x + self._applied(tiles, difference)])[0][0]
-            better, difference = self._scaled_residual(b, corrected)
-            if not better <= worst / 2:
-                break
-            x, worst = corrected, better
-        self._residual = worst
-        if not worst <= _RESIDUAL_MOST:
-            raise LinAlgError(
-                f"solve: the scaled residual is {worst:.2g}, more than {_RESIDUAL_MOST:.0g}: {self._cause(b)}"
-            )
-        return x
-
-    def _cause(self, b: Array) -> str:
-        """Why a solution is none. I/O: two reads of A."""
-        if not bool(oc.all(oc.isfinite(b)).compute()):
-            return "the right-hand sides have NaN or infinite elements"
-        if not self._is_hermitian():
-            return _NOT_HERMITIAN
-        return "the matrix is too near to a singular one, or its rows are scaled too differently"
-
-    def _is_hermitian(self) -> bool:
-        """Whether xᴴ A y = (A x)ᴴ y of random x and y."""
-        rows = self.shape[0]
-        x, y = (oc.random.normal((rows,), seed=seed) for seed in (1, 2))
-        A = self._matrix.astype(self.dtype)
-        forms = oc.sum(x * (A @ y)), oc.sum(oc.conj(A @ x) * y), oc.sum(oc.abs(x) * (abs(A) @ oc.abs(y)))
-        left, right, size = (np.asarray(form) for form in oc.compute(*forms))
-        return bool(abs(left - right) <= _HERMITIAN_MOST * size)
-
-    def _scaled_residual(self, b: Array, x: Array) -> tuple[float, Array]:
-        """The largest scaled residual of the columns, and the residual itself."""
-        difference = b - self._matrix @ x
-        size = oc.max(abs(self._matrix) @ oc.ones((self.shape[1],)))
-        of = [oc.max(oc.abs(array), axis=0) for array in (difference, x, b)]
-        most, largest, right, norm = oc.compute(*of, size)
-        scale = np.asarray(norm) * largest + right
-        scaled = np.divide(most, scale, out=np.zeros_like(most), where=(scale != 0) | (most != 0))
-        return float(scaled.max(initial=0.0)), difference
-
-    def logdet(self) -> float:
-        """The logarithm of the determinant. I/O: one read of the factor's tiles with pivots, two of A.
-
-        Raises LinAlgError for a matrix that is not Hermitian.
-
-        >>> import outcore as oc, scipy.sparse
-        >>> A = oc.sparse.from_scipy(scipy.sparse.eye(3, format="csr") * 4.0)
-        >>> round(oc.sparse.linalg.analyze(A).logdet(), 9)
-        4.158883083
-        """
-        if not self._is_hermitian():
-            raise LinAlgError(f"logdet: {_NOT_HERMITIAN}")
-        pivots = Array(self._analysis.log_pivots(self._tiles(), self.dtype.name))
-        return 2.0 * float(pivots.compute()[0])
-
-
-def _factor_dtype(matrix: SparseMatrix) -> DType:
-    return np.dtype(np.complex128 if matrix.dtype.kind == "c" else np.float64)
+        return oc.take(super()._applied(tiles, permuted), self._places, axis=0)
 
 
 def _matrix(matrix: Matrix, name: str) -> SparseMatrix:
@@ -411,8 +255,9 @@ def analyze(A: Matrix, kind: Kind = "auto", *, ordering: OrderingName | npt.Arra
 def open_factor(path: PathLike, A: SparseMatrix | Any) -> Factorization:
     """The factor that `Factorization.factorize(path)` made, in this or another process, with the matrix that it is of.
 
-    The analysis is in the file; `A` gives residuals. I/O: the file's directory and its record (4 bytes a row and for each row
-    of fronts). Raises FormatError for a file that is no factor, or damaged, ShapeError for a matrix of another shape.
+    The analysis is in the file; `A` gives residuals. I/O: the file's directory and its record (4 bytes a row and for
+    each row of fronts). Raises FormatError for a file that is no factor, or damaged, ShapeError for a matrix of another
+    shape.
 
     >>> import outcore as oc, scipy.sparse, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocf"
@@ -427,7 +272,9 @@ def open_factor(path: PathLike, A: SparseMatrix | Any) -> Factorization:
         raise ShapeError(f"open_factor: {path} is of {analysis.rows} rows, the matrix of {matrix.shape[0]}")
     opened = Factorization(matrix, analysis, "given")
     if factor.dtype != opened.dtype.name:
-        raise DTypeError(f"open_factor: {path} has {factor.dtype}, a factor of a matrix of {matrix.dtype} {opened.dtype}")
+        raise DTypeError(
+            f"open_factor: {path} has {factor.dtype}, a factor of a matrix of {matrix.dtype} {opened.dtype}"
+        )
     opened._factor = factor
     return opened
 

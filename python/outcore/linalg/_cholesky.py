@@ -1,0 +1,75 @@
+"""Dense Cholesky factors larger than memory: the matrix as one front in tiles."""
+
+from __future__ import annotations
+
+from outcore import _core
+from outcore._base.sizes import format_size
+from outcore._base.types import PathLike
+from outcore._lazy.array import Array
+from outcore._lazy.node import Operand, node
+from outcore._session.session import current
+from outcore.errors import DTypeError, ShapeError
+from outcore.linalg._factor import Factor, Solution, factor_dtype
+
+
+class CholeskyFactor(Factor):
+    """The factor L of a dense Hermitian positive definite matrix, A = L Lᴴ, on disk in tiles of its lower triangle.
+
+    Made by `cho_factor`.
+    """
+
+    def __init__(self, matrix: Array, analysis: _core.Analysis, factor: _core.Expr) -> None:
+        super().__init__(matrix, analysis)
+        self._result = factor
+
+    def _node(self) -> _core.Expr:
+        return self._result
+
+    def __repr__(self) -> str:
+        return f"<CholeskyFactor of {self.shape[0]} x {self.shape[1]}, {self.dtype}, {format_size(self.nbytes)}>"
+
+
+def cho_factor(x: Operand, /, *, path: PathLike | None = None, overwrite: bool = False) -> CholeskyFactor:
+    """The Cholesky factor of a symmetric (Hermitian) positive definite matrix (n, n), larger than memory or not.
+
+    The factor is stored in a file whose name ends in `.ocf`, or in scratch: the lower triangle in tiles of 512 × 512,
+    4 n² bytes of float64. Elements on and below the diagonal count, as in NumPy's `cholesky`. Tiles are made left to
+    right, by squares where a column of tiles is more than memory holds (Toledo, Gustavson 1996, section 3), and the
+    same bits come at every limit.
+
+    I/O: one read of the lower triangle and one write of the factor; with S elements of memory about n³ / (3 √S)
+    elements more are read. Raises LinAlgError for a matrix that is not positive definite, naming the row, ShapeError
+    for one that is not square, MemoryLimitError where a few tiles do not fit.
+
+    >>> import numpy as np, outcore as oc
+    >>> F = oc.linalg.cho_factor(np.asarray([[4.0, 2.0], [2.0, 5.0]]))
+    >>> F.solve([8.0, 9.0])
+    array([1.375, 1.25 ])
+    >>> round(F.logdet(), 9)
+    2.772588722
+    """
+    array = Array(node(x))
+    if array.ndim != 2 or array.shape[0] != array.shape[1] or 0 in array.shape:
+        raise ShapeError(f"cho_factor: {array.shape} is no square matrix")
+    if array.dtype.kind not in "biufc":
+        raise DTypeError(f"cho_factor: a matrix of {array.dtype} has no factor")
+    wide = array.astype(factor_dtype(array.dtype))
+    analysis, factor = _core.dense_cholesky(current()._core, wide._expr)
+    made = CholeskyFactor(wide, analysis, factor)
+    made._factor = made._made(path, overwrite)
+    return made
+
+
+def cho_solve(factor: CholeskyFactor, b: Operand) -> Solution:
+    """X of A X = B by the factor of `cho_factor`, as SciPy's function of this name: `factor.solve(b)`.
+
+    I/O and errors: those of `CholeskyFactor.solve`.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.linalg.cho_solve(oc.linalg.cho_factor(np.eye(2) * 4.0), [4.0, 8.0])
+    array([1., 2.])
+    """
+    return factor.solve(b)
+
+
+__all__ = ["CholeskyFactor", "cho_factor", "cho_solve"]

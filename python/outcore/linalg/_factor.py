@@ -1,0 +1,195 @@
+"""Solutions by a factor on disk: with their scaled residual, corrected by it, or an error."""
+
+from __future__ import annotations
+
+import builtins
+from abc import ABC, abstractmethod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from outcore import _core, random
+from outcore._base.types import DType, PathLike
+from outcore._lazy.array import Array
+from outcore._lazy.node import Operand
+from outcore._run.holding import Holder
+from outcore._run.run import compute
+from outcore._run.running import plan_and_run
+from outcore._session.session import current
+from outcore._standard.creation import asarray, ones, zeros
+from outcore._standard.statistical import max, sum
+from outcore._standard.utility import all
+from outcore.elementwise import abs, conj, imag, isfinite, real
+from outcore.errors import ArgumentError, DTypeError, LinAlgError, ShapeError
+
+Solution: TypeAlias = Any  # of a lazy right-hand side a lazy array, else NumPy's
+
+# A solution whose scaled residual is larger is an error.
+_RESIDUAL_MOST = 1e-12
+# Corrections of a solution: each is a solve, and made while the residual is above the first number and falls to a half.
+_RESIDUAL_GOOD, _CORRECTIONS = 1e-14, 3
+# Differences of xᴴAy and (Ax)ᴴy, by |x|ᵀ|A||y|, above which a matrix is not Hermitian.
+_HERMITIAN_MOST = 1e-14
+_NOT_HERMITIAN = (
+    "the matrix is not symmetric (Hermitian). Both of its triangles must be there; unsymmetric matrices have no direct "
+    "solver, use gmres"
+)
+
+
+class Factor(ABC):
+    """A Hermitian positive definite matrix, sparse or dense, and its factor once it is made."""
+
+    def __init__(self, matrix: Any, analysis: _core.Analysis) -> None:
+        self._matrix, self._analysis = matrix, analysis
+        self._factor: _core.Factor | None = None
+        self._residual: float | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the matrix."""
+        rows, columns = self._matrix.shape
+        return rows, columns
+
+    @property
+    def dtype(self) -> DType:
+        """The type of the factor: float64 or complex128."""
+        return factor_dtype(self._matrix.dtype)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the factor's file; 0 before it is made."""
+        return 0 if self._factor is None else self._factor.nbytes
+
+    @property
+    def residual(self) -> float | None:
+        """The scaled residual of the last `solve`: the largest |b − Ax| ÷ (|A| |x| + |b|) of its columns in the largest
+        norm; None before."""
+        return self._residual
+
+    @abstractmethod
+    def _node(self) -> _core.Expr:
+        """The factor as a result."""
+
+    def _made(self, path: PathLike | None, overwrite: bool) -> _core.Factor:
+        core = current()._core
+        name = core.unused_path() + ".ocf" if path is None else str(path)
+        if not name.endswith(".ocf"):
+            raise ArgumentError(f"factorize: {name!r} does not end in .ocf, as a factor's file does")
+        plan_and_run([self._node()], [{"path": name, "overwrite": overwrite, "chunks": None}])
+        return _core.open_factor_tiles(core, name, path is None)
+
+    def _tiles(self) -> _core.Expr:
+        if self._factor is None:
+            self._factor = self._made(None, False)
+        return self._factor.tiles
+
+    def _applied(self, tiles: _core.Expr, b: Array) -> Array:
+        """The solution for right-hand sides (n, k), lazily."""
+        return Array(self._analysis.solve(tiles, self.dtype.name, b.astype(self.dtype)._expr))
+
+    def solve(self, b: Operand) -> Solution:
+        """X of A X = B: (n,) or (n, k). NumPy's arrays give NumPy's; a lazy array gives a lazy array whose value is
+        held, in memory or in scratch.
+
+        Where the factor is not there yet, it is made first. The scaled residual is computed, the solution corrected by
+        it up to three times (iterative refinement), and the residual kept as `residual`: above 1e-12 it is an error, as
+        for a matrix that is not symmetric. I/O: two reads of the factor for each band of columns, one of A, and again
+        for each correction.
+
+        Raises ShapeError for another number of rows, LinAlgError as said and for right-hand sides that are not finite.
+
+        >>> import outcore as oc, scipy.sparse
+        >>> A = oc.sparse.from_scipy(scipy.sparse.eye(3, format="csr") * 4.0)
+        >>> oc.sparse.linalg.analyze(A).solve([4.0, 8.0, 12.0])
+        array([1., 2., 3.])
+        """
+        right = asarray(b)
+        if not isinstance(right, Array) or right.dtype.kind not in "biufc":
+            raise DTypeError(f"solve: right-hand sides of {right.dtype} are no numbers")
+        if right.ndim not in (1, 2):
+            raise ShapeError(f"solve: right-hand sides of shape {right.shape}; (n,) or (n, k) with n = {self.shape[0]}")
+        if right.shape[0] != self.shape[0]:
+            rows = right.shape[0]
+            raise ShapeError(
+                f"solve: {self.shape} and right-hand sides of shape {right.shape}: "
+                f"{self.shape[0]} and {rows} rows differ"
+            )
+        if right.dtype.kind == "c" and self.dtype.kind != "c":
+            parts, residuals = [], []
+            for part in (real(right), imag(right)):
+                parts.append(self.solve(part))
+                residuals.append(self._residual or 0.0)
+            self._residual = builtins.max(residuals)
+            joined = parts[0] + 1j * parts[1]
+            return joined if isinstance(b, Array) else joined.compute()
+        wide = right if right.ndim == 2 else right[:, None]
+        x = self._refined(wide) if 0 not in wide.shape else zeros(wide.shape, dtype=self.dtype)
+        x = x if right.ndim == 2 else x[:, 0]
+        return x if isinstance(b, Array) else x.compute()
+
+    def _refined(self, b: Array) -> Array:
+        tiles = self._tiles()
+        holder = Holder(b.size * self.dtype.itemsize, 2)
+        x = holder.held([self._applied(tiles, b)])[0][0]
+        worst, difference = self._scaled_residual(b, x)
+        for _ in range(_CORRECTIONS):
+            if worst <= _RESIDUAL_GOOD or not np.isfinite(worst):
+                break
+            corrected = holder.held([x + self._applied(tiles, difference)])[0][0]
+            better, difference = self._scaled_residual(b, corrected)
+            if not better <= worst / 2:
+                break
+            x, worst = corrected, better
+        self._residual = worst
+        if not worst <= _RESIDUAL_MOST:
+            raise LinAlgError(
+                f"solve: the scaled residual is {worst:.2g}, more than {_RESIDUAL_MOST:.0g}: {self._cause(b)}"
+            )
+        return x
+
+    def _cause(self, b: Array) -> str:
+        """Why a solution is none. I/O: two reads of A."""
+        if not bool(all(isfinite(b)).compute()):
+            return "the right-hand sides have NaN or infinite elements"
+        if not self._is_hermitian():
+            return _NOT_HERMITIAN
+        return "the matrix is too near to a singular one, or its rows are scaled too differently"
+
+    def _is_hermitian(self) -> bool:
+        """Whether xᴴ A y = (A x)ᴴ y of random x and y."""
+        rows = self.shape[0]
+        x, y = (random.normal((rows,), seed=seed) for seed in (1, 2))
+        a = self._matrix.astype(self.dtype)
+        forms = sum(x * (a @ y)), sum(conj(a @ x) * y), sum(abs(x) * (builtins.abs(a) @ abs(y)))
+        left, right, size = (np.asarray(form) for form in compute(*forms))
+        return bool(abs(left - right) <= _HERMITIAN_MOST * size)
+
+    def _scaled_residual(self, b: Array, x: Array) -> tuple[float, Array]:
+        """The largest scaled residual of the columns, and the residual itself."""
+        difference = b - self._matrix @ x
+        size = max(builtins.abs(self._matrix) @ ones((self.shape[1],)))
+        of = [max(abs(array), axis=0) for array in (difference, x, b)]
+        most, largest, right, norm = compute(*of, size)
+        scale = np.asarray(norm) * largest + right
+        scaled = np.divide(most, scale, out=np.zeros_like(most), where=(scale != 0) | (most != 0))
+        return float(scaled.max(initial=0.0)), difference
+
+    def logdet(self) -> float:
+        """The logarithm of the determinant. I/O: one read of the factor's tiles with pivots, two of A.
+
+        Raises LinAlgError for a matrix that is not Hermitian.
+
+        >>> import outcore as oc, scipy.sparse
+        >>> A = oc.sparse.from_scipy(scipy.sparse.eye(3, format="csr") * 4.0)
+        >>> round(oc.sparse.linalg.analyze(A).logdet(), 9)
+        4.158883083
+        """
+        if not self._is_hermitian():
+            raise LinAlgError(f"logdet: {_NOT_HERMITIAN}")
+        pivots = Array(self._analysis.log_pivots(self._tiles(), self.dtype.name))
+        return 2.0 * float(pivots.compute()[0])
+
+
+def factor_dtype(dtype: DType) -> DType:
+    """The type of the factor of a matrix."""
+    return np.dtype(np.complex128 if dtype.kind == "c" else np.float64)
