@@ -240,6 +240,10 @@ def _preconditioned(name: str, *given: Any) -> Call:
     return lambda inputs: getattr(oc.sparse.linalg, name)(inputs.matrix("s"), *given) @ inputs.array("v")
 
 
+def _analyzed(inputs: Inputs) -> oc.sparse.linalg.Factorization:
+    return oc.sparse.linalg.analyze(inputs.matrix("grid"), ordering="nd")
+
+
 LINALG: dict[str, Call] = {
     **{name: _solved(name, rtol=1e-3, maxiter=6) for name in ("bicgstab", "cg", "gmres", "minres")},
     "lsmr": _solved("lsmr", "a", maxiter=6),
@@ -252,6 +256,15 @@ LINALG: dict[str, Call] = {
     **{name: _preconditioned(name) for name in ("ic0", "ilu0", "jacobi")},
     "incomplete_lu": _preconditioned("incomplete_lu", 1e-2, 2.0),
     "block_jacobi": _preconditioned("block_jacobi", 4),
+    "analyze": lambda inputs: oc.sparse.linalg.analyze(inputs.matrix("grid")).order,
+    "cholesky": lambda inputs: oc.sparse.linalg.cholesky(inputs.matrix("grid")).nbytes,
+    "factorized": lambda inputs: oc.sparse.linalg.factorized(inputs.matrix("grid"))(inputs.array("grid")),
+    "spsolve": lambda inputs: oc.sparse.linalg.spsolve(inputs.matrix("grid"), inputs.array("grid")),
+    "Factorization.explain": lambda inputs: str(_analyzed(inputs).explain()),
+    "Factorization.factorize": lambda inputs: _analyzed(inputs).factorize(inputs.target.with_suffix(".ocf")).nbytes,
+    "Factorization.refactorize": lambda inputs: _analyzed(inputs).refactorize(inputs.matrix("grid") * 2.0).nbytes,
+    "Factorization.solve": lambda inputs: _analyzed(inputs).solve(inputs.array("grids")),
+    "Factorization.logdet": lambda inputs: _analyzed(inputs).logdet(),
 }
 
 
@@ -420,7 +433,14 @@ MOVES_NOTHING: dict[str, str] = {
     },
     "io.CachedFile.counters": "counts",
     **dict.fromkeys(
-        ("sparse.linalg.LSMRResult", "sparse.linalg.NotConvergedError", "graph.GraphForecast", "io.CacheCounters"),
+        (f"sparse.linalg.Factorization.{name}" for name in ("dtype", "nbytes", "order", "residual", "shape")),
+        "tells what the analysis, or the last solution, says",
+    ),
+    **dict.fromkeys(
+        (
+            *("sparse.linalg.FactorForecast", "sparse.linalg.LSMRResult", "sparse.linalg.NotConvergedError"),
+            *("graph.GraphForecast", "io.CacheCounters"),
+        ),
         "a record",
     ),
     "sparse.linalg.Preconditioner": "the base of those that are made",
@@ -430,7 +450,7 @@ MOVES_NOTHING: dict[str, str] = {
 
 
 # Classes whose public methods and properties are rows of their own.
-CLASSES = (oc.sparse.SparseMatrix, oc.graph.Graph, oc.io.CachedFile)
+CLASSES = (oc.sparse.SparseMatrix, oc.sparse.linalg.Factorization, oc.graph.Graph, oc.io.CachedFile)
 
 
 def public_names() -> set[str]:

@@ -13,6 +13,8 @@ from conftest import LARGE
 import outcore as oc
 from support.running import session
 
+# Points along each axis of a grid, whose factor is larger than the least memory.
+GRID = 48 if LARGE else 30
 ORDER, SIDE, EACH = (1 << 18, 16384, 48) if LARGE else (1 << 15, 4096, 64)
 # Columns of a dense operand, and the shape of a table: 8 times the memory limit, or 8 times the least pool.
 COLUMNS, ROWS, FEATURES = (640, 7_000_000, 32) if LARGE else (64, 200_000, 16)
@@ -37,6 +39,8 @@ def _vectors(folder: Path, random: np.random.Generator) -> None:
     np.save(folder / "wide.npy", random.random((COLUMNS, ORDER)))
     np.save(folder / "v.npy", random.random(ORDER))
     np.save(folder / "starts.npy", random.random((ORDER, 2)))
+    np.save(folder / "grid.npy", random.random(GRID**3))
+    np.save(folder / "grids.npy", random.random((GRID**3, 24)))
     np.save(folder / "places.npy", random.permutation(ORDER))
     labels = np.full(ORDER, -1)
     labels[::500] = np.arange(len(labels[::500])) % 3
@@ -55,6 +59,7 @@ def _matrices(folder: Path, random: np.random.Generator) -> None:
     diagonal[:6] = np.linspace(1000.0, 500.0, 6)
     definite = (half + half.T + scipy.sparse.diags_array(diagonal)).tocsr()
     oc.sparse.from_scipy(definite, folder / "s.ocs", side=SIDE)
+    oc.sparse.grid3d(GRID, folder / "grid.ocs")
 
 
 def _drawn(random: np.random.Generator, order: int, count: int) -> Any:
