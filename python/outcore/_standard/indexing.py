@@ -24,19 +24,31 @@ _RUNS_MAX = 4096
 _PICKED_RUNS = 64
 # More indices than these are not looked through for runs.
 _EAGER_MAX = 1 << 20
+# Indices that are looked at together for a run.
+_WINDOW_MAX = 1 << 13
 
 
-def _runs(indices: list[int]) -> list[slice]:
-    """The indices as few slices of constant step."""
+def _runs(indices: NDArray, length: int) -> list[slice] | None:
+    """The indices as slices of constant step; None where more than `_RUNS_MAX` would be needed.
+
+    Looks at a window at a time: the caller's indices may be a good part of the memory.
+    """
     runs: list[slice] = []
-    start = 0
-    while start < len(indices):
-        end = start + 1
-        step = indices[end] - indices[start] if end < len(indices) else 1
-        while end < len(indices) and step != 0 and indices[end] - indices[end - 1] == step:
-            end += 1
-        last = indices[start] + (end - start) * (step or 1)
-        runs.append(slice(indices[start], last if last >= 0 else None, step or 1))
+    start, count = 0, len(indices)
+    while start < count:
+        if len(runs) == _RUNS_MAX:
+            return None
+        first, end, window = int(indices[start]) % length, start + 1, 16
+        step = int(indices[end]) % length - first if end < count else 1
+        while step != 0 and end < count:
+            goes_on = np.diff(indices[end - 1 : end + window].astype(np.int64) % length) == step
+            if not goes_on.all():
+                end += int(goes_on.argmin())
+                break
+            end += len(goes_on)
+            window = min(2 * window, _WINDOW_MAX)
+        last = first + (end - start) * (step or 1)
+        runs.append(slice(first, last if last >= 0 else None, step or 1))
         start = end
     return runs
 
@@ -56,7 +68,8 @@ def counted_from_front(name: str, indices: Operand, length: int, axis: int = 0) 
         outside = known[(known < -length) | (known >= length)]
         if outside.size:
             raise IndexingError(f"{name}: index {outside[0]} is out of bounds for axis {axis} with length {length}")
-        return asarray(np.where(known < 0, known + length, known))
+        known[known < 0] += length
+        return asarray(known)
     array = Array(node(indices))
     if array.dtype.kind == "u":
         if array.dtype.itemsize == 8:
@@ -115,8 +128,8 @@ def take(x: Operand, indices: Operand | Sequence[int], /, *, axis: int | None = 
     if positions.ndim != 1:
         return _gathered(array, positions, place)
     before = (slice(None),) * place
-    runs = _runs([int(position) % length for position in positions]) if positions.size <= _EAGER_MAX else None
-    if runs is None or len(runs) > _RUNS_MAX or _are_apart(array, positions, len(runs)):
+    runs = _runs(positions, length) if positions.size <= _EAGER_MAX else None
+    if runs is None or _are_apart(array, positions, len(runs)):
         return _gathered(array, positions, place)
     if not runs:
         return array[(*before, slice(0))]
