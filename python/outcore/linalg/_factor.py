@@ -170,8 +170,12 @@ class Factor(ABC):
         size = max(builtins.abs(self._matrix) @ ones((self.shape[1],)))
         of = [max(abs(array), axis=0) for array in (difference, x, b)]
         most, largest, right, norm = compute(*of, size)
-        scale = np.asarray(norm) * largest + right
-        scaled = np.divide(most, scale, out=np.zeros_like(most), where=(scale != 0) | (most != 0))
+        norm = np.asarray(norm)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            scale = norm * largest + right
+            scaled = np.where(np.isinf(scale), most / norm / largest, most / scale)
+        # Nothing by nothing is no residual; where a size is not finite, neither is the residual.
+        scaled = np.where((most == 0) & (scale == 0), 0.0, scaled)
         return float(scaled.max(initial=0.0)), difference
 
     def logdet(self) -> float:

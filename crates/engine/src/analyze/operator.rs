@@ -7,7 +7,7 @@ use std::time::Duration;
 use outcore_ordering::{dissect, dissect_bytes, min_degree, min_degree_bytes, Stopped};
 
 use crate::live::{IoBound, LiveMemory, LiveOperator, Resources, Watch};
-use crate::solve::{pattern_bytes, Analysis, Pattern};
+use crate::solve::{pattern_bytes, Analysis, Pattern, SupernodeTree};
 use crate::sparse::SparseMatrix;
 use crate::EngineError;
 
@@ -123,36 +123,52 @@ impl LiveOperator for AnalyzedMatrix<'_> {
         if bytes > resources.memory {
             (resources.grow)(bytes - resources.memory)?;
         }
-        let stop = AtomicBool::new(false);
-        let is_stopped = || stop.load(Ordering::Relaxed);
-        std::thread::scope(|scope| {
-            let (done, finished) = channel::<()>();
-            let (pattern, is_stopped, threads) = (&pattern, &is_stopped, resources.threads);
-            let work = scope.spawn(move || {
-                let order = self.order(pattern, threads, is_stopped);
-                let analysis = order.map(|order| Analysis::new(pattern, order));
-                drop(done);
-                analysis
-            });
-            let looked = loop {
-                match finished.recv_timeout(LOOK) {
-                    Err(RecvTimeoutError::Timeout) => {}
-                    _ => break Ok(()),
-                }
-                if let Err(error) = watch() {
-                    stop.store(true, Ordering::Relaxed);
-                    break Err(error);
-                }
-            };
-            let analysis = work.join();
-            looked?;
-            match analysis {
-                Ok(Ok(analysis)) => Ok(analysis),
-                Ok(Err(Stopped)) => Err(EngineError::Cancelled),
-                Err(_) => Err(EngineError::Internal("analyze: the ordering ended with a panic".into())),
-            }
-        })
+        let tree: SupernodeTree = watched(watch, |stop| {
+            let order = self.order(&pattern, resources.threads, stop)?;
+            Ok(Analysis::tree(&pattern, order))
+        })?;
+        // The rows of fronts are known by their number now.
+        (resources.grow)(Analysis::front_bytes(&tree))?;
+        watched(watch, |_| Ok(Analysis::of_tree(&pattern, tree)))
     }
+}
+
+/// The result of work in a thread of its own, which looks now and then whether to stop.
+///
+/// # Errors
+/// The error of `watch`, after which the work is to stop.
+fn watched<T: Send>(
+    watch: &mut Watch<'_>,
+    work: impl FnOnce(&(dyn Fn() -> bool + Sync)) -> Result<T, Stopped> + Send,
+) -> Result<T, EngineError> {
+    let stop = AtomicBool::new(false);
+    let is_stopped = || stop.load(Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        let (done, finished) = channel::<()>();
+        let is_stopped = &is_stopped;
+        let worker = scope.spawn(move || {
+            let made = work(is_stopped);
+            drop(done);
+            made
+        });
+        let looked = loop {
+            match finished.recv_timeout(LOOK) {
+                Err(RecvTimeoutError::Timeout) => {}
+                _ => break Ok(()),
+            }
+            if let Err(error) = watch() {
+                stop.store(true, Ordering::Relaxed);
+                break Err(error);
+            }
+        };
+        let made = worker.join();
+        looked?;
+        match made {
+            Ok(Ok(made)) => Ok(made),
+            Ok(Err(Stopped)) => Err(EngineError::Cancelled),
+            Err(_) => Err(EngineError::Internal("analyze: the work ended with a panic".into())),
+        }
+    })
 }
 
 /// # Errors

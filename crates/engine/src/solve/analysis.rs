@@ -23,7 +23,16 @@ pub struct Analysis {
 impl Analysis {
     /// The analysis of a pattern whose rows are eliminated in an order, but for exchanges that leave the factor what it is.
     pub fn new(pattern: &Pattern, order: Vec<u32>) -> Analysis {
-        let tree = SupernodeTree::new(&EliminationTree::new(pattern, order));
+        Analysis::of_tree(pattern, Analysis::tree(pattern, order))
+    }
+
+    /// The supernodes of a pattern whose rows are eliminated in an order.
+    pub fn tree(pattern: &Pattern, order: Vec<u32>) -> SupernodeTree {
+        SupernodeTree::new(&EliminationTree::new(pattern, order))
+    }
+
+    /// The analysis of a pattern with its supernodes.
+    pub fn of_tree(pattern: &Pattern, tree: SupernodeTree) -> Analysis {
         let rows = FrontRows::new(pattern, &tree);
         Analysis::of(tree, rows)
     }
@@ -86,6 +95,12 @@ impl Analysis {
             true => Ok(analysis),
             false => Err("the tiles are not those of the record"),
         }
+    }
+
+    /// Bytes that the rows and tiles of fronts take at most: of each supernode, and of each node.
+    pub fn front_bytes(tree: &SupernodeTree) -> u64 {
+        let rows: u64 = tree.supernodes.iter().map(Supernode::below).sum();
+        2 * 4 * rows + Fronts::tile_bytes(&tree.supernodes)
     }
 
     /// Bytes that the trees of so many rows take at most while they are made, beside the pattern and rows of fronts.

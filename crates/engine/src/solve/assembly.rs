@@ -131,11 +131,13 @@ impl Cholesky {
         let places = FrontPlaces::new(self.analysis(), node);
         let (width, words) = (columns.len(), self.words());
         let wanted = places.rows(&rows);
-        matrix.for_each(&columns, wanted, reads, |at, other, value| {
-            if other < u64::from(at) {
+        let mut unknown = None;
+        matrix.for_each(&columns, wanted.clone(), reads, |at, other, value| {
+            if other < u64::from(at) || !wanted.contains(&other) {
                 return;
             }
             let Some(place) = places.of(other as u32).filter(|place| rows.contains(place)) else {
+                unknown = Some([other as u32, at]);
                 return;
             };
             let start = row_start((place - rows.start) as usize, width, row == column);
@@ -145,7 +147,11 @@ impl Cholesky {
                 .iter_mut()
                 .zip(value)
                 .for_each(|(to, value)| *to += value);
-        })
+        })?;
+        match unknown {
+            None => Ok(()),
+            Some([row, column]) => Err(self.unknown(row, column)),
+        }
     }
 
     /// Adds the elements of a child's tile that belong to a tile of the parent.

@@ -201,6 +201,14 @@ impl Cholesky {
         self.panel.dtype().size() as u64
     }
 
+    /// The error for an entry, in the order of elimination, that the pattern of the analysis has not.
+    pub(super) fn unknown(&self, row: u32, column: u32) -> EngineError {
+        let [row, column] = [row, column].map(|at| self.analysis.order[at as usize]);
+        EngineError::Argument(format!(
+            "factorize: the matrix has an entry in row {row} and column {column}, and the matrix of the analysis has none there"
+        ))
+    }
+
     /// The error for a pivot of a column in the order of elimination.
     pub(super) fn refused(&self, column: u32, BadPivot(pivot): BadPivot) -> EngineError {
         let row = self.analysis.order[column as usize + pivot];
@@ -380,14 +388,14 @@ impl<'a> FrontPlaces<'a> {
         }
     }
 
-    /// The interval of the matrix that has the rows of an interval of places.
+    /// The interval of the matrix that has the rows of an interval of places, and those up to the row of the next place.
     pub(super) fn rows(&self, places: &std::ops::Range<u32>) -> std::ops::Range<u64> {
         let pivots = self.columns.len() as u32;
         let row = |place: u32| match place.checked_sub(pivots) {
-            None => self.columns.start + place,
-            Some(below) => self.below[below as usize],
+            None => u64::from(self.columns.start + place),
+            Some(below) => self.below.get(below as usize).map_or(u64::MAX, |row| u64::from(*row)),
         };
-        u64::from(row(places.start))..u64::from(row(places.end - 1)) + 1
+        row(places.start)..row(places.end)
     }
 
     /// How many of some ascending rows of the front lie before a place.

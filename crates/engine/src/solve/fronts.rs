@@ -257,7 +257,16 @@ impl Fronts {
         self.nodes.push(node);
     }
 
-    /// FrontRows of the contribution block of a node.
+    /// Bytes that the records of tiles take at most.
+    pub fn tile_bytes(supernodes: &[Supernode]) -> u64 {
+        let tiles = |one: &Supernode| match u64::from(one.front).pow(2) > SUBTREE {
+            true => triangle((u64::from(one.front)).div_ceil(SIDE) + 1),
+            false => 4,
+        };
+        2 * 8 * supernodes.iter().map(tiles).sum::<u64>()
+    }
+
+    /// Rows of the contribution block of a node.
     pub fn below(&self, node: &FrontNode) -> &[u32] {
         &self.rows.rows[node.below.start as usize..node.below.end as usize]
     }

@@ -22,4 +22,5 @@ pub use factorize::dense_cholesky;
 pub use made::cholesky;
 pub use pattern::{pattern_bytes, Pattern};
 pub use pivots::log_pivots;
+pub use supernodes::SupernodeTree;
 pub use sweeps::solved;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use outcore_dtype::DType;
+use outcore_dtype::{DType, Scalar};
+use outcore_kernels::Generator;
 
 use super::analysis::Analysis;
 use super::fronts::FrontNode;
@@ -15,6 +16,10 @@ use crate::{ops, EngineError};
 /// # Errors
 /// Tiles that are no factor's.
 pub fn log_pivots(analysis: &Arc<Analysis>, factor: &Expr, dtype: DType) -> Result<Expr, EngineError> {
+    if analysis.rows() == 0 {
+        let none = Generator::Full(Scalar::Int(0).rounded(DType::F64));
+        return ops::generate(none, vec![1], DType::F64);
+    }
     let sum = LogPivots {
         analysis: analysis.clone(),
         item: dtype.size(),

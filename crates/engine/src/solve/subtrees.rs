@@ -38,7 +38,7 @@ impl OwnRows<'_> {
 impl Cholesky {
     /// Elements of the front and the stack, rows that have places, and rows of the largest front.
     fn subtree_sizes(&self, node: &FrontNode) -> [usize; 4] {
-        let FrontCut::Subtrees { front, stack } = node.cut else {
+        let FrontCut::Subtrees { front, stack, .. } = node.cut else {
             return [0; 4];
         };
         let rows = node.columns.len() + (node.below.end - node.below.start) as usize;
@@ -170,6 +170,7 @@ impl Cholesky {
         }
         factor.fill(0.0);
         let columns = u64::from(first)..u64::MAX;
+        let mut unknown = None;
         matrix.for_each(&node.columns, columns, reads, |row, column, value| {
             let [number, begin] = owners[(row - first) as usize];
             let one = &self.analysis().supernodes[number as usize];
@@ -181,14 +182,24 @@ impl Cholesky {
                     below.ok().map(|below| end - row + below as u32)
                 }
             };
-            let Some(place) = place else { return };
+            let Some(place) = place else {
+                // Entries left of the diagonal have their place in the row of the other index.
+                if column > row {
+                    unknown = Some([column, row]);
+                }
+                return;
+            };
             let at = (begin + place) as usize * words;
             let value = self.transposed(value);
             factor[at..at + words]
                 .iter_mut()
                 .zip(value)
                 .for_each(|(to, value)| *to += value);
-        })
+        })?;
+        match unknown {
+            None => Ok(()),
+            Some([row, column]) => Err(self.unknown(row, column)),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use numpy::{PyArray1, PyReadonlyArray1};
+use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
 use outcore_dtype::DType;
 use outcore_engine::analyze::{AnalyzedMatrix, EliminationOrder};
 use outcore_engine::live::LiveRun;
@@ -54,10 +54,19 @@ impl PyAnalysis {
         self.analysis.supernodes.iter().map(|one| one.front).max().unwrap_or(0)
     }
 
-    /// The row that is eliminated as each.
-    #[getter]
-    fn order<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
-        PyArray1::from_slice(py, &self.analysis.order)
+    /// The row that is eliminated as each, and of each row the place in that order.
+    fn orders<'py>(&self, py: Python<'py>) -> (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>) {
+        let order = &self.analysis.order;
+        let of = PyArray1::from_iter(py, order.iter().map(|&row| i64::from(row)));
+        let places = PyArray1::<i64>::zeros(py, order.len(), false);
+        let mut known = places.readwrite();
+        if let Ok(known) = known.as_slice_mut() {
+            for (place, &row) in order.iter().enumerate() {
+                known[row as usize] = place as i64;
+            }
+        }
+        drop(known);
+        (of, places)
     }
 
     /// The factor of a matrix whose rows and columns are in the order of elimination.
@@ -110,7 +119,9 @@ fn analyze(
         };
         LiveRun::new(session.clone()).work(&matrix, watch)
     })?;
-    let held = session.hold_beside("analyze", analysis.bytes()).map_err(to_python)?;
+    // Beside the analysis its orders, which the caller takes as arrays.
+    let bytes = analysis.bytes() + 2 * 8 * analysis.rows();
+    let held = session.hold_beside("analyze", bytes).map_err(to_python)?;
     Ok(PyAnalysis {
         analysis: Arc::new(analysis),
         _held: held,

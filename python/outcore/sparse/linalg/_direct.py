@@ -80,10 +80,7 @@ class Factorization(Factor):
         super().__init__(matrix, analysis)
         self._ordering = ordering
         self._permuted: SparseMatrix | None = None
-        order = analysis.order.astype(np.int64)
-        places = np.empty_like(order)
-        places[order] = np.arange(len(order))
-        self._order, self._places = order, places
+        self._order, self._places = analysis.orders()
 
     @property
     def order(self) -> npt.NDArray[np.int64]:
@@ -106,8 +103,14 @@ class Factorization(Factor):
     def __reduce__(self) -> NoReturn:
         """Raises DTypeError: analysis and factor are known to this process only."""
         raise DTypeError(
-            "a Factorization is known to this process only and cannot be pickled: analyze the matrix in the other"
+            "a Factorization is known to this process only and cannot be pickled: analyze the matrix in the other, "
+            "with ordering=F.order for the same factor"
         )
+
+    def __copy__(self) -> Factorization:
+        made = object.__new__(Factorization)
+        made.__dict__.update(self.__dict__)
+        return made
 
     def _reordered(self, matrix: SparseMatrix) -> SparseMatrix:
         """Rows and columns in the order of elimination, which are stored in scratch when they are first read."""
@@ -169,8 +172,8 @@ class Factorization(Factor):
     def refactorize(self, matrix: Matrix, path: PathLike | None = None, *, overwrite: bool = False) -> Factorization:
         """Makes the factor of another matrix with entries at the same places, or at fewer; the analysis is kept.
 
-        Gives itself: the factor before is gone, unless an error comes. Raises ShapeError for another shape. I/O and
-        errors else as `factorize`.
+        Gives itself: the factor before is gone, unless an error comes. Raises ShapeError for another shape,
+        ArgumentError for entries that the factor has no place for. I/O and errors else as `factorize`.
 
         >>> import outcore as oc, scipy.sparse
         >>> A = oc.sparse.from_scipy(scipy.sparse.eye(4, format="csr") * 4.0)
@@ -181,13 +184,11 @@ class Factorization(Factor):
         matrix = _matrix(matrix, "refactorize")
         if matrix.shape != self.shape:
             raise ShapeError(f"refactorize: a matrix of shape {matrix.shape}, and the analysis is of {self.shape}")
-        before = self._matrix, self._permuted
-        self._matrix, self._permuted = matrix, None
-        try:
-            return self.factorize(path, overwrite=overwrite)
-        except BaseException:
-            self._matrix, self._permuted = before
-            raise
+        made = self.__copy__()
+        made._matrix, made._permuted, made._residual = matrix, None, None
+        made.factorize(path, overwrite=overwrite)
+        self.__dict__.update(made.__dict__)
+        return self
 
     def _applied(self, tiles: _core.Expr, b: Array) -> Array:
         permuted = oc.take(b.astype(self.dtype), self._order, axis=0)

@@ -173,17 +173,26 @@ impl Sink for FactorSink {
         region.check_in(&self.plan.grid, &self.name)?;
         let tile = region.start[0] as usize;
         let bytes = self.plan.output.lengths[tile];
-        let padded = data
-            .get(..bytes.next_multiple_of(PAGE as u64) as usize)
-            .ok_or_else(|| {
-                StoreError::Invalid(format!("{}: a tile of {} bytes is too short", self.name, data.len()))
-            })?;
+        let bytes = bytes as usize;
+        let whole = bytes - bytes % PAGE;
+        let own = data.get(..bytes).ok_or_else(|| {
+            StoreError::Invalid(format!("{}: a tile of {} bytes is too short", self.name, data.len()))
+        })?;
         let record = TileRecord {
-            bytes,
-            checksum: crc32c(&data[..bytes as usize]),
+            bytes: bytes as u64,
+            checksum: crc32c(own),
         };
-        if bytes > 0 {
-            io.write(&self.file, padded, self.plan.offsets[tile])?;
+        let offset = self.plan.offsets[tile];
+        if whole > 0 {
+            io.write(&self.file, &own[..whole], offset)?;
+        }
+        if whole < bytes {
+            // Behind the tile a frame has whatever was there before.
+            let memory = AlignedBuffer::new(PAGE);
+            let mut page = memory.map_err(|cause| StoreError::io(self.partial.path(), 0, "map memory", cause))?;
+            page[..bytes - whole].copy_from_slice(&own[whole..]);
+            page[bytes - whole..].fill(0);
+            io.write(&self.file, &page, offset + whole as u64)?;
         }
         locked(&self.tiles)[tile] = record;
         Ok(())
