@@ -143,16 +143,18 @@ class Factor(ABC):
         self._residual = worst
         if not worst <= _RESIDUAL_MOST:
             raise LinAlgError(
-                f"solve: the scaled residual is {worst:.2g}, more than {_RESIDUAL_MOST:.0g}: {self._cause(b)}"
+                f"solve: the scaled residual is {worst:.2g}, more than {_RESIDUAL_MOST:.0g}: {self._cause(b, worst)}"
             )
         return x
 
-    def _cause(self, b: Array) -> str:
+    def _cause(self, b: Array, worst: float) -> str:
         """Why a solution is none. I/O: two reads of A."""
         if not bool(all(isfinite(b)).compute()):
             return "the right-hand sides have NaN or infinite elements"
         if not self._is_hermitian():
             return _NOT_HERMITIAN
+        if not np.isfinite(worst):
+            return "the matrix has elements that are not finite, or the solution is too large for its type"
         return "the matrix is too near to a singular one, or its rows are scaled too differently"
 
     def _is_hermitian(self) -> bool:
