@@ -280,7 +280,7 @@ def test_after_a_refused_matrix_the_factorization_is_that_of_the_one_before(name
         x = F.solve(b)
         for row, column in ((0, n - 1), (n // 2, 3), (n - 1, n // 3)):
             elsewhere = scipy.sparse.csr_array(([0.01, 0.01], ([row, column], [column, row])), shape=(n, n))
-            with pytest.raises(ArgumentError, match=rf"row ({row}|{column}) and column ({row}|{column})"):
+            with pytest.raises(ArgumentError, match="the matrix of the analysis"):
                 F.refactorize(matrix + elsewhere)
         with pytest.raises(LinAlgError, match="not positive definite"):
             F.refactorize(matrix * -1.0)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use outcore_ordering::{dissect, dissect_bytes, min_degree, min_degree_bytes, Stopped};
 
 use crate::live::{IoBound, LiveMemory, LiveOperator, Resources, Watch};
-use crate::solve::{pattern_bytes, Analysis, Pattern, SupernodeTree};
+use crate::solve::{pattern_bytes, Analysis, Pattern, Stop, SupernodeTree};
 use crate::sparse::SparseMatrix;
 use crate::EngineError;
 
@@ -36,22 +36,23 @@ pub struct AnalyzedMatrix<'a> {
 const DISSECTION_OPERATIONS: f64 = 12e-6 * 60e9;
 
 impl AnalyzedMatrix<'_> {
-    fn order(&self, pattern: &Pattern, threads: usize, stop: &(dyn Fn() -> bool + Sync)) -> Result<Vec<u32>, Stopped> {
+    fn order(&self, pattern: &Pattern, threads: usize, stop: Stop<'_>) -> Result<Vec<u32>, EngineError> {
         let graph = outcore_ordering::Graph {
             starts: &pattern.starts,
             neighbours: &pattern.neighbours,
         };
         let watch = outcore_ordering::Watch { threads, stop };
+        let stopped = |Stopped: Stopped| EngineError::Cancelled;
         match &self.ordering {
             EliminationOrder::Given(order) => Ok(order.clone()),
             EliminationOrder::Natural => Ok((0..pattern.vertices() as u32).collect()),
-            EliminationOrder::MinimumDegree => min_degree(graph, &watch),
-            EliminationOrder::NestedDissection => dissect(graph, &watch),
+            EliminationOrder::MinimumDegree => min_degree(graph, &watch).map_err(stopped),
+            EliminationOrder::NestedDissection => dissect(graph, &watch).map_err(stopped),
             EliminationOrder::Auto => {
-                let order = min_degree(graph, &watch)?;
-                let operations = crate::solve::operations_of(pattern, order.clone());
+                let order = min_degree(graph, &watch).map_err(stopped)?;
+                let operations = crate::solve::operations_of(pattern, order.clone(), stop)?;
                 match operations > 3.0 * DISSECTION_OPERATIONS * pattern.vertices() as f64 {
-                    true => dissect(graph, &watch),
+                    true => dissect(graph, &watch).map_err(stopped),
                     false => Ok(order),
                 }
             }
@@ -125,11 +126,11 @@ impl LiveOperator for AnalyzedMatrix<'_> {
         }
         let tree: SupernodeTree = watched(watch, |stop| {
             let order = self.order(&pattern, resources.threads, stop)?;
-            Ok(Analysis::tree(&pattern, order))
+            Analysis::tree(&pattern, order, stop)
         })?;
         // The rows of fronts are known by their number now.
         (resources.grow)(Analysis::front_bytes(&tree))?;
-        watched(watch, |_| Ok(Analysis::of_tree(&pattern, tree)))
+        watched(watch, |stop| Analysis::of_tree(&pattern, tree, stop))
     }
 }
 
@@ -139,7 +140,7 @@ impl LiveOperator for AnalyzedMatrix<'_> {
 /// The error of `watch`, after which the work is to stop.
 fn watched<T: Send>(
     watch: &mut Watch<'_>,
-    work: impl FnOnce(&(dyn Fn() -> bool + Sync)) -> Result<T, Stopped> + Send,
+    work: impl FnOnce(Stop<'_>) -> Result<T, EngineError> + Send,
 ) -> Result<T, EngineError> {
     let stop = AtomicBool::new(false);
     let is_stopped = || stop.load(Ordering::Relaxed);
@@ -164,8 +165,7 @@ fn watched<T: Send>(
         let made = worker.join();
         looked?;
         match made {
-            Ok(Ok(made)) => Ok(made),
-            Ok(Err(Stopped)) => Err(EngineError::Cancelled),
+            Ok(made) => made,
             Err(_) => Err(EngineError::Internal("analyze: the work ended with a panic".into())),
         }
     })

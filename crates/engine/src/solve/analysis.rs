@@ -6,8 +6,9 @@ use outcore_store::FactorRecord;
 use super::fronts::Fronts;
 use super::pattern::Pattern;
 use super::supernodes::{supernode_bytes, FrontRows, Supernode, SupernodeTree};
-use super::tree::{tree_bytes, EliminationTree, NONE};
+use super::tree::{tree_bytes, EliminationTree, Stop, NONE};
 use crate::expr::Digest;
+use crate::EngineError;
 
 /// The fronts of a factorization, and the order that it eliminates in.
 #[derive(Debug)]
@@ -21,20 +22,21 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// The analysis of a pattern whose rows are eliminated in an order, but for exchanges that leave the factor what it is.
-    pub fn new(pattern: &Pattern, order: Vec<u32>) -> Analysis {
-        Analysis::of_tree(pattern, Analysis::tree(pattern, order))
-    }
-
-    /// The supernodes of a pattern whose rows are eliminated in an order.
-    pub fn tree(pattern: &Pattern, order: Vec<u32>) -> SupernodeTree {
-        SupernodeTree::new(&EliminationTree::new(pattern, order))
+    /// The supernodes of a pattern whose rows are eliminated in an order, but for exchanges that leave the factor what it is.
+    ///
+    /// # Errors
+    /// It was stopped.
+    pub fn tree(pattern: &Pattern, order: Vec<u32>, stop: Stop<'_>) -> Result<SupernodeTree, EngineError> {
+        SupernodeTree::new(&EliminationTree::new(pattern, order, stop)?, stop)
     }
 
     /// The analysis of a pattern with its supernodes.
-    pub fn of_tree(pattern: &Pattern, tree: SupernodeTree) -> Analysis {
-        let rows = FrontRows::new(pattern, &tree);
-        Analysis::of(tree, rows)
+    ///
+    /// # Errors
+    /// It was stopped.
+    pub fn of_tree(pattern: &Pattern, tree: SupernodeTree, stop: Stop<'_>) -> Result<Analysis, EngineError> {
+        let rows = FrontRows::new(pattern, &tree, stop)?;
+        Ok(Analysis::of(tree, rows))
     }
 
     /// The analysis of a dense matrix of so many rows: one front.
@@ -148,9 +150,12 @@ impl FactorRecord for Analysis {
 }
 
 /// Multiplications and additions of a factorization in an order, without the zeros of larger supernodes.
-pub fn operations_of(pattern: &Pattern, order: Vec<u32>) -> f64 {
-    let tree = EliminationTree::new(pattern, order);
-    tree.counts.iter().map(|&count| f64::from(count).powi(2)).sum()
+///
+/// # Errors
+/// It was stopped.
+pub fn operations_of(pattern: &Pattern, order: Vec<u32>, stop: Stop<'_>) -> Result<f64, EngineError> {
+    let tree = EliminationTree::new(pattern, order, stop)?;
+    Ok(tree.counts.iter().map(|&count| f64::from(count).powi(2)).sum())
 }
 
 /// Numbers of a section.

@@ -24,3 +24,4 @@ pub use pattern::{pattern_bytes, Pattern};
 pub use pivots::log_pivots;
 pub use supernodes::SupernodeTree;
 pub use sweeps::solved;
+pub use tree::Stop;

@@ -61,7 +61,7 @@ impl Pattern {
             }
             ends.push(places.len());
         }
-        Ok(symmetrized(&counts, places, degrees))
+        symmetrized(&counts, places, degrees, watch)
     }
 
     pub fn vertices(&self) -> usize {
@@ -78,8 +78,16 @@ impl Pattern {
     }
 }
 
+/// Rows between two looks at the caller.
+const ROWS_BETWEEN: usize = 1 << 14;
+
 /// Both directions of edges that lie row by row, sorted and once each.
-fn symmetrized(counts: &[u64], places: Vec<u32>, mut degrees: Vec<u64>) -> Pattern {
+fn symmetrized(
+    counts: &[u64],
+    places: Vec<u32>,
+    mut degrees: Vec<u64>,
+    watch: &mut Watch<'_>,
+) -> Result<Pattern, EngineError> {
     let mut sum = 0;
     for degree in &mut degrees {
         sum += std::mem::replace(degree, sum);
@@ -89,6 +97,9 @@ fn symmetrized(counts: &[u64], places: Vec<u32>, mut degrees: Vec<u64>) -> Patte
     let mut neighbours = vec![0u32; sum as usize];
     let mut at = 0;
     for (row, &count) in counts.iter().enumerate() {
+        if row.is_multiple_of(ROWS_BETWEEN) {
+            watch()?;
+        }
         for &column in &places[at..at + count as usize] {
             for (one, other) in [(row, column), (column as usize, row as u32)] {
                 neighbours[next[one] as usize] = other;
@@ -101,6 +112,9 @@ fn symmetrized(counts: &[u64], places: Vec<u32>, mut degrees: Vec<u64>) -> Patte
     let (mut kept, mut begin) = (0, 0);
     let mut starts = starts;
     for row in 0..starts.len() - 1 {
+        if row.is_multiple_of(ROWS_BETWEEN) {
+            watch()?;
+        }
         let end = starts[row + 1] as usize;
         neighbours[begin..end].sort_unstable();
         starts[row] = kept as u64;
@@ -120,5 +134,5 @@ fn symmetrized(counts: &[u64], places: Vec<u32>, mut degrees: Vec<u64>) -> Patte
     }
     neighbours.truncate(kept);
     neighbours.shrink_to_fit();
-    Pattern { starts, neighbours }
+    Ok(Pattern { starts, neighbours })
 }

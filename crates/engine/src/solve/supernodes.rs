@@ -6,7 +6,8 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::tree::{inverse, EliminationTree, NONE};
+use super::tree::{check, inverse, EliminationTree, Stop, NONE};
+use crate::EngineError;
 
 /// Columns of the factor that are eliminated together, in a front of all their rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
@@ -77,10 +78,15 @@ struct RelaxedSupernode {
 
 impl SupernodeTree {
     /// Supernodes of a tree. The parts of a tree that `NONE` ends are ordered one after the other.
-    pub fn new(tree: &EliminationTree) -> SupernodeTree {
+    ///
+    /// # Errors
+    /// It was stopped.
+    pub fn new(tree: &EliminationTree, stop: Stop<'_>) -> Result<SupernodeTree, EngineError> {
         let (firsts, mut merging) = fundamental(tree);
+        check(stop)?;
         amalgamate(&mut merging);
-        renumbered(tree, &firsts, &merging)
+        check(stop)?;
+        Ok(renumbered(tree, &firsts, &merging))
     }
 }
 
@@ -354,6 +360,9 @@ fn least_memory(merging: &[RelaxedSupernode], heads: &[u32], parents: &[u32], li
     sequence
 }
 
+/// Supernodes between two looks at the caller.
+const SUPERNODES_BETWEEN: usize = 1 << 8;
+
 /// FrontRows below the pivots of each supernode, ascending, in one list.
 #[derive(Debug)]
 pub struct FrontRows {
@@ -363,7 +372,14 @@ pub struct FrontRows {
 
 impl FrontRows {
     /// The rows of fronts, from the leaves up.
-    pub fn new(pattern: &super::pattern::Pattern, tree: &SupernodeTree) -> FrontRows {
+    ///
+    /// # Errors
+    /// It was stopped.
+    pub fn new(
+        pattern: &super::pattern::Pattern,
+        tree: &SupernodeTree,
+        stop: Stop<'_>,
+    ) -> Result<FrontRows, EngineError> {
         let places = inverse(&tree.order);
         let lists = ChildLists::of(tree.supernodes.iter().map(|one| one.parent));
         let mut starts = Vec::with_capacity(tree.supernodes.len() + 1);
@@ -371,6 +387,9 @@ impl FrontRows {
         let mut rows: Vec<u32> = Vec::with_capacity(total as usize);
         let mut marks = vec![NONE; tree.order.len()];
         for (number, one) in tree.supernodes.iter().enumerate() {
+            if number.is_multiple_of(SUPERNODES_BETWEEN) {
+                check(stop)?;
+            }
             starts.push(rows.len() as u64);
             let begin = rows.len();
             let end = one.first + one.pivots;
@@ -395,7 +414,7 @@ impl FrontRows {
             rows[begin..].sort_unstable();
         }
         starts.push(rows.len() as u64);
-        FrontRows { starts, rows }
+        Ok(FrontRows { starts, rows })
     }
 
     /// The rows below the pivots of a supernode.

@@ -14,6 +14,7 @@ use super::assembly::unpack;
 use super::factorize::{listed_grid, FrontPlaces};
 use super::fronts::{BlockCounts, FrontNode};
 use super::tree::NONE;
+use crate::expr::grid::PANEL_BYTES;
 use crate::expr::Expr;
 use crate::ops::{self, show};
 use crate::task::{Access, Alone, Bound, Grid, Work};
@@ -39,8 +40,26 @@ pub fn solved(analysis: &Arc<Analysis>, factor: &Expr, dtype: DType, b: &Expr) -
             b.dtype
         )));
     }
+    let b = ops::in_tiles(b, band_tile(analysis, &b.grid()));
     let sweeps = Sweeps::new(analysis, b.grid())?;
-    Ok(ops::algorithm(Arc::new(sweeps), &[factor.clone(), b.clone()])?.swap_remove(0))
+    Ok(ops::algorithm(Arc::new(sweeps), &[factor.clone(), b])?.swap_remove(0))
+}
+
+/// Bytes that the rows of the largest node take in a band of columns at most, in bands of as many columns as these or more.
+const BAND_BYTES: u64 = 8 << 20;
+const BAND_COLUMNS: std::ops::RangeInclusive<u64> = 8..=128;
+
+/// Tiles of right-hand sides in bands of columns: each band reads the factor twice, and has a node's rows in memory.
+fn band_tile(analysis: &Analysis, grid: &Grid) -> Vec<u64> {
+    let item = grid.dtype.size() as u64;
+    let rows = |node: &FrontNode| node.columns.len() as u64 + node.below.end - node.below.start;
+    let rows = analysis.fronts.nodes.iter().map(rows).max().unwrap_or(1).max(1);
+    let columns = (BAND_BYTES / (rows * item)).clamp(*BAND_COLUMNS.start(), *BAND_COLUMNS.end());
+    if grid.tile[1] <= columns {
+        return grid.tile.clone();
+    }
+    let rows = (PANEL_BYTES / (columns * item)).max(1);
+    vec![rows.min(grid.shape[0]).max(1), columns]
 }
 
 const FACTOR: usize = 0;

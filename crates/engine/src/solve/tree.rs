@@ -4,6 +4,7 @@
 //! Ng, Peyton, An efficient algorithm to compute row and column counts for sparse Cholesky factorization, SIMAX 15 (1994).
 
 use super::pattern::Pattern;
+use crate::EngineError;
 
 /// No vertex.
 pub const NONE: u32 = u32::MAX;
@@ -26,11 +27,37 @@ pub fn tree_bytes(vertices: u64) -> u64 {
     10 * 4 * vertices
 }
 
+/// Whether the caller wants the work to stop.
+pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
+
+/// Columns between two looks at the caller.
+const COLUMNS_BETWEEN: usize = 1 << 14;
+
+/// # Errors
+/// The caller wants the work to stop.
+pub fn check(stop: Stop<'_>) -> Result<(), EngineError> {
+    match stop() {
+        true => Err(EngineError::Cancelled),
+        false => Ok(()),
+    }
+}
+
+/// As [`check`], at some columns.
+fn check_at(column: usize, stop: Stop<'_>) -> Result<(), EngineError> {
+    match column.is_multiple_of(COLUMNS_BETWEEN) {
+        true => check(stop),
+        false => Ok(()),
+    }
+}
+
 impl EliminationTree {
     /// The tree of an order, whose columns are put into postorder.
-    pub fn new(pattern: &Pattern, order: Vec<u32>) -> EliminationTree {
+    ///
+    /// # Errors
+    /// It was stopped.
+    pub fn new(pattern: &Pattern, order: Vec<u32>, stop: Stop<'_>) -> Result<EliminationTree, EngineError> {
         let places = inverse(&order);
-        let parents = parents_of(pattern, &order, &places);
+        let parents = parents_of(pattern, &order, &places, stop)?;
         let post = postorder(&parents);
         let order: Vec<u32> = post.iter().map(|&column| order[column as usize]).collect();
         let renumbered = inverse(&post);
@@ -40,13 +67,13 @@ impl EliminationTree {
         };
         let parents: Vec<u32> = post.iter().map(parent_of).collect();
         let places = inverse(&order);
-        let counts = counts_of(pattern, &order, &places, &parents);
-        EliminationTree {
+        let counts = counts_of(pattern, &order, &places, &parents, stop)?;
+        Ok(EliminationTree {
             order,
             places,
             parents,
             counts,
-        }
+        })
     }
 }
 
@@ -59,10 +86,11 @@ pub fn inverse(order: &[u32]) -> Vec<u32> {
     places
 }
 
-fn parents_of(pattern: &Pattern, order: &[u32], places: &[u32]) -> Vec<u32> {
+fn parents_of(pattern: &Pattern, order: &[u32], places: &[u32], stop: Stop<'_>) -> Result<Vec<u32>, EngineError> {
     let mut parents = vec![NONE; order.len()];
     let mut ancestors = vec![NONE; order.len()];
     for (column, &vertex) in order.iter().enumerate() {
+        check_at(column, stop)?;
         for &neighbour in pattern.neighbours_of(vertex as usize) {
             let mut at = places[neighbour as usize];
             // Paths are cut short to the column as they are walked.
@@ -76,7 +104,7 @@ fn parents_of(pattern: &Pattern, order: &[u32], places: &[u32]) -> Vec<u32> {
             }
         }
     }
-    parents
+    Ok(parents)
 }
 
 /// The columns of a forest, children before parents, each subtree together.
@@ -110,7 +138,13 @@ pub fn postorder(parents: &[u32]) -> Vec<u32> {
 }
 
 /// Counts of columns in postorder: each row subtree's leaves are found, and where the paths from them meet.
-fn counts_of(pattern: &Pattern, order: &[u32], places: &[u32], parents: &[u32]) -> Vec<u32> {
+fn counts_of(
+    pattern: &Pattern,
+    order: &[u32],
+    places: &[u32],
+    parents: &[u32],
+    stop: Stop<'_>,
+) -> Result<Vec<u32>, EngineError> {
     let n = order.len();
     // The first descendant of each column; whether a column is a leaf shows while they are found.
     let mut first = vec![NONE; n];
@@ -127,6 +161,7 @@ fn counts_of(pattern: &Pattern, order: &[u32], places: &[u32], parents: &[u32]) 
     let mut last_leaf = vec![NONE; n];
     let mut sets: Vec<u32> = (0..n as u32).collect();
     for column in 0..n {
+        check_at(column, stop)?;
         if parents[column] != NONE {
             deltas[parents[column] as usize] -= 1;
         }
@@ -156,7 +191,7 @@ fn counts_of(pattern: &Pattern, order: &[u32], places: &[u32], parents: &[u32]) 
         }
     }
     // The diagonal is counted by its own leaf.
-    deltas.iter().map(|&count| count as u32).collect()
+    Ok(deltas.iter().map(|&count| count as u32).collect())
 }
 
 /// The root of a column's set, with its path cut short.
@@ -235,7 +270,7 @@ mod tests {
             let order: Vec<u32> = (0..n as u32).map(|at| (at * 7 + 3) % n as u32).collect();
             let is_permutation = { let mut sorted = order.clone(); sorted.sort_unstable(); sorted.dedup(); sorted.len() == n };
             let order = if is_permutation { order } else { (0..n as u32).collect() };
-            let tree = EliminationTree::new(&pattern, order);
+            let tree = EliminationTree::new(&pattern, order, &|| false).unwrap();
             let (parents, counts) = eliminated(&pattern, &tree);
             proptest::prop_assert_eq!(&tree.parents, &parents);
             proptest::prop_assert_eq!(&tree.counts, &counts);
