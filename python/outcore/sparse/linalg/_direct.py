@@ -26,7 +26,7 @@ from outcore.sparse._matrix import SparseMatrix
 
 Kind = Literal["auto", "spd"]
 OrderingName = Literal["auto", "nd", "amd", "natural"]
-Matrix: TypeAlias = Any  # a sparse matrix of outcore, stored or lazy, or one of SciPy's
+FactorizableMatrix: TypeAlias = Any  # a sparse matrix of outcore, stored or lazy, or one of SciPy's
 
 _NAMES = ("auto", "nd", "amd", "natural")
 # Names of scikit-sparse's and SciPy's factors.
@@ -169,7 +169,9 @@ class Factorization(Factor):
         self._factor = self._made(path, overwrite)
         return self
 
-    def refactorize(self, matrix: Matrix, path: PathLike | None = None, *, overwrite: bool = False) -> Factorization:
+    def refactorize(
+        self, matrix: FactorizableMatrix, path: PathLike | None = None, *, overwrite: bool = False
+    ) -> Factorization:
         """Makes the factor of another matrix with entries at the same places, or at fewer; the analysis is kept.
 
         Gives itself: the factor before is gone, unless an error comes. Raises ShapeError for another shape,
@@ -195,7 +197,7 @@ class Factorization(Factor):
         return oc.take(super()._applied(tiles, permuted), self._places, axis=0)
 
 
-def _matrix(matrix: Matrix, name: str) -> SparseMatrix:
+def _matrix(matrix: FactorizableMatrix, name: str) -> SparseMatrix:
     """The matrix on disk, one of SciPy's stored in scratch."""
     stored = matrix if isinstance(matrix, SparseMatrix) else None
     if stored is None and hasattr(matrix, "tocoo"):
@@ -209,7 +211,7 @@ def _matrix(matrix: Matrix, name: str) -> SparseMatrix:
     return stored
 
 
-def _nearest(matrix: Matrix) -> str:
+def _nearest(matrix: FactorizableMatrix) -> str:
     if isinstance(matrix, (str, os.PathLike)):
         return "outcore.sparse.open(path) opens one, outcore.sparse.from_mtx converts Matrix Market's"
     if isinstance(matrix, (np.ndarray, Array)):
@@ -217,7 +219,9 @@ def _nearest(matrix: Matrix) -> str:
     return "outcore.sparse.from_scipy stores one of SciPy's"
 
 
-def analyze(A: Matrix, kind: Kind = "auto", *, ordering: OrderingName | npt.ArrayLike = "auto") -> Factorization:
+def analyze(
+    A: FactorizableMatrix, kind: Kind = "auto", *, ordering: OrderingName | npt.ArrayLike = "auto"
+) -> Factorization:
     """Analyzes a symmetric (Hermitian) positive definite sparse matrix (n, n) for a direct solver; nothing is computed.
 
     `A` is a sparse matrix on disk, a lazy one (stored in scratch for it), or SciPy's. `kind` is "spd" or "auto", which
@@ -291,7 +295,7 @@ def _permutation(order: NDArray, rows: int) -> npt.NDArray[np.uint32]:
     return order.astype(np.uint32)
 
 
-def cholesky(A: Matrix, *, ordering: OrderingName | npt.ArrayLike = "auto") -> Factorization:
+def cholesky(A: FactorizableMatrix, *, ordering: OrderingName | npt.ArrayLike = "auto") -> Factorization:
     """Analyzes and factorizes a symmetric positive definite matrix, as scikit-sparse's function of this name.
 
     The result has `solve(b)` and `logdet()`. Arguments, I/O and errors as `analyze` and `Factorization.factorize`.
@@ -303,7 +307,7 @@ def cholesky(A: Matrix, *, ordering: OrderingName | npt.ArrayLike = "auto") -> F
     return analyze(A, "spd", ordering=ordering).factorize()
 
 
-def factorized(A: Matrix) -> Callable[[Operand], Solution]:
+def factorized(A: FactorizableMatrix) -> Callable[[Operand], Solution]:
     """The function that solves A x = b for a symmetric positive definite matrix, as `scipy.sparse.linalg.factorized`.
 
     I/O and errors as `cholesky` and `Factorization.solve`.
@@ -315,7 +319,7 @@ def factorized(A: Matrix) -> Callable[[Operand], Solution]:
     return cholesky(A).solve
 
 
-def spsolve(A: Matrix, b: Operand) -> Solution:
+def spsolve(A: FactorizableMatrix, b: Operand) -> Solution:
     """X of A X = B for a symmetric positive definite matrix, as `scipy.sparse.linalg.spsolve`.
 
     `b`, (n,) or (n, k), may be SciPy's sparse matrix; the result is dense. I/O and errors as `cholesky` and
