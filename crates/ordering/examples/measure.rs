@@ -3,7 +3,7 @@
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-use outcore_ordering::Watch;
+use outcore_ordering::OrderingWatch;
 use std::io::{Read, Write};
 use support::Owned;
 
@@ -40,7 +40,7 @@ fn main() {
         asked.0 = std::time::Instant::now();
         false
     };
-    let watch = Watch { threads, stop: &stop };
+    let watch = OrderingWatch { threads, stop: &stop };
     let vertices = graph.vertices();
     let start = std::time::Instant::now();
     let order = match arguments.get(1).expect(USAGE).as_str() {

@@ -3,12 +3,12 @@
 /// Undirected graph without loops: neighbours of v are `neighbours[starts[v]..starts[v+1]]`, ascending, each edge in
 /// both lists.
 #[derive(Clone, Copy)]
-pub struct Graph<'a> {
+pub struct SymmetricGraph<'a> {
     pub starts: &'a [u64],
     pub neighbours: &'a [u32],
 }
 
-impl<'a> Graph<'a> {
+impl<'a> SymmetricGraph<'a> {
     pub(crate) fn vertices(&self) -> usize {
         self.starts.len().saturating_sub(1)
     }
@@ -29,7 +29,7 @@ pub(crate) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    pub(crate) fn plain(graph: Graph<'a>) -> View<'a> {
+    pub(crate) fn plain(graph: SymmetricGraph<'a>) -> View<'a> {
         let starts = if graph.starts.is_empty() { &[0] } else { graph.starts };
         View {
             starts,

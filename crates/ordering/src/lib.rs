@@ -1,7 +1,7 @@
 //! Fill-reducing orderings of symmetric sparse matrices: multilevel nested dissection and approximate minimum degree.
 //!
 //! Start with [`dissect`] and [`min_degree`]. Both take at most what [`dissect_bytes`] and [`min_degree_bytes`] say,
-//! ask the caller of a [`Watch`] whether to stop, and give one order for a graph, whatever the threads.
+//! ask the caller of an [`OrderingWatch`] whether to stop, and give one order for a graph, whatever the threads.
 //!
 //! `reduction` takes out dense rows and merges vertices that are alike; `degree` is minimum degree on a quotient graph;
 //! `dissection` finds separators on coarser and coarser graphs, and hands its leaves to `degree`.
@@ -21,5 +21,5 @@ mod watch;
 pub use bytes::{dissect_bytes, min_degree_bytes};
 pub use degree::min_degree;
 pub use dissection::dissect;
-pub use graph::Graph;
-pub use watch::{Stopped, Watch};
+pub use graph::SymmetricGraph;
+pub use watch::{OrderingWatch, Stopped};

@@ -4,7 +4,7 @@
 //! TOMS 30 (2004), section 3.2). Vertices of equal closed neighbourhoods are ordered as one (Ashcraft, "Compressed
 //! graphs and the minimum degree algorithm", SIAM J. Sci. Comput. 16 (1995)).
 
-use crate::graph::{Graph, Weighted};
+use crate::graph::{SymmetricGraph, Weighted};
 use crate::random::mix;
 use crate::watch::{Patience, Stopped};
 
@@ -16,7 +16,7 @@ const MEMBER: u32 = 1 << 31;
 const COMPRESSED_PERCENT: usize = 85;
 
 /// A smaller graph for a given one.
-pub(crate) struct Reduction {
+pub(crate) struct GraphReduction {
     /// For each vertex: `DENSE`, or the vertex of the smaller graph that holds it, with `MEMBER` unless it stands for
     /// it.
     labels: Vec<u32>,
@@ -31,9 +31,9 @@ fn degree_max(vertices: usize) -> usize {
     ((10.0 * (vertices as f64).sqrt()) as usize).max(16)
 }
 
-impl Reduction {
+impl GraphReduction {
     /// None if the graph has no dense row and is hardly compressed.
-    pub(crate) fn of(graph: Graph<'_>, patience: &Patience<'_>) -> Result<Option<Reduction>, Stopped> {
+    pub(crate) fn of(graph: SymmetricGraph<'_>, patience: &Patience<'_>) -> Result<Option<GraphReduction>, Stopped> {
         let vertices = graph.vertices();
         assert!(vertices < MEMBER as usize, "an ordering takes fewer than 2^31 vertices");
         let degree_max = degree_max(vertices);
@@ -64,7 +64,7 @@ impl Reduction {
                 weights[label as usize] += 1;
             }
         }
-        let mut reduction = Reduction {
+        let mut reduction = GraphReduction {
             labels,
             weights,
             directed: 0,
@@ -88,7 +88,11 @@ impl Reduction {
     }
 
     /// Neighbours, in the smaller graph, of what a kept vertex stands for.
-    pub(crate) fn neighbours_of<'a>(&'a self, graph: Graph<'a>, vertex: usize) -> impl Iterator<Item = u32> + 'a {
+    pub(crate) fn neighbours_of<'a>(
+        &'a self,
+        graph: SymmetricGraph<'a>,
+        vertex: usize,
+    ) -> impl Iterator<Item = u32> + 'a {
         graph
             .neighbours_of(vertex)
             .iter()
@@ -97,7 +101,7 @@ impl Reduction {
     }
 
     /// The smaller graph, which holds the weights until they come back for `expand`.
-    pub(crate) fn reduced(&mut self, graph: Graph<'_>) -> Weighted {
+    pub(crate) fn reduced(&mut self, graph: SymmetricGraph<'_>) -> Weighted {
         let mut starts = Vec::with_capacity(self.vertices() + 1);
         let mut neighbours = Vec::with_capacity(self.directed);
         starts.push(0);
@@ -142,7 +146,7 @@ impl Reduction {
 
 /// For each vertex the first of equal closed neighbourhood, or `DENSE`.
 fn representatives(
-    graph: Graph<'_>,
+    graph: SymmetricGraph<'_>,
     is_dense: &dyn Fn(usize) -> bool,
     patience: &Patience<'_>,
 ) -> Result<Vec<u32>, Stopped> {
@@ -179,7 +183,7 @@ fn representatives(
 }
 
 /// Whether two neighbours have all others in common.
-fn has_equal_neighbourhood(graph: Graph<'_>, one: usize, other: usize) -> bool {
+fn has_equal_neighbourhood(graph: SymmetricGraph<'_>, one: usize, other: usize) -> bool {
     let (list, other_list) = (graph.neighbours_of(one), graph.neighbours_of(other));
     let without_other = list.iter().filter(|&&at| at as usize != other);
     let without_one = other_list.iter().filter(|&&at| at as usize != one);

@@ -1,6 +1,6 @@
 //! Threads shared by all parts of one dissection: a part takes a helper when one is free, whichever part that is.
 
-use crate::watch::Watch;
+use crate::watch::OrderingWatch;
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 
 pub(crate) struct Team<'a> {
@@ -11,7 +11,7 @@ pub(crate) struct Team<'a> {
 }
 
 impl<'a> Team<'a> {
-    pub(crate) fn new(watch: &Watch<'a>) -> Team<'a> {
+    pub(crate) fn new(watch: &OrderingWatch<'a>) -> Team<'a> {
         let free = AtomicIsize::new(watch.threads.clamp(1, 1 << 16) as isize - 1);
         Team {
             free,

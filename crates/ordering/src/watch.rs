@@ -16,7 +16,7 @@ impl std::error::Error for Stopped {}
 
 /// Threads and the question whether to stop, asked at least every 20 ms of each thread's work.
 #[derive(Clone, Copy)]
-pub struct Watch<'a> {
+pub struct OrderingWatch<'a> {
     pub threads: usize,
     pub stop: &'a (dyn Fn() -> bool + Sync),
 }

@@ -2,7 +2,7 @@
 
 mod support;
 
-use outcore_ordering::{dissect, dissect_bytes, min_degree, min_degree_bytes, Watch};
+use outcore_ordering::{dissect, dissect_bytes, min_degree, min_degree_bytes, OrderingWatch};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use support::Owned;
@@ -53,7 +53,7 @@ fn peak_of(work: impl FnOnce() -> Vec<u32>) -> u64 {
 fn check(name: &str, graph: &Owned) {
     let (vertices, directed) = (graph.vertices() as u64, graph.neighbours.len() as u64);
     let each = |bytes: u64| bytes as f64 / vertices.max(1) as f64;
-    let watch = |threads| Watch {
+    let watch = |threads| OrderingWatch {
         threads,
         stop: &|| false,
     };

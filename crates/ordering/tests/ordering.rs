@@ -2,13 +2,13 @@
 
 mod support;
 
-use outcore_ordering::{dissect, min_degree, Stopped, Watch};
+use outcore_ordering::{dissect, min_degree, OrderingWatch, Stopped};
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use support::{fill, fill_naive, grid, Owned};
 
-fn watch(threads: usize) -> Watch<'static> {
-    Watch {
+fn watch(threads: usize) -> OrderingWatch<'static> {
+    OrderingWatch {
         threads,
         stop: &|| false,
     }
@@ -164,7 +164,7 @@ fn a_stop_ends_both_whenever_it_comes() {
         for after in [0, 1, 7, 40] {
             let asked = AtomicUsize::new(0);
             let stop = || asked.fetch_add(1, Ordering::Relaxed) >= after;
-            let watch = Watch { threads, stop: &stop };
+            let watch = OrderingWatch { threads, stop: &stop };
             assert_eq!(dissect(graph.graph(), &watch), Err(Stopped));
             asked.store(after, Ordering::Relaxed);
             assert_eq!(min_degree(graph.graph(), &watch), Err(Stopped));

@@ -37,11 +37,11 @@ const DISSECTION_OPERATIONS: f64 = 12e-6 * 60e9;
 
 impl AnalyzedMatrix<'_> {
     fn order(&self, pattern: &Pattern, threads: usize, stop: Stop<'_>) -> Result<Vec<u32>, EngineError> {
-        let graph = outcore_ordering::Graph {
+        let graph = outcore_ordering::SymmetricGraph {
             starts: &pattern.starts,
             neighbours: &pattern.neighbours,
         };
-        let watch = outcore_ordering::Watch { threads, stop };
+        let watch = outcore_ordering::OrderingWatch { threads, stop };
         let stopped = |Stopped: Stopped| EngineError::Cancelled;
         match &self.ordering {
             EliminationOrder::Given(order) => Ok(order.clone()),

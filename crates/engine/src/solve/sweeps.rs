@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use outcore_dtype::DType;
-use outcore_kernels::{Panel, Vectors};
+use outcore_kernels::{Panel, RightHandSides};
 
 use super::analysis::Analysis;
 use super::assembly::unpack;
@@ -41,7 +41,7 @@ pub fn solved(analysis: &Arc<Analysis>, factor: &Expr, dtype: DType, b: &Expr) -
         )));
     }
     let b = ops::in_tiles(b, band_tile(analysis, &b.grid()));
-    let sweeps = Sweeps::new(analysis, b.grid())?;
+    let sweeps = TriangularSweeps::new(analysis, b.grid())?;
     Ok(ops::algorithm(Arc::new(sweeps), &[factor.clone(), b])?.swap_remove(0))
 }
 
@@ -102,9 +102,9 @@ struct SweepTask {
 }
 
 #[derive(Clone, Debug)]
-struct Sweeps {
+struct TriangularSweeps {
     analysis: Arc<Analysis>,
-    vectors: Vectors,
+    vectors: RightHandSides,
     grid: Grid,
     /// Of one band of columns.
     tasks: Arc<[SweepTask]>,
@@ -112,8 +112,8 @@ struct Sweeps {
     grids: [Grid; 4],
 }
 
-impl Sweeps {
-    fn new(analysis: &Arc<Analysis>, grid: Grid) -> Result<Sweeps, EngineError> {
+impl TriangularSweeps {
+    fn new(analysis: &Arc<Analysis>, grid: Grid) -> Result<TriangularSweeps, EngineError> {
         let panel = Panel::new(grid.dtype).ok_or_else(|| EngineError::DType(format!("solve: {}", grid.dtype)))?;
         let nodes = &analysis.fronts.nodes;
         let mut children: Vec<Vec<u32>> = vec![vec![]; nodes.len()];
@@ -130,7 +130,7 @@ impl Sweeps {
         let pieces = bytes(&|node| node.columns.len() as u64);
         let below = bytes(&|node| node.below.end - node.below.start);
         let tasks = tasks_of(analysis, &children, grid.counts()[0]);
-        Ok(Sweeps {
+        Ok(TriangularSweeps {
             grids: [
                 grid.clone(),
                 listed_grid(&pieces),
@@ -139,7 +139,7 @@ impl Sweeps {
             ],
             listed: [pieces, below],
             analysis: analysis.clone(),
-            vectors: Vectors::new(panel),
+            vectors: RightHandSides::new(panel),
             tasks: tasks.into(),
             grid,
         })
@@ -257,7 +257,7 @@ fn has_below(node: &FrontNode) -> bool {
     node.below.end > node.below.start
 }
 
-impl Alone for Sweeps {
+impl Alone for TriangularSweeps {
     fn key(&self) -> Vec<u8> {
         self.analysis.digest.to_string().into_bytes()
     }
@@ -273,7 +273,7 @@ impl Alone for Sweeps {
     }
 }
 
-impl Work for Sweeps {
+impl Work for TriangularSweeps {
     fn label(&self) -> String {
         "triangular solves".into()
     }
@@ -408,7 +408,7 @@ impl Work for Sweeps {
     }
 }
 
-impl Sweeps {
+impl TriangularSweeps {
     /// Names the tiles that have X below the pivots of a node.
     fn gathered(&self, band: u64, node: &FrontNode, each: &mut dyn FnMut(usize, u64, Access)) {
         if !has_below(node) {

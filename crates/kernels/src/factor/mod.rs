@@ -24,4 +24,4 @@ mod vectors;
 pub use failure::{BadPivot, Failure};
 pub use panel::Panel;
 pub use sizes::{Factor, Factorization};
-pub use vectors::Vectors;
+pub use vectors::RightHandSides;

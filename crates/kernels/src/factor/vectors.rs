@@ -9,13 +9,13 @@ use super::scalar::{rows, FactorScalar};
 
 /// Work on right-hand sides with elements of a type, in the caller's thread.
 #[derive(Clone, Copy, Debug)]
-pub struct Vectors {
+pub struct RightHandSides {
     panel: Panel,
 }
 
-impl Vectors {
-    pub fn new(panel: Panel) -> Vectors {
-        Vectors { panel }
+impl RightHandSides {
+    pub fn new(panel: Panel) -> RightHandSides {
+        RightHandSides { panel }
     }
 
     /// `to += from`.
@@ -49,7 +49,7 @@ impl Vectors {
         in_type!(self.panel, forward(sizes, columns, targets, rows));
     }
 
-    /// As [`Vectors::forward`], with Lᴴ from the last column to the first.
+    /// As [`RightHandSides::forward`], with Lᴴ from the last column to the first.
     ///
     /// # Panics
     /// When a slice has not the length that the sizes give.

@@ -7,12 +7,12 @@ pub(super) const NONE: u32 = u32::MAX;
 /// Variables outside of the lists may use their links for chains of equal hash.
 pub(super) struct DegreeLists {
     heads: Vec<u32>,
-    links: Vec<Link>,
+    links: Vec<DegreeLink>,
     least: usize,
 }
 
 #[derive(Clone, Copy)]
-struct Link {
+struct DegreeLink {
     next: u32,
     /// The one before, or the hash of a variable in a chain.
     previous: u32,
@@ -36,7 +36,7 @@ impl DegreeLists {
         self.links.reserve_exact(variables);
         self.links.resize(
             variables,
-            Link {
+            DegreeLink {
                 next: NONE,
                 previous: NONE,
             },
@@ -53,7 +53,7 @@ impl DegreeLists {
     pub(super) fn insert(&mut self, variable: u32, degree: u32) {
         let bucket = self.bucket(degree);
         let next = std::mem::replace(&mut self.heads[bucket], variable);
-        self.links[variable as usize] = Link { next, previous: NONE };
+        self.links[variable as usize] = DegreeLink { next, previous: NONE };
         if next != NONE {
             self.links[next as usize].previous = variable;
         }
@@ -62,7 +62,7 @@ impl DegreeLists {
 
     #[inline]
     pub(super) fn remove(&mut self, variable: u32, degree: u32) {
-        let Link { next, previous } = self.links[variable as usize];
+        let DegreeLink { next, previous } = self.links[variable as usize];
         if next != NONE {
             self.links[next as usize].previous = previous;
         }
@@ -85,7 +85,7 @@ impl DegreeLists {
     }
 
     pub(super) fn chain(&mut self, variable: u32, next: u32, hash: u32) {
-        self.links[variable as usize] = Link { next, previous: hash };
+        self.links[variable as usize] = DegreeLink { next, previous: hash };
     }
 
     pub(super) fn hash(&self, variable: u32) -> u32 {

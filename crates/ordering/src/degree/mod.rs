@@ -6,9 +6,9 @@ mod quotient;
 
 pub(crate) use quotient::Quotient;
 
-use crate::graph::Graph;
-use crate::reduction::Reduction;
-use crate::watch::{Patience, Stopped, Watch};
+use crate::graph::SymmetricGraph;
+use crate::reduction::GraphReduction;
+use crate::watch::{OrderingWatch, Patience, Stopped};
 
 /// Orders a graph by approximate minimum degree (Amestoy, Davis, Duff 1996), on one thread.
 ///
@@ -20,9 +20,9 @@ use crate::watch::{Patience, Stopped, Watch};
 ///
 /// # Panics
 /// If the graph has 2^31 vertices or more.
-pub fn min_degree(graph: Graph<'_>, watch: &Watch<'_>) -> Result<Vec<u32>, Stopped> {
+pub fn min_degree(graph: SymmetricGraph<'_>, watch: &OrderingWatch<'_>) -> Result<Vec<u32>, Stopped> {
     let patience = Patience::new(watch.stop);
-    let reduction = Reduction::of(graph, &patience)?;
+    let reduction = GraphReduction::of(graph, &patience)?;
     let mut quotient = Quotient::new();
     let Some(reduction) = reduction else {
         quotient.begin(graph.vertices(), graph.neighbours.len(), graph.vertices());

@@ -1,10 +1,10 @@
 //! The order of an elimination: its assembly tree in postorder, each element with the variables that went with it.
 
 use super::lists::NONE;
-use super::quotient::{Node, Quotient};
+use super::quotient::{Quotient, QuotientNode};
 
 /// Fields of a node that are free after the elimination, by what they hold here.
-impl Node {
+impl QuotientNode {
     fn first_child(&mut self) -> &mut u32 {
         &mut self.degree
     }

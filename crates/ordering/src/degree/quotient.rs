@@ -11,11 +11,11 @@
 use super::lists::{DegreeLists, NONE};
 use crate::watch::{Patience, Stopped};
 
-/// `Node::elements` of an eliminated variable, which is an element now.
+/// `QuotientNode::elements` of an eliminated variable, which is an element now.
 const ELEMENT: u32 = u32::MAX;
-/// `Node::elements` of a variable merged into another; `start` names that one.
+/// `QuotientNode::elements` of a variable merged into another; `start` names that one.
 const MERGED: u32 = u32::MAX - 1;
-/// `Node::start` of an element that no other absorbed.
+/// `QuotientNode::start` of an element that no other absorbed.
 const ROOT: u64 = u64::MAX;
 /// Marks the first entry of a list, while lists move together.
 const HEAD: u32 = 1 << 31;
@@ -25,7 +25,7 @@ const HEAD: u32 = 1 << 31;
 /// A variable's list is `elements` elements, then variables. An element's list is its variables, and `mark` 0 says that
 /// it is absorbed, with `start` the element that did so.
 #[derive(Clone, Copy)]
-pub(super) struct Node {
+pub(super) struct QuotientNode {
     pub(super) start: u64,
     pub(super) length: u32,
     pub(super) elements: u32,
@@ -35,7 +35,7 @@ pub(super) struct Node {
     pub(super) mark: u32,
 }
 
-impl Node {
+impl QuotientNode {
     pub(super) fn is_merged(&self) -> bool {
         self.elements == MERGED
     }
@@ -48,7 +48,7 @@ impl Node {
 
 /// The quotient graph, and the degrees of its variables in lists.
 pub(crate) struct Quotient {
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<QuotientNode>,
     /// Weight of a variable, 0 once it is merged, negative while it is in the element being made.
     pub(super) weights: Vec<i32>,
     pub(super) entries: Vec<u32>,
@@ -121,7 +121,7 @@ impl Quotient {
         let start = self.entries.len();
         self.entries.extend(neighbours);
         let length = (self.entries.len() - start) as u32;
-        self.nodes.push(Node {
+        self.nodes.push(QuotientNode {
             start: start as u64,
             length,
             elements: 0,
@@ -340,7 +340,7 @@ impl Quotient {
         let flag = self.flag;
         for at in pivot.start..pivot.end {
             let variable = self.entries[at] as usize;
-            let Node { start, elements, .. } = self.nodes[variable];
+            let QuotientNode { start, elements, .. } = self.nodes[variable];
             patience.work(elements as usize)?;
             let weight = self.weights[variable].unsigned_abs();
             for &element in &self.entries[start as usize..][..elements as usize] {
@@ -440,7 +440,7 @@ impl Quotient {
 
     /// Merges into `first` those behind it in its chain whose lists are equal to its own.
     fn merge_into(&mut self, first: u32, patience: &Patience<'_>) -> Result<(), Stopped> {
-        let Node {
+        let QuotientNode {
             start,
             length,
             elements,

@@ -11,7 +11,7 @@ const UNMATCHED_PERCENT: usize = 10;
 const HOPS_MAX: usize = 8;
 
 /// A coarser graph, and for each vertex of the finer one the vertex that holds it.
-pub(super) struct Level {
+pub(super) struct CoarseLevel {
     pub(super) graph: Weighted,
     pub(super) map: Vec<u32>,
 }
@@ -51,7 +51,7 @@ pub(super) fn coarsen(
     budget: &mut Budget,
     random: &mut Random,
     patience: &Patience<'_>,
-) -> Result<Option<Level>, Stopped> {
+) -> Result<Option<CoarseLevel>, Stopped> {
     let (mut partners, mut pairs) = match_neighbours(view, weight_max, random, patience)?;
     let directed_max = view.neighbours.len() - 2 * pairs;
     let left = view.vertices() - 2 * pairs;
@@ -193,7 +193,7 @@ fn contract(
     vertices: usize,
     directed_max: usize,
     patience: &Patience<'_>,
-) -> Result<Level, Stopped> {
+) -> Result<CoarseLevel, Stopped> {
     let mut map = vec![0; view.vertices()];
     let mut next = 0;
     for (vertex, &partner) in partners.iter().enumerate() {
@@ -232,7 +232,7 @@ fn contract(
     }
     graph.neighbours.shrink_to_fit();
     graph.edge_weights.shrink_to_fit();
-    Ok(Level { graph, map })
+    Ok(CoarseLevel { graph, map })
 }
 
 /// Adds a vertex's edges to the row that starts at `row`.

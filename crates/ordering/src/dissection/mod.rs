@@ -14,10 +14,10 @@ mod queue;
 mod refine;
 mod separate;
 
-use crate::graph::{Graph, View, Weighted};
-use crate::reduction::Reduction;
+use crate::graph::{SymmetricGraph, View, Weighted};
+use crate::reduction::GraphReduction;
 use crate::team::Team;
-use crate::watch::{Patience, Stopped, Watch};
+use crate::watch::{OrderingWatch, Patience, Stopped};
 use components::Components;
 use leaf::LeafOrder;
 use refine::{Refiner, Separation, SEPARATOR};
@@ -43,9 +43,9 @@ const RELEASED: usize = 20_000;
 ///
 /// # Panics
 /// If the graph has 2^31 vertices or more.
-pub fn dissect(graph: Graph<'_>, watch: &Watch<'_>) -> Result<Vec<u32>, Stopped> {
+pub fn dissect(graph: SymmetricGraph<'_>, watch: &OrderingWatch<'_>) -> Result<Vec<u32>, Stopped> {
     let patience = Patience::new(watch.stop);
-    let Some(mut reduction) = Reduction::of(graph, &patience)? else {
+    let Some(mut reduction) = GraphReduction::of(graph, &patience)? else {
         return dissect_whole(View::plain(graph), watch);
     };
     let reduced = reduction.reduced(graph);
@@ -54,7 +54,7 @@ pub fn dissect(graph: Graph<'_>, watch: &Watch<'_>) -> Result<Vec<u32>, Stopped>
     Ok(reduction.expand(&order))
 }
 
-fn dissect_whole(whole: View<'_>, watch: &Watch<'_>) -> Result<Vec<u32>, Stopped> {
+fn dissect_whole(whole: View<'_>, watch: &OrderingWatch<'_>) -> Result<Vec<u32>, Stopped> {
     let team = Team::new(watch);
     let stop = || team.should_stop();
     let shared = Shared {
@@ -62,7 +62,7 @@ fn dissect_whole(whole: View<'_>, watch: &Watch<'_>) -> Result<Vec<u32>, Stopped
         team: &team,
         stop: &stop,
     };
-    let mut worker = Worker::new(&shared);
+    let mut worker = Dissector::new(&shared);
     let components = Components::of(whole, LEAF, &worker.patience)?;
     let mut order = components.vertices;
     if let Some(numbers) = components.numbers {
@@ -82,17 +82,17 @@ struct Shared<'a> {
 }
 
 /// One thread's room.
-struct Worker<'a> {
+struct Dissector<'a> {
     shared: &'a Shared<'a>,
     patience: Patience<'a>,
     refiner: Refiner,
     leaves: LeafOrder,
 }
 
-impl<'a> Worker<'a> {
-    fn new(shared: &'a Shared<'a>) -> Worker<'a> {
+impl<'a> Dissector<'a> {
+    fn new(shared: &'a Shared<'a>) -> Dissector<'a> {
         let patience = Patience::new(shared.stop);
-        Worker {
+        Dissector {
             shared,
             patience,
             refiner: Refiner::default(),
@@ -104,12 +104,12 @@ impl<'a> Worker<'a> {
     fn both(
         &mut self,
         is_large: bool,
-        one: impl FnOnce(&mut Worker<'a>) -> Result<(), Stopped>,
-        other: impl FnOnce(&mut Worker<'a>) -> Result<(), Stopped> + Send,
+        one: impl FnOnce(&mut Dissector<'a>) -> Result<(), Stopped>,
+        other: impl FnOnce(&mut Dissector<'a>) -> Result<(), Stopped> + Send,
     ) -> Result<(), Stopped> {
         let shared = self.shared;
         if is_large && shared.team.take() {
-            let [done, helped] = shared.team.fork(|| one(self), || other(&mut Worker::new(shared)));
+            let [done, helped] = shared.team.fork(|| one(self), || other(&mut Dissector::new(shared)));
             return done.and(helped);
         }
         one(self)?;

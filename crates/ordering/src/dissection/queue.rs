@@ -5,18 +5,18 @@ const ABSENT: u32 = u32::MAX;
 
 /// Binary heap of slots, the greatest gain first; a slot's gain may change while it is in the heap.
 #[derive(Default)]
-pub(super) struct Queue {
-    heap: Vec<Entry>,
+pub(super) struct GainQueue {
+    heap: Vec<GainEntry>,
     positions: Vec<u32>,
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Entry {
+pub(super) struct GainEntry {
     pub(super) gain: i32,
     pub(super) slot: u32,
 }
 
-impl Queue {
+impl GainQueue {
     pub(super) fn clear(&mut self) {
         self.heap.clear();
         self.positions.clear();
@@ -27,7 +27,7 @@ impl Queue {
         self.positions.reserve_exact(slots);
     }
 
-    pub(super) fn peek(&self) -> Option<Entry> {
+    pub(super) fn peek(&self) -> Option<GainEntry> {
         self.heap.first().copied()
     }
 
@@ -36,8 +36,8 @@ impl Queue {
             self.positions.resize(slot as usize + 1, ABSENT);
         }
         let at = self.heap.len();
-        self.heap.push(Entry { gain, slot });
-        self.rise(at, Entry { gain, slot });
+        self.heap.push(GainEntry { gain, slot });
+        self.rise(at, GainEntry { gain, slot });
     }
 
     pub(super) fn remove(&mut self, slot: u32) {
@@ -54,7 +54,7 @@ impl Queue {
     #[inline]
     pub(super) fn update(&mut self, slot: u32, gain: i32) {
         if let Some(at) = self.position(slot) {
-            self.place(at, Entry { gain, slot });
+            self.place(at, GainEntry { gain, slot });
         }
     }
 
@@ -66,7 +66,7 @@ impl Queue {
             .map(|&at| at as usize)
     }
 
-    fn place(&mut self, at: usize, entry: Entry) {
+    fn place(&mut self, at: usize, entry: GainEntry) {
         if at > 0 && self.heap[(at - 1) / 2].gain < entry.gain {
             self.rise(at, entry);
         } else {
@@ -74,7 +74,7 @@ impl Queue {
         }
     }
 
-    fn rise(&mut self, mut at: usize, entry: Entry) {
+    fn rise(&mut self, mut at: usize, entry: GainEntry) {
         while at > 0 {
             let above = (at - 1) / 2;
             if self.heap[above].gain >= entry.gain {
@@ -86,7 +86,7 @@ impl Queue {
         self.set(at, entry);
     }
 
-    fn sink(&mut self, mut at: usize, entry: Entry) {
+    fn sink(&mut self, mut at: usize, entry: GainEntry) {
         loop {
             let mut below = 2 * at + 1;
             if below >= self.heap.len() {
@@ -105,7 +105,7 @@ impl Queue {
     }
 
     #[inline]
-    fn set(&mut self, at: usize, entry: Entry) {
+    fn set(&mut self, at: usize, entry: GainEntry) {
         self.heap[at] = entry;
         self.positions[entry.slot as usize] = at as u32;
     }

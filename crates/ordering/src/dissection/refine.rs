@@ -5,7 +5,7 @@
 //! dissection", Boeing BCSTECH-94-020 (1994); Hendrickson, Rothberg, "Improving the run time and quality of nested
 //! dissection ordering", SIAM J. Sci. Comput. 20 (1998), section 2.3). Both sides are open in each pass.
 
-use super::queue::Queue;
+use super::queue::GainQueue;
 use crate::graph::View;
 use crate::watch::{Patience, Stopped};
 
@@ -35,7 +35,7 @@ pub(super) struct Separation {
 
 /// What makes a separation better: less weight beyond the limit of a side, then a light separator and balance.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
-pub(super) struct Cost {
+pub(super) struct SeparatorCost {
     excess: i64,
     separator: f64,
     imbalance: i64,
@@ -46,15 +46,15 @@ impl Separation {
         ((self.weights[0] + self.weights[1]) as f64 * SIDE_SHARE_MAX) as i64 + 1
     }
 
-    pub(super) fn cost(&self) -> Cost {
+    pub(super) fn cost(&self) -> SeparatorCost {
         self.cost_with(self.imbalance_cost)
     }
 
-    pub(super) fn cost_with(&self, imbalance_cost: f64) -> Cost {
+    pub(super) fn cost_with(&self, imbalance_cost: f64) -> SeparatorCost {
         let [one, other, separator] = self.weights;
         let imbalance = (one - other).abs();
         let share = imbalance as f64 / (one + other).max(1) as f64;
-        Cost {
+        SeparatorCost {
             excess: (one.max(other) - self.side_max()).max(0),
             separator: separator as f64 * (1.0 + imbalance_cost * share * share),
             imbalance,
@@ -79,7 +79,7 @@ impl Effort {
 
 /// A vertex that is or was in the separator.
 #[derive(Clone, Copy)]
-struct Slot {
+struct SeparatorSlot {
     vertex: u32,
     weight: i32,
     /// Weight of the neighbours in each side, while the vertex is in the separator.
@@ -87,7 +87,7 @@ struct Slot {
     is_locked: bool,
 }
 
-impl Slot {
+impl SeparatorSlot {
     /// How much lighter the separator gets if this goes to a side.
     #[inline]
     fn gain(&self, to: usize) -> i32 {
@@ -105,10 +105,10 @@ struct Move {
 /// Room for refinements, one after the other.
 #[derive(Default)]
 pub(super) struct Refiner {
-    slots: Vec<Slot>,
+    slots: Vec<SeparatorSlot>,
     /// For each vertex its slot; `NONE` for all between refinements.
     slot_of: Vec<u32>,
-    queues: [Queue; 2],
+    queues: [GainQueue; 2],
     moves: Vec<Move>,
     brought: Vec<u32>,
     /// Neighbours visited since the caller was last asked whether to stop.
@@ -130,7 +130,7 @@ impl Refiner {
         self.begin(view, at);
         self.reserve(view.vertices());
         let mut next = from;
-        let mut best: Option<Cost> = None;
+        let mut best: Option<SeparatorCost> = None;
         let mut kept = 0;
         loop {
             if at.weights[0] > at.side_max() && best.is_some() {
@@ -248,7 +248,7 @@ impl Refiner {
         }
         let slot = self.slots.len() as u32;
         self.slot_of[vertex] = slot;
-        self.slots.push(Slot {
+        self.slots.push(SeparatorSlot {
             vertex: vertex as u32,
             weight,
             beside,
@@ -328,7 +328,7 @@ impl Refiner {
 
     /// Moves a separator vertex to a side, and brings its neighbours on the other side into the separator.
     fn apply(&mut self, view: View<'_>, at: &mut Separation, slot: u32, to: usize) {
-        let Slot { vertex, weight, .. } = self.slots[slot as usize];
+        let SeparatorSlot { vertex, weight, .. } = self.slots[slot as usize];
         self.moves.push(Move {
             slot,
             to: to as u8,
@@ -397,7 +397,7 @@ impl Refiner {
             let to = to as usize;
             while self.brought.len() > brought as usize {
                 let Some(back) = self.brought.pop() else { break };
-                let Slot { vertex, weight, .. } = self.slots[back as usize];
+                let SeparatorSlot { vertex, weight, .. } = self.slots[back as usize];
                 at.sides[vertex as usize] = 1 - to as u8;
                 at.weights[1 - to] += i64::from(weight);
                 at.weights[SEPARATOR as usize] -= i64::from(weight);

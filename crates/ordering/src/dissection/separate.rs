@@ -3,8 +3,8 @@
 //! Hendrickson, Leland, "A multilevel algorithm for partitioning graphs", Supercomputing 1995, for vertex separators as
 //! in Hendrickson, Rothberg 1998; whole separators are tried on a graph some levels coarser, and the best goes on.
 
-use super::coarsen::{coarsen, Budget, Level};
-use super::refine::{Cost, Effort, Refiner, Separation, IMBALANCE_COST};
+use super::coarsen::{coarsen, Budget, CoarseLevel};
+use super::refine::{Effort, Refiner, Separation, SeparatorCost, IMBALANCE_COST};
 use crate::graph::View;
 use crate::random::{mix, Random};
 use crate::team::Team;
@@ -50,7 +50,7 @@ const LARGE_MIN: usize = 1000;
 
 /// A separation, and the number of the try that it is from.
 struct Tried {
-    cost: Cost,
+    cost: SeparatorCost,
     number: usize,
     separation: Separation,
 }
@@ -199,12 +199,12 @@ impl Search<'_> {
     fn project(
         &self,
         view: View<'_>,
-        mut levels: Vec<Level>,
+        mut levels: Vec<CoarseLevel>,
         mut candidates: Vec<Separation>,
         refiner: &mut Refiner,
         patience: &Patience<'_>,
     ) -> Result<Separation, Stopped> {
-        while let Some(Level { map, graph }) = levels.pop() {
+        while let Some(CoarseLevel { map, graph }) = levels.pop() {
             drop(graph);
             let finer = levels.last().map_or(view, |level| level.graph.view());
             for at in &mut candidates {
@@ -241,9 +241,9 @@ fn coarsen_levels(
     budget: &mut Budget,
     random: &mut Random,
     patience: &Patience<'_>,
-) -> Result<Vec<Level>, Stopped> {
+) -> Result<Vec<CoarseLevel>, Stopped> {
     let weight_max = (1.5 * f64::from(view.total_weight()) / target as f64) as u32 + 1;
-    let mut levels: Vec<Level> = Vec::new();
+    let mut levels: Vec<CoarseLevel> = Vec::new();
     while levels.len() < levels_max {
         let finer = levels.last().map_or(view, |level| level.graph.view());
         if finer.vertices() <= target {

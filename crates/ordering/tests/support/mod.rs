@@ -1,7 +1,7 @@
 //! Graphs to order, and the fill of an ordering.
 #![allow(dead_code)]
 
-use outcore_ordering::Graph;
+use outcore_ordering::SymmetricGraph;
 
 /// No vertex.
 const NONE: u32 = u32::MAX;
@@ -12,8 +12,8 @@ pub struct Owned {
 }
 
 impl Owned {
-    pub fn graph(&self) -> Graph<'_> {
-        Graph {
+    pub fn graph(&self) -> SymmetricGraph<'_> {
+        SymmetricGraph {
             starts: &self.starts,
             neighbours: &self.neighbours,
         }
@@ -110,7 +110,7 @@ pub struct Fill {
 /// Counts of the factor's columns: elimination tree (Liu 1990, section 4), then Gilbert, Ng, Peyton, "An efficient
 /// algorithm to compute row and column counts for sparse Cholesky factorization", SIAM J. Matrix Anal. Appl. 15 (1994),
 /// figure 3.
-pub fn fill(graph: Graph<'_>, order: &[u32]) -> Fill {
+pub fn fill(graph: SymmetricGraph<'_>, order: &[u32]) -> Fill {
     let size = order.len();
     let mut rank = vec![0u32; size];
     for (at, &vertex) in order.iter().enumerate() {
@@ -180,7 +180,7 @@ pub fn fill(graph: Graph<'_>, order: &[u32]) -> Fill {
 }
 
 /// The elimination tree of an order, in which each vertex has a rank.
-fn parents(graph: Graph<'_>, order: &[u32], rank: &[u32]) -> Vec<u32> {
+fn parents(graph: SymmetricGraph<'_>, order: &[u32], rank: &[u32]) -> Vec<u32> {
     let size = order.len();
     let list = |at: usize| {
         let vertex = order[at] as usize;
@@ -235,7 +235,7 @@ fn postorder(parent: &[u32]) -> Vec<u32> {
 }
 
 /// Column counts by elimination itself, for small graphs.
-pub fn fill_naive(graph: Graph<'_>, order: &[u32]) -> Fill {
+pub fn fill_naive(graph: SymmetricGraph<'_>, order: &[u32]) -> Fill {
     let mut lists: Vec<std::collections::BTreeSet<u32>> = (0..order.len())
         .map(|vertex| {
             graph.neighbours[graph.starts[vertex] as usize..graph.starts[vertex + 1] as usize]
