@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -213,3 +214,23 @@ def test_single_elements_of_a_row_are_read_by_page_and_many_by_tile(numbers: np.
             done = oc.store({data / "out.npy": stored[index]}, overwrite=True)
             np.testing.assert_array_equal(np.load(data / "out.npy"), x[index])
             assert done.bytes_read <= most
+
+
+@pytest.mark.parametrize("count", [1, 2, 17, 5000, 300_000])
+def test_positions_in_runs_are_numpys_and_take_no_more_memory_than_themselves(count: int) -> None:
+    random = np.random.default_rng(12)
+    x = np.arange(400_000.0)
+    for positions in (
+        random.integers(-len(x), len(x), count),
+        np.arange(count) - count // 2,
+        np.arange(count)[::-1],
+        np.repeat(np.arange(count // 3 + 1), 3)[:count],
+        np.concatenate([np.arange(count // 2), np.arange(count - count // 2) * 1 - 9]),
+        np.arange(count, dtype=np.uint32),
+    ):
+        tracemalloc.start()
+        taken = oc.take(oc.asarray(x), positions)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak <= 32 * count + (4 << 20)
+        np.testing.assert_array_equal(taken.compute(), x[positions])

@@ -485,6 +485,7 @@ def test_bits_are_one_under_every_limit_number_of_threads_and_policy(spilling: P
             b = np.random.default_rng(10).normal(size=(F.shape[0], 5))
             x = F.solve(b)
             hashes.add((hashed(out / "f.ocf"), hashlib.sha256(x.tobytes()).hexdigest(), F.logdet()))
+            del F
     assert len(hashes) == 1
     assert files_below(scratch) == []
 
@@ -492,8 +493,8 @@ def test_bits_are_one_under_every_limit_number_of_threads_and_policy(spilling: P
 def test_many_right_hand_sides_are_solved_in_bands_under_a_small_limit(
     spilling: Path, scratch: Path, out: Path
 ) -> None:
-    """Right-hand sides and solutions that are larger than the pool."""
-    with session(scratch, pool_limit=24 * MIB):
+    """Right-hand sides and solutions that are together larger than the pool."""
+    with session(scratch, pool_limit=64 * MIB):
         F = analyze(oc.sparse.open(spilling), ordering="nd").factorize()
         columns = 48 * MIB // (8 * F.shape[0])
         b = oc.sin(oc.reshape(oc.arange(F.shape[0] * columns, dtype=oc.float64), (F.shape[0], columns)))

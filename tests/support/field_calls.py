@@ -244,6 +244,12 @@ def _analyzed(inputs: Inputs) -> oc.sparse.linalg.Factorization:
     return oc.sparse.linalg.analyze(inputs.matrix("grid"), ordering="nd")
 
 
+def _opened_factor(inputs: Inputs) -> Any:
+    path = inputs.target.with_suffix(".ocf")
+    _analyzed(inputs).factorize(path)
+    return oc.sparse.linalg.open_factor(path, inputs.matrix("grid")).solve(inputs.array("grid"))
+
+
 LINALG: dict[str, Call] = {
     **{name: _solved(name, rtol=1e-3, maxiter=6) for name in ("bicgstab", "cg", "gmres", "minres")},
     "lsmr": _solved("lsmr", "a", maxiter=6),
@@ -260,6 +266,7 @@ LINALG: dict[str, Call] = {
     "cholesky": lambda inputs: oc.sparse.linalg.cholesky(inputs.matrix("grid")).nbytes,
     "factorized": lambda inputs: oc.sparse.linalg.factorized(inputs.matrix("grid"))(inputs.array("grid")),
     "spsolve": lambda inputs: oc.sparse.linalg.spsolve(inputs.matrix("grid"), inputs.array("grid")),
+    "open_factor": _opened_factor,
     "Factorization.explain": lambda inputs: str(_analyzed(inputs).explain()),
     "Factorization.factorize": lambda inputs: _analyzed(inputs).factorize(inputs.target.with_suffix(".ocf")).nbytes,
     "Factorization.refactorize": lambda inputs: _analyzed(inputs).refactorize(inputs.matrix("grid") * 2.0).nbytes,
