@@ -277,6 +277,18 @@ def test_with_memory_several_tiles_are_worked_on_together(tmp_path: Path, transp
     np.testing.assert_allclose(found, (matrix.T if transposed else matrix) @ x, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("transposed", [False, True])
+def test_bands_wider_than_a_square_tile_are_filled_whole(tmp_path: Path, transposed: bool) -> None:
+    """Tiles of the dense matrix are as wide as a band, whatever its width."""
+    rows, columns = 1024, 14_000
+    path = tmp_path / "identity.ocs"
+    A = oc.sparse.from_coo(np.arange(rows), np.arange(rows), np.ones(rows), (rows, rows), path)
+    with session(pool_limit=150 << 20):
+        x = oc.reshape(oc.arange(rows * columns, dtype=oc.float64), (rows, columns))
+        product = (A.T if transposed else A) @ x
+        assert oc.max(oc.abs(product - x)).compute() == 0
+
+
 def test_a_matrix_larger_than_the_pool(tmp_path: Path) -> None:
     matrix = random_matrix(200_000, 100_000, 2_000_000)
     x = np.random.default_rng(1).normal(size=100_000)

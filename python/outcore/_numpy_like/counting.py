@@ -21,7 +21,7 @@ from outcore._standard.indexing import take
 from outcore._standard.manipulation import concat, reshape
 from outcore._standard.searching import argmax, searchsorted, where
 from outcore._standard.sets import unique_counts
-from outcore._standard.statistical import max, min, sum
+from outcore._standard.statistical import counted, max, min, sum
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 
 _BINS_MAX = 1 << 32
@@ -31,14 +31,6 @@ def row_of(x: Operand) -> Array:
     """All elements in one row."""
     array = Array(node(x))
     return array if array.ndim == 1 else reshape(array, (math.prod(array.shape),))
-
-
-def counted(numbers: Array, weights: Array | None, bins: int) -> Array:
-    """How often each number below `bins` occurs, or the sums of its weights; all others are left out."""
-    places = numbers.astype(np.int64)._expr
-    if weights is None:
-        return Array(_core.tally("count", places, None, None, bins, "int64"))
-    return Array(_core.tally("sum", places, weights.astype(np.float64)._expr, None, bins, "float64"))
 
 
 def bincount(x: Operand, /, *, weights: Operand | None = None, minlength: int = 0) -> Array:

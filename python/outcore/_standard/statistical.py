@@ -209,4 +209,12 @@ def cummin(x: Operand, /, *, axis: int | None = None) -> Array:
     return _scanned("min", _ordered("cummin", x)._expr, axis, None)
 
 
+def counted(numbers: Array, weights: Array | None, bins: int) -> Array:
+    """How often each number below `bins` occurs, or the sums of its weights; all others are left out."""
+    places = numbers.astype(np.int64)._expr
+    if weights is None:
+        return Array(_core.tally("count", places, None, None, bins, "int64"))
+    return Array(_core.tally("sum", places, weights.astype(np.float64)._expr, None, bins, "float64"))
+
+
 __all__ = ["cummax", "cummin", "cumulative_prod", "cumulative_sum", "max", "mean", "min", "prod", "std", "sum", "var"]

@@ -7,7 +7,7 @@ from outcore._base.sizes import format_size
 from outcore._base.types import PathLike
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, node
-from outcore._session.session import current
+from outcore._run.factors import dense_cholesky
 from outcore.errors import DTypeError, ShapeError
 from outcore.linalg._factor import Factor, Solution, factor_dtype
 
@@ -16,6 +16,10 @@ class CholeskyFactor(Factor):
     """The factor L of a dense Hermitian positive definite matrix, A = L Lᴴ, on disk in tiles of its lower triangle.
 
     Made by `cho_factor`.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.linalg.cho_factor(np.eye(3) * 4.0).solve([4.0, 8.0, 12.0])
+    array([1., 2., 3.])
     """
 
     def __init__(self, matrix: Array, analysis: _core.Analysis, factor: _core.Expr) -> None:
@@ -54,7 +58,7 @@ def cho_factor(x: Operand, /, *, path: PathLike | None = None, overwrite: bool =
     if array.dtype.kind not in "biufc":
         raise DTypeError(f"cho_factor: a matrix of {array.dtype} has no factor")
     wide = array.astype(factor_dtype(array.dtype))
-    analysis, factor = _core.dense_cholesky(current()._core, wide._expr)
+    analysis, factor = dense_cholesky(wide._expr)
     made = CholeskyFactor(wide, analysis, factor)
     made._factor = made._made(path, overwrite)
     return made

@@ -8,19 +8,18 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from outcore import _core, random
+from outcore import _core
 from outcore._base.types import DType, PathLike
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
+from outcore._run import factors
 from outcore._run.holding import Holder
 from outcore._run.run import compute
-from outcore._run.running import plan_and_run
-from outcore._session.session import current
-from outcore._standard.creation import asarray, ones, zeros
+from outcore._standard.creation import arange, asarray, ones, zeros
 from outcore._standard.statistical import max, sum
 from outcore._standard.utility import all
-from outcore.elementwise import abs, conj, imag, isfinite, real
-from outcore.errors import ArgumentError, DTypeError, LinAlgError, ShapeError
+from outcore.elementwise import abs, conj, imag, isfinite, real, sin
+from outcore.errors import DTypeError, LinAlgError, ShapeError
 
 Solution: TypeAlias = Any  # of a lazy right-hand side a lazy array, else NumPy's
 
@@ -71,12 +70,7 @@ class Factor(ABC):
         """The factor as a result."""
 
     def _made(self, path: PathLike | None, overwrite: bool) -> _core.Factor:
-        core = current()._core
-        name = core.unused_path() + ".ocf" if path is None else str(path)
-        if not name.endswith(".ocf"):
-            raise ArgumentError(f"factorize: {name!r} does not end in .ocf, as a factor's file does")
-        plan_and_run([self._node()], [{"path": name, "overwrite": overwrite, "chunks": None}])
-        return _core.open_factor_tiles(core, name, path is None)
+        return factors.stored(self._node(), path, overwrite)
 
     def _tiles(self) -> _core.Expr:
         if self._factor is None:
@@ -158,9 +152,9 @@ class Factor(ABC):
         return "the matrix is too near to a singular one, or its rows are scaled too differently"
 
     def _is_hermitian(self) -> bool:
-        """Whether xᴴ A y = (A x)ᴴ y of random x and y."""
-        rows = self.shape[0]
-        x, y = (random.normal((rows,), seed=seed) for seed in (1, 2))
+        """Whether xᴴ A y = (A x)ᴴ y of x and y without a pattern."""
+        places = arange(self.shape[0], dtype=np.float64)
+        x, y = (sin(places * places * frequency + frequency) for frequency in (0.7, 1.3))
         a = self._matrix.astype(self.dtype)
         forms = sum(x * (a @ y)), sum(conj(a @ x) * y), sum(abs(x) * (builtins.abs(a) @ abs(y)))
         left, right, size = (np.asarray(form) for form in compute(*forms))

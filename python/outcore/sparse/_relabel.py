@@ -10,12 +10,12 @@ import numpy as np
 from outcore._base.files import same_bytes
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, node
-from outcore._numpy_like.counting import counted
 from outcore._opening.opening import open
 from outcore._run.run import compute, store
 from outcore._standard.creation import arange
 from outcore._standard.indexing import take
 from outcore._standard.sorting import argsort, sort
+from outcore._standard.statistical import counted
 from outcore.errors import ArgumentError, ShapeError
 from outcore.sparse._spool import Work
 

@@ -33,7 +33,9 @@ pub struct AnalyzedMatrix<'a> {
 }
 
 /// Operations of a factorization that take as long as a nested dissection spends on one row.
-const DISSECTION_OPERATIONS: f64 = 12e-6 * 60e9;
+const DISSECTION_OPERATIONS: f64 = 6e-6 * 60e9;
+/// Dissections that a factorization must take as long as, for it saves a part of its operations alone.
+const WORTH: f64 = 2.5;
 
 impl AnalyzedMatrix<'_> {
     fn order(&self, pattern: &Pattern, threads: usize, stop: Stop<'_>) -> Result<Vec<u32>, EngineError> {
@@ -51,7 +53,7 @@ impl AnalyzedMatrix<'_> {
             EliminationOrder::Auto => {
                 let order = min_degree(graph, &watch).map_err(stopped)?;
                 let operations = crate::solve::operations_of(pattern, order.clone(), stop)?;
-                match operations > 3.0 * DISSECTION_OPERATIONS * pattern.vertices() as f64 {
+                match operations > WORTH * DISSECTION_OPERATIONS * pattern.vertices() as f64 {
                     true => dissect(graph, &watch).map_err(stopped),
                     false => Ok(order),
                 }

@@ -122,6 +122,15 @@ pub fn bounded(shape: &[u64], dtype: DType, tile: &[u64]) -> Vec<u64> {
     tile
 }
 
+/// A tile shape within the axes, with fewer rows where it is huge: the other lengths stay.
+pub fn cut_rows(shape: &[u64], dtype: DType, tile: &[u64]) -> Vec<u64> {
+    let mut tile = clamped(shape, tile);
+    while tile[0] > 1 && bytes(&tile, dtype.size() as u64) > 4 * SQUARE_BYTES {
+        tile[0] = tile[0].div_ceil(2);
+    }
+    tile
+}
+
 /// Makes a tile shape put together from inherited lengths sensible: not longer than the axes, neither huge nor, when
 /// cut along several axes, tiny.
 pub fn sensible_tile(shape: &[u64], dtype: DType, tile: Vec<u64>) -> Vec<u64> {

@@ -164,10 +164,16 @@ impl Times {
         tile[1] = bands.width;
         let tile = match bands.count() {
             1 => grid::uncut(&inputs[1].shape, self.dtype(), inputs[1].tile.clone(), &[1]),
-            _ => grid::bounded(&inputs[1].shape, self.dtype(), &tile),
+            _ => grid::cut_rows(&inputs[1].shape, self.dtype(), &tile),
         };
         let x = ops::in_tiles(&inputs[1], tile);
         let dense = x.grid();
+        if dense.counts()[1] != bands.count() {
+            let (tiles, bands) = (dense.counts()[1], bands.count());
+            return Err(EngineError::Internal(format!(
+                "sparse product: {tiles} tiles of columns, and {bands} bands"
+            )));
+        }
         let inputs = [inputs[0].clone(), x];
         let mut nodes = match self.transposed {
             false => ops::algorithm(Arc::new(Multiply::new(times, bands, dense)), &inputs)?,

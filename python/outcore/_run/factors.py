@@ -1,0 +1,24 @@
+"""Factors on disk: made by a program, opened as tiles."""
+
+from __future__ import annotations
+
+from outcore import _core
+from outcore._base.types import PathLike
+from outcore._run.running import plan_and_run
+from outcore._session.session import current
+from outcore.errors import ArgumentError
+
+
+def stored(node: _core.Expr, path: PathLike | None, overwrite: bool) -> _core.Factor:
+    """The factor that a node is, in a file at `path` or, without one, in scratch as long as it is read."""
+    core = current()._core
+    name = core.unused_path() + ".ocf" if path is None else str(path)
+    if not name.endswith(".ocf"):
+        raise ArgumentError(f"factorize: {name!r} does not end in .ocf, as a factor's file does")
+    plan_and_run([node], [{"path": name, "overwrite": overwrite, "chunks": None}])
+    return _core.open_factor_tiles(core, name, path is None)
+
+
+def dense_cholesky(x: _core.Expr) -> tuple[_core.Analysis, _core.Expr]:
+    """The factor of a dense matrix as a result, and its analysis."""
+    return _core.dense_cholesky(current()._core, x)
