@@ -10,10 +10,10 @@ import numpy as np
 
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, node
-from outcore._numpy_like.counting import bin_edges, counted, row_of
+from outcore._numpy_like.counting import bin_edges, row_of
 from outcore._standard.manipulation import reshape, unstack
 from outcore._standard.searching import searchsorted, where
-from outcore._standard.statistical import sum
+from outcore._standard.statistical import counted, sum
 from outcore.elementwise import divide
 from outcore.errors import ArgumentError, ShapeError
 

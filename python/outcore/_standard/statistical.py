@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import builtins
 
+import numpy as np
+
 from outcore import _core
 from outcore._base.element_types import DTypeLike
 from outcore._lazy.array import Array

@@ -512,11 +512,8 @@ impl Work for Cholesky {
     }
     fn orders(&self, memory: u64) -> Vec<TaskOrder> {
         let tile = self.listed.iter().flat_map(|lengths| lengths.iter()).max();
-        orders(
-            &self.by_node,
-            PRODUCTS,
-            (memory, tile.copied().unwrap_or(0).min(SIDE * SIDE * self.size())),
-        )
+        let tile = tile.copied().unwrap_or(0).min(SIDE * SIDE * self.size());
+        orders(&self.by_node, PRODUCTS, memory, tile)
     }
     fn operations(&self) -> f64 {
         self.analysis.operations()

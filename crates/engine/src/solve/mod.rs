@@ -14,6 +14,7 @@ mod pattern;
 mod pivots;
 mod subtrees;
 mod supernodes;
+mod sweep_steps;
 mod sweeps;
 mod tree;
 

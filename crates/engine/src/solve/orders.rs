@@ -45,7 +45,7 @@ const SQUARES: [(&str, u32); 8] = [
 const TRIED: usize = 3;
 
 /// Orders beside that of the numbers, for tiles of so many bytes; `together` products are one task.
-pub(super) fn orders(nodes: &[NodeTasks], together: u32, (memory, tile): (u64, u64)) -> Vec<TaskOrder> {
+pub(super) fn orders(nodes: &[NodeTasks], together: u32, memory: u64, tile: u64) -> Vec<TaskOrder> {
     let is_large = |node: &NodeTasks| matches!(node, NodeTasks::Tiles(blocks, _) if blocks.all > SQUARES[0].1);
     if !nodes.iter().any(is_large) {
         return vec![];
@@ -143,7 +143,7 @@ mod tests {
             let nodes = [NodeTasks::Tiles(blocks, tiles.clone())];
             for order in [1 << 20, 1 << 30]
                 .into_iter()
-                .flat_map(|memory| orders(&nodes, together, (memory, 1 << 12)))
+                .flat_map(|memory| orders(&nodes, together, memory, 1 << 12))
             {
                 let mut at = vec![u32::MAX; first as usize];
                 for (place, &task) in order.tasks.iter().enumerate() {

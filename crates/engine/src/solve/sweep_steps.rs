@@ -1,0 +1,223 @@
+//! Work on the rows of a node in a sweep: rows of B taken, tiles of the factor applied, rows of X handed down.
+
+use super::assembly::unpack;
+use super::factorize::FrontPlaces;
+use super::fronts::FrontNode;
+use super::sweeps::{has_below, TriangularSweeps, BELOW, PIECES};
+use crate::task::{Access, Bound};
+
+impl TriangularSweeps {
+    /// Names the tiles that have X below the pivots of a node.
+    pub(super) fn gathered(&self, band: u64, node: &FrontNode, each: &mut dyn FnMut(usize, u64, Access)) {
+        if !has_below(node) {
+            return;
+        }
+        each(PIECES, self.of_node(band, node.parent), Access::Read);
+        if has_below(self.node(node.parent)) {
+            each(BELOW, self.of_node(band, node.parent), Access::Read);
+        }
+    }
+
+    /// Rows of B for the pivots of a node.
+    pub(super) fn take_right(&self, node: &FrontNode, width: usize, tiles: &[&[u8]], piece: &mut [u8]) {
+        let (side, row_bytes) = (self.grid.tile[0], width * self.item());
+        let mut to = piece;
+        for (tile, bytes) in self.right_tiles(node).zip(tiles) {
+            let first = tile * side;
+            let start = u64::from(node.columns.start).max(first) - first;
+            let end = u64::from(node.columns.end).min(first + side) - first;
+            let rows = &bytes[start as usize * row_bytes..end as usize * row_bytes];
+            let (front, rest) = to.split_at_mut(rows.len());
+            front.copy_from_slice(rows);
+            to = rest;
+        }
+    }
+
+    /// Adds rows that a child contributes to those of its parent.
+    pub(super) fn add_child(&self, node: &FrontNode, child: u32, width: usize, bound: &mut Bound<'_>) {
+        let places = FrontPlaces::new(&self.analysis, node);
+        let below = self.analysis.fronts.below(self.node(child));
+        let pivots = node.columns.len();
+        let row_bytes = width * self.item();
+        for (&row, from) in below.iter().zip(bound.reads[0].chunks_exact(row_bytes)) {
+            let Some(place) = places.of(row).map(|place| place as usize) else {
+                continue;
+            };
+            let (set, at) = match place.checked_sub(pivots) {
+                None => (0, place),
+                Some(below) => (1, below),
+            };
+            self.vectors
+                .add(from, &mut bound.writes[set][at * row_bytes..(at + 1) * row_bytes]);
+        }
+    }
+
+    pub(super) fn forward(
+        &self,
+        node: &FrontNode,
+        block: u32,
+        rows: [u32; 2],
+        width: usize,
+        bound: &mut Bound<'_>,
+        workspace: &mut [u8],
+    ) {
+        let row_bytes = width * self.item();
+        let interval = |block: u32| {
+            let block = node.block(block);
+            block.start as usize * row_bytes..block.end as usize * row_bytes
+        };
+        let side = node.block(block).len();
+        if rows[0] == block {
+            let square = &mut workspace[..side * side * self.item()];
+            unpack(bound.reads[0], side, self.item(), square);
+            self.vectors
+                .solve([side, width], square, false, &mut bound.writes[0][interval(block)]);
+            return;
+        }
+        let pivots = node.columns.len() * row_bytes;
+        let is_below = rows[0] >= node.blocks().map_or(0, |blocks| blocks.pivots);
+        for (tile, row) in (rows[0]..rows[1]).enumerate() {
+            let l = bound.reads[tile];
+            let to = interval(row);
+            let sizes = [node.block(row).len(), width, side];
+            if is_below {
+                let y = &bound.reads[bound.reads.len() - 1][interval(block)];
+                let to = &mut bound.writes[0][to.start - pivots..to.end - pivots];
+                self.vectors.subtract(sizes, l, false, y, to);
+            } else {
+                let (before, after) = bound.writes[0].split_at_mut(interval(block).end);
+                let y = &before[interval(block).start..];
+                let offset = interval(block).end;
+                self.vectors
+                    .subtract(sizes, l, false, y, &mut after[to.start - offset..to.end - offset]);
+            }
+        }
+    }
+
+    pub(super) fn backward(
+        &self,
+        node: &FrontNode,
+        block: u32,
+        rows: [u32; 2],
+        width: usize,
+        bound: &mut Bound<'_>,
+        workspace: &mut [u8],
+    ) {
+        let row_bytes = width * self.item();
+        let interval = |block: u32| {
+            let block = node.block(block);
+            block.start as usize * row_bytes..block.end as usize * row_bytes
+        };
+        let side = node.block(block).len();
+        if rows[0] == block {
+            let square = &mut workspace[..side * side * self.item()];
+            unpack(bound.reads[0], side, self.item(), square);
+            self.vectors
+                .solve([side, width], square, true, &mut bound.writes[0][interval(block)]);
+            return;
+        }
+        let pivots = node.columns.len() * row_bytes;
+        let is_below = rows[0] >= node.blocks().map_or(0, |blocks| blocks.pivots);
+        let (before, after) = bound.writes[0].split_at_mut(interval(block).end);
+        let offset = before.len();
+        let to = &mut before[interval(block).start..];
+        for (tile, row) in (rows[0]..rows[1]).enumerate() {
+            let from = interval(row);
+            let x = match is_below {
+                true => &bound.reads[bound.reads.len() - 1][from.start - pivots..from.end - pivots],
+                false => &after[from.start - offset..from.end - offset],
+            };
+            let sizes = [side, width, node.block(row).len()];
+            self.vectors.subtract(sizes, bound.reads[tile], true, x, to);
+        }
+    }
+
+    /// X of the rows below the pivots, from the parent's pivots and the rows below them.
+    pub(super) fn gather(&self, node: &FrontNode, width: usize, reads: &[&[u8]], out: &mut [u8]) {
+        let parent = self.node(node.parent);
+        let places = FrontPlaces::new(&self.analysis, parent);
+        let (pivots, row_bytes) = (parent.columns.len(), width * self.item());
+        let below = self.analysis.fronts.below(node);
+        for (&row, to) in below.iter().zip(out.chunks_exact_mut(row_bytes)) {
+            let Some(place) = places.of(row).map(|place| place as usize) else {
+                continue;
+            };
+            let (set, at) = match place.checked_sub(pivots) {
+                None => (0, place),
+                Some(below) => (1, below),
+            };
+            to.copy_from_slice(&reads[set][at * row_bytes..(at + 1) * row_bytes]);
+        }
+    }
+
+    pub(super) fn forward_subtrees(&self, node: &FrontNode, width: usize, bound: &mut Bound<'_>, workspace: &mut [u8]) {
+        let (pivots, row_bytes) = (node.columns.len(), width * self.item());
+        let rows = &mut workspace[..(pivots + (node.below.end - node.below.start) as usize) * row_bytes];
+        let (piece, below) = rows.split_at_mut(pivots * row_bytes);
+        self.take_right(node, width, &bound.reads[1..], piece);
+        below.fill(0);
+        let places = FrontPlaces::new(&self.analysis, node);
+        let mut l = bound.reads[0];
+        for number in node.supernodes.clone() {
+            let one = &self.analysis.supernodes[number as usize];
+            let first = (one.first - node.columns.start) as usize;
+            let targets: Vec<usize> = self.places_below(&places, number);
+            let (panels, rest) = l.split_at(one.entries() as usize * self.item());
+            l = rest;
+            self.vectors
+                .forward([one.pivots as usize, width, first], panels, &targets, rows);
+        }
+        bound.writes[0].copy_from_slice(&rows[..pivots * row_bytes]);
+        if let Some(below) = bound.writes.get_mut(1) {
+            below.copy_from_slice(&rows[pivots * row_bytes..]);
+        }
+    }
+
+    pub(super) fn backward_subtrees(
+        &self,
+        node: &FrontNode,
+        width: usize,
+        bound: &mut Bound<'_>,
+        workspace: &mut [u8],
+    ) {
+        let (pivots, row_bytes) = (node.columns.len(), width * self.item());
+        let rows = &mut workspace[..(pivots + (node.below.end - node.below.start) as usize) * row_bytes];
+        rows[..pivots * row_bytes].copy_from_slice(bound.writes[0]);
+        if has_below(node) {
+            self.gather(node, width, &bound.reads[1..], &mut rows[pivots * row_bytes..]);
+        }
+        let places = FrontPlaces::new(&self.analysis, node);
+        let mut l = bound.reads[0];
+        for number in node.supernodes.clone().rev() {
+            let one = &self.analysis.supernodes[number as usize];
+            let first = (one.first - node.columns.start) as usize;
+            let targets: Vec<usize> = self.places_below(&places, number);
+            let (rest, panels) = l.split_at(l.len() - one.entries() as usize * self.item());
+            l = rest;
+            self.vectors
+                .backward([one.pivots as usize, width, first], panels, &targets, rows);
+        }
+        bound.writes[0].copy_from_slice(&rows[..pivots * row_bytes]);
+    }
+
+    /// Places of the rows below a supernode of a node of subtrees.
+    fn places_below(&self, places: &FrontPlaces<'_>, supernode: u32) -> Vec<usize> {
+        let rows = self.analysis.below(supernode).iter();
+        rows.filter_map(|row| Some(places.of(*row)? as usize)).collect()
+    }
+
+    pub(super) fn collect(&self, tile: u32, width: usize, bound: &mut Bound<'_>) {
+        let row_bytes = width * self.item();
+        let first = u64::from(tile) * self.grid.tile[0];
+        let out = &mut *bound.writes[0];
+        let end = first + (out.len() / row_bytes.max(1)) as u64;
+        for (number, piece) in self.nodes_of(tile).zip(&bound.reads) {
+            let columns = &self.node(number).columns;
+            let (start, stop) = (u64::from(columns.start).max(first), u64::from(columns.end).min(end));
+            let from = (start - u64::from(columns.start)) as usize * row_bytes;
+            let to = (start - first) as usize * row_bytes;
+            let bytes = (stop - start) as usize * row_bytes;
+            out[to..to + bytes].copy_from_slice(&piece[from..from + bytes]);
+        }
+    }
+}
