@@ -1,4 +1,4 @@
-//! Any bytes as a file of a sparse matrix: an answer or an error, never a panic or a large allocation. What passes for tile
+//! Any bytes as a file of a sparse matrix, or of a factor: an answer or an error, never a panic or a large allocation. What passes for tile
 //! rows is looked at entry by entry and multiplied, under whatever checksum.
 #![no_main]
 
@@ -7,6 +7,7 @@ use outcore_sparse::{multiply_tile, product_kernel, transposed_kernel, Semiring}
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let _ = outcore_store::parse_sparse(bytes);
+    let _ = outcore_store::parse_factor(bytes);
     const SIDE: usize = 64;
     let mut aligned = vec![0u64; bytes.len().div_ceil(8)];
     bytemuck::cast_slice_mut(&mut aligned)[..bytes.len()].copy_from_slice(bytes);
