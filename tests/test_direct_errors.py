@@ -117,3 +117,12 @@ def test_names_of_scikit_sparse_work_or_say_what_is_nearest(A):
         F.nothing  # noqa: B018 - it is not there
     with pytest.raises(DTypeError, match="cannot be pickled"):
         pickle.dumps(F)
+
+
+def test_a_factor_is_the_inverse_that_other_solvers_take(A):
+    F = linalg.cholesky(A)
+    values, _ = linalg.eigsh(A, k=3, sigma=0.0, OPinv=F)
+    np.testing.assert_allclose(np.sort(values), np.linalg.eigvalsh(A.toarray())[:3], rtol=1e-8)
+    x, info = linalg.cg(A, np.ones(20), M=F, maxiter=2, rtol=1e-12)
+    assert info == 0
+    np.testing.assert_allclose(A @ x.compute(), np.ones(20), rtol=1e-10)

@@ -129,7 +129,7 @@ impl Analysis {
         (self.order.len() * 4 + self.supernodes.len() * size_of::<Supernode>()) as u64 + self.fronts.bytes()
     }
 
-    /// FrontRows of the contribution block of a supernode.
+    /// Rows of the contribution block of a supernode.
     pub fn below(&self, supernode: u32) -> &[u32] {
         self.fronts.rows.of(supernode as usize)
     }

@@ -74,7 +74,7 @@ pub(super) struct Cholesky {
 ///
 /// # Errors
 /// A matrix of another shape or type.
-pub(super) fn cholesky_of_file(analysis: &Arc<Analysis>, permuted: &SparseMatrix) -> Result<Expr, EngineError> {
+pub fn cholesky(analysis: &Arc<Analysis>, permuted: &SparseMatrix) -> Result<Expr, EngineError> {
     let factorization = Cholesky::new(analysis, permuted)?;
     Ok(ops::algorithm(Arc::new(factorization), std::slice::from_ref(&permuted.tiles))?.swap_remove(0))
 }

@@ -16,7 +16,7 @@ pub struct FrontNode {
     pub supernodes: std::ops::Range<u32>,
     /// Columns that are eliminated.
     pub columns: std::ops::Range<u32>,
-    /// FrontRows of the contribution block, in [`Fronts::rows`].
+    /// Rows of the contribution block, in [`Fronts::rows`].
     pub below: std::ops::Range<u64>,
     /// The node that takes the contribution block; `NONE` where there is none.
     pub parent: u32,
@@ -55,7 +55,7 @@ impl FrontNode {
         }
     }
 
-    /// FrontRows of a block of the front.
+    /// Rows of a block of the front.
     pub fn block(&self, block: u32) -> std::ops::Range<u32> {
         match &self.cut {
             FrontCut::Subtrees { .. } => 0..0,
@@ -91,7 +91,7 @@ impl BlockCounts {
 #[derive(Debug)]
 pub struct Fronts {
     pub nodes: Vec<FrontNode>,
-    /// FrontRows below the pivots of supernodes, and behind them those of nodes with several roots.
+    /// Rows below the pivots of supernodes, and behind them those of nodes with several roots.
     pub rows: FrontRows,
     /// Elements of each tile of the factor, and of each tile of contribution blocks.
     pub factor: Vec<u64>,

@@ -8,7 +8,6 @@ mod assembly;
 mod dense;
 mod factorize;
 mod fronts;
-mod made;
 mod orders;
 mod pattern;
 mod pivots;
@@ -19,8 +18,7 @@ mod sweeps;
 mod tree;
 
 pub use analysis::{operations_of, Analysis};
-pub use factorize::dense_cholesky;
-pub use made::cholesky;
+pub use factorize::{cholesky, dense_cholesky};
 pub use pattern::{pattern_bytes, Pattern};
 pub use pivots::log_pivots;
 pub use supernodes::SupernodeTree;

@@ -17,14 +17,14 @@ pub struct Supernode {
     pub first: u32,
     /// Columns: the pivots of its front.
     pub pivots: u32,
-    /// FrontRows and columns of its front.
+    /// Rows and columns of its front.
     pub front: u32,
     /// Its parent; `NONE` of a root.
     pub parent: u32,
 }
 
 impl Supernode {
-    /// FrontRows below the pivots: the side of the contribution block.
+    /// Rows below the pivots: the side of the contribution block.
     pub fn below(&self) -> u64 {
         u64::from(self.front - self.pivots)
     }
@@ -220,7 +220,7 @@ fn amalgamate(merging: &mut [RelaxedSupernode]) {
         order.clear();
         for &child in lists.of_parent(parent) {
             let child_of = &merging[child as usize];
-            // FrontRows of the merged front that the child's columns have not.
+            // Rows of the merged front that the child's columns have not.
             let lacking = (child_of.pivots + merging[parent].front).saturating_sub(child_of.front);
             order.push((lacking * child_of.pivots, child));
         }
@@ -363,7 +363,7 @@ fn least_memory(merging: &[RelaxedSupernode], heads: &[u32], parents: &[u32], li
 /// Supernodes between two looks at the caller.
 const SUPERNODES_BETWEEN: usize = 1 << 8;
 
-/// FrontRows below the pivots of each supernode, ascending, in one list.
+/// Rows below the pivots of each supernode, ascending, in one list.
 #[derive(Debug)]
 pub struct FrontRows {
     pub starts: Vec<u64>,

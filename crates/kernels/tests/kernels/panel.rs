@@ -1,7 +1,7 @@
 //! Work on tiles of factorizations against sums written out, for real and complex tiles of all shapes.
 
 use outcore_dtype::{Complex, DType};
-use outcore_kernels::{BadPivot, Panel};
+use outcore_kernels::{BadPivot, Panel, RightHandSides};
 
 type Z = Complex<f64>;
 
@@ -204,4 +204,137 @@ fn factors_of_a_diagonal_tile_multiply_to_it() {
         });
     }
     assert_eq!(Panel::new(DType::I64), None);
+}
+
+/// The number at a place of words, as the elements of a panel lie in them.
+fn number(panel: Panel, words: &[Z], at: usize) -> Z {
+    match panel.dtype() {
+        DType::C128 => words[at],
+        _ => Z::new(bytemuck::cast_slice::<Z, f64>(words)[at], 0.0),
+    }
+}
+
+#[test]
+fn fronts_keep_columns_of_the_factor_and_the_contribution_block() {
+    for dtype in [DType::F64, DType::C128] {
+        let panel = Panel::new(dtype).expect("a type of panels");
+        for (side, pivots) in [(1, 1), (5, 2), (9, 4), (9, 9), (40, 5), (70, 33), (70, 70), (33, 0)] {
+            let l = lower(panel, side, 0.3);
+            let product = |row, column, to| {
+                let terms = (0..to).map(|at| l.lower_at(row, at) * l.lower_at(column, at).conj());
+                terms.sum::<Z>()
+            };
+            // Column by column, so a row of the tile is a column of the front.
+            let mut front = tile(panel, side, side, 0.0);
+            for at in 0..side * side {
+                let (column, row) = (at / side, at % side);
+                front.numbers[at] = if row < column {
+                    Z::ZERO
+                } else {
+                    product(row, column, side)
+                };
+            }
+            let mut workspace = vec![0; panel.elimination_bytes(pivots)];
+            let found = worked(&front, &[], |_, front| {
+                panel
+                    .eliminate([side, pivots], front, &mut workspace)
+                    .expect("positive definite");
+            });
+            for column in 0..side {
+                for row in column..side {
+                    let wanted = match column < pivots {
+                        true => l.lower_at(row, column),
+                        false => product(row, column, side) - product(row, column, pivots),
+                    };
+                    let found = number(panel, &found, column * side + row);
+                    let error = (found - wanted).norm();
+                    assert!(
+                        error < 1e-9 * (1.0 + wanted.norm()),
+                        "{side} {pivots}: {found} is not {wanted}"
+                    );
+                }
+            }
+        }
+        for (side, pivots, bad) in [(4, 3, 2), (30, 20, 17)] {
+            let mut front = tile(panel, side, side, 0.0);
+            front.numbers.fill(Z::ZERO);
+            (0..side).for_each(|at| front.numbers[at * side + at] = Z::new(1.0, 0.0));
+            front.numbers[bad * side + bad] = Z::new(-1.0, 0.0);
+            let mut workspace = vec![0; panel.elimination_bytes(pivots)];
+            worked(&front, &[], |_, front| {
+                let refused = panel.eliminate([side, pivots], front, &mut workspace);
+                assert_eq!(refused, Err(BadPivot(bad)));
+            });
+        }
+    }
+}
+
+#[test]
+fn right_hand_sides_are_solved_with_columns_and_with_tiles() {
+    for dtype in [DType::F64, DType::C128] {
+        let panel = Panel::new(dtype).expect("a type of panels");
+        let vectors = RightHandSides::new(panel);
+        for (pivots, below, width) in [(1, 0, 1), (3, 2, 1), (7, 5, 3), (33, 20, 4)] {
+            let side = pivots + below;
+            let l = lower(panel, side, 0.5);
+            let b = tile(panel, side, width, 1.7);
+            // Columns of L from the diagonal down; rows below the pivots lie behind a gap.
+            let mut columns = tile(panel, 0, 1, 0.0);
+            for column in 0..pivots {
+                columns.numbers.extend((column..side).map(|row| l.at(row, column)));
+            }
+            let targets: Vec<usize> = (pivots..side).map(|row| row + 2).collect();
+            let mut rows = tile(panel, side + 2, width, 0.0);
+            for row in 0..side {
+                let place = if row < pivots { row } else { row + 2 };
+                (0..width).for_each(|at| rows.numbers[place * width + at] = b.at(row, at));
+            }
+            for adjoint in [false, true] {
+                let found = worked(&rows, &[&columns], |of, rows| {
+                    let sizes = [pivots, width, 0];
+                    match adjoint {
+                        false => vectors.forward(sizes, of[0], &targets, rows),
+                        true => vectors.backward(sizes, of[0], &targets, rows),
+                    }
+                });
+                let x = |row: usize, at: usize| {
+                    let place = if row < pivots { row } else { row + 2 };
+                    number(panel, &found, place * width + at)
+                };
+                for at in 0..width {
+                    for row in 0..side {
+                        // L X = B at the pivots, and below them B less the products; or Lᴴ X = B with X there.
+                        let own = |column: usize| match adjoint {
+                            false if row < pivots || column < pivots => l.lower_at(row, column),
+                            true if row < pivots => l.lower_at(column, row).conj(),
+                            _ => Z::new(f64::from(u8::from(row == column)), 0.0),
+                        };
+                        let product: Z = (0..side).map(|column| own(column) * x(column, at)).sum();
+                        let error = (product - b.at(row, at)).norm();
+                        assert!(
+                            error < 1e-9 * (1.0 + product.norm()),
+                            "{pivots} {below} {width} {adjoint} {row}"
+                        );
+                    }
+                }
+            }
+        }
+        for [m, k, n] in [[3, 1, 4], [20, 5, 33]] {
+            let (l, x, y) = (tile(panel, m, n, 0.1), tile(panel, n, k, 0.6), tile(panel, m, k, 2.2));
+            let found = worked(&y, &[&l, &x], |of, y| {
+                vectors.subtract([m, k, n], of[0], false, of[1], y)
+            });
+            let sum = |row, at| (0..n).map(|inner| l.at(row, inner) * x.at(inner, at)).sum::<Z>();
+            y.check(&found, |row, at| Some(y.at(row, at) - sum(row, at)), "a product");
+            let back = worked(&x, &[&l, &y], |of, x| {
+                vectors.subtract([n, k, m], of[0], true, of[1], x)
+            });
+            let sum = |row, at| (0..m).map(|inner| l.at(inner, row).conj() * y.at(inner, at)).sum::<Z>();
+            x.check(
+                &back,
+                |row, at| Some(x.at(row, at) - sum(row, at)),
+                "an adjoint product",
+            );
+        }
+    }
 }

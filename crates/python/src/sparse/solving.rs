@@ -42,7 +42,7 @@ impl PyAnalysis {
         self.analysis.operations()
     }
 
-    /// Supernodes, and the tasks' nodes.
+    /// Supernodes, and nodes that they are eliminated in.
     #[getter]
     fn counts(&self) -> (usize, usize) {
         (self.analysis.supernodes.len(), self.analysis.fronts.nodes.len())
@@ -69,11 +69,10 @@ impl PyAnalysis {
         (of, places)
     }
 
-    /// The factor of a matrix whose rows and columns are in the order of elimination.
+    /// The factor of a stored matrix whose rows and columns are in the order of elimination.
     fn cholesky(&self, permuted: PyRef<'_, PySparse>) -> PyResult<PyExpr> {
-        solve::cholesky(&self.analysis, &permuted.0)
-            .map(PyExpr::new)
-            .map_err(to_python)
+        let factor = solve::cholesky(&self.analysis, &permuted.matrix()?);
+        factor.map(PyExpr::new).map_err(to_python)
     }
 
     /// The solution for right-hand sides (rows, count) in the order of elimination, by the tiles of a factor.

@@ -23,6 +23,7 @@ from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.linalg._factor import Factor, Solution, factor_dtype
 from outcore.sparse._convert import from_scipy
 from outcore.sparse._matrix import SparseMatrix
+from outcore.sparse.linalg._operators import Operator
 
 Kind = Literal["auto", "spd"]
 OrderingName = Literal["auto", "nd", "amd", "natural"]
@@ -68,6 +69,25 @@ class FactorForecast:
         return "\n".join(f"{name:<16}{value}" for name, value in lines) + f"\n\n{self.plan}"
 
 
+class _Inverse(Operator):
+    """The inverse of a factorized matrix: products are solutions, whose residuals are held against their limit."""
+
+    def __init__(self, factor: Factor) -> None:
+        super().__init__(factor.shape, factor.dtype)
+        self._factor = factor
+
+    def __matmul__(self, x: Array) -> Array:
+        solution: Array = self._factor.solve(x)
+        return solution
+
+    def adjoint(self, x: Array) -> Array:
+        return self @ x
+
+    def pair(self, x: Array) -> tuple[Array, Array]:
+        held = oc.persist(x)
+        return held, self @ held
+
+
 class Factorization(Factor):
     """The analysis of a symmetric positive definite sparse matrix, and its factor once `factorize` has made it.
 
@@ -99,6 +119,11 @@ class Factorization(Factor):
     def __call__(self, b: Operand) -> Solution:
         """`solve(b)`, as a factor of scikit-sparse is called."""
         return self.solve(b)
+
+    @property
+    def outcore_operator(self) -> Operator:
+        """The inverse of the matrix as solvers of this room take it: `eigsh(A, sigma=0, OPinv=F)`, `cg(B, b, M=F)`."""
+        return _Inverse(self)
 
     def __reduce__(self) -> NoReturn:
         """Raises DTypeError: analysis and factor are known to this process only."""
