@@ -268,6 +268,7 @@ LINALG: dict[str, Call] = {
     "spsolve": lambda inputs: oc.sparse.linalg.spsolve(inputs.matrix("grid"), inputs.array("grid")),
     "open_factor": _opened_factor,
     "Factorization.explain": lambda inputs: str(_analyzed(inputs).explain()),
+    "Factorization.curve": lambda inputs: len(_analyzed(inputs).curve()),
     "Factorization.factorize": lambda inputs: _analyzed(inputs).factorize(inputs.target.with_suffix(".ocf")).nbytes,
     "Factorization.refactorize": lambda inputs: _analyzed(inputs).refactorize(inputs.matrix("grid") * 2.0).nbytes,
     "Factorization.solve": lambda inputs: _analyzed(inputs).solve(inputs.array("grids")),
@@ -440,12 +441,20 @@ MOVES_NOTHING: dict[str, str] = {
     },
     "io.CachedFile.counters": "counts",
     **dict.fromkeys(
-        (f"sparse.linalg.Factorization.{name}" for name in ("dtype", "nbytes", "order", "residual", "shape")),
+        (
+            f"sparse.linalg.Factorization.{name}"
+            for name in ("dtype", "nbytes", "order", "outcore_operator", "residual", "shape")
+        ),
         "tells what the analysis, or the last solution, says",
     ),
     **dict.fromkeys(
         (
-            *("sparse.linalg.FactorForecast", "sparse.linalg.LSMRResult", "sparse.linalg.NotConvergedError"),
+            *(
+                "sparse.linalg.FactorForecast",
+                "sparse.linalg.LimitCost",
+                "sparse.linalg.LSMRResult",
+                "sparse.linalg.NotConvergedError",
+            ),
             *("graph.GraphForecast", "io.CacheCounters"),
         ),
         "a record",

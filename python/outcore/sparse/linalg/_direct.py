@@ -17,9 +17,9 @@ from outcore._base.types import NDArray, PathLike
 from outcore._lazy.absent import missing_name
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
-from outcore._session.session import current
+from outcore._session.session import Session, current
 from outcore._show.explanation import Explanation
-from outcore.errors import ArgumentError, DTypeError, ShapeError
+from outcore.errors import ArgumentError, DTypeError, MemoryLimitError, ShapeError
 from outcore.linalg._factor import Factor, Solution, factor_dtype
 from outcore.sparse._convert import from_scipy
 from outcore.sparse._matrix import SparseMatrix
@@ -67,6 +67,16 @@ class FactorForecast:
             ("largest front", f"{self.largest_front:,} rows"),
         ]
         return "\n".join(f"{name:<16}{value}" for name, value in lines) + f"\n\n{self.plan}"
+
+
+@dataclasses.dataclass(frozen=True)
+class LimitCost:
+    """The bytes that a factorization moves under a memory limit; all numbers are bytes."""
+
+    memory_limit: int
+    bytes_read: int
+    bytes_written: int
+    peak_bytes: int
 
 
 class _Inverse(Operator):
@@ -176,6 +186,37 @@ class Factorization(Factor):
             largest_front=analysis.largest_front,
             plan=Explanation.from_json(program.explain(), current().rates),
         )
+
+    def curve(self) -> list[LimitCost]:
+        """The cost of the factorization under the smallest limit that works and each double of it, up to the first that
+        spills nothing. I/O: as `explain`.
+
+        >>> import outcore as oc, scipy.sparse
+        >>> A = oc.sparse.from_scipy(scipy.sparse.eye(4, format="csr") * 4.0)
+        >>> len(oc.sparse.linalg.analyze(A).curve())
+        1
+        """
+        node, found = self._node(), []
+        path = current()._core.unused_path().removesuffix(".npy") + ".ocf"
+        options = {key: value for key, value in current().options.items() if key not in ("memory_limit", "progress")}
+
+        def planned(limit: int) -> Explanation:
+            with Session(**options, memory_limit=limit, progress=False) as session:
+                program = session.plan([node], [{"path": path, "overwrite": False, "chunks": None}])
+                return Explanation.from_json(program.explain())
+
+        try:
+            limit = planned(1 << 20).memory_limit
+        except MemoryLimitError as refused:
+            if refused.smallest is None:
+                raise
+            limit = refused.smallest
+        while True:
+            plan = planned(limit)
+            found.append(LimitCost(limit, plan.bytes_read, plan.bytes_written, plan.peak_bytes))
+            if not plan.bytes_spilled:
+                return found
+            limit *= 2
 
     def factorize(self, path: PathLike | None = None, *, overwrite: bool = False) -> Factorization:
         """Makes the factor, in a file whose name ends in `.ocf`, or in scratch. Gives itself.
@@ -358,4 +399,13 @@ def spsolve(A: FactorizableMatrix, b: Operand) -> Solution:
     return cholesky(A).solve(right)
 
 
-__all__ = ["FactorForecast", "Factorization", "analyze", "cholesky", "factorized", "open_factor", "spsolve"]
+__all__ = [
+    "FactorForecast",
+    "Factorization",
+    "LimitCost",
+    "analyze",
+    "cholesky",
+    "factorized",
+    "open_factor",
+    "spsolve",
+]
