@@ -196,7 +196,7 @@ class Factorization(Factor):
         >>> len(oc.sparse.linalg.analyze(A).curve())
         1
         """
-        node, found = self._node(), []
+        node, costs = self._node(), []
         path = current()._core.unused_path().removesuffix(".npy") + ".ocf"
         options = {key: value for key, value in current().options.items() if key not in ("memory_limit", "progress")}
 
@@ -213,9 +213,9 @@ class Factorization(Factor):
             limit = refused.smallest
         while True:
             plan = planned(limit)
-            found.append(LimitCost(limit, plan.bytes_read, plan.bytes_written, plan.peak_bytes))
+            costs.append(LimitCost(limit, plan.bytes_read, plan.bytes_written, plan.peak_bytes))
             if not plan.bytes_spilled:
-                return found
+                return costs
             limit *= 2
 
     def factorize(self, path: PathLike | None = None, *, overwrite: bool = False) -> Factorization:
