@@ -227,6 +227,10 @@ def factorizations(x: oc.Array, y: oc.Array) -> None:
     assert_type(oc.linalg.qr(x, mode="r"), oc.Array)
     assert_type(oc.linalg.svd(x, full_matrices=False), oc.linalg.SVDResult)
     assert_type(oc.linalg.svd(x, compute_uv=False), oc.Array)
+    factor = oc.linalg.cho_factor(x, path="x.ocf", overwrite=True)
+    assert_type(factor, oc.linalg.CholeskyFactor)
+    assert_type(factor.logdet(), float)
+    _ = oc.linalg.cho_solve(factor, y)
 
 
 def fourier(x: oc.Array) -> None:
