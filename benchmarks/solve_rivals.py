@@ -5,7 +5,7 @@
     python -m benchmarks.solve_rivals --systems dense-spd:5000 --rivals lapack-cholesky
 
 `run_rival(rival, system, size, limit_bytes)` is one run, in a process of its own under a memory cgroup; systems are
-those of `solve_systems`. An ordering may follow a rival: `mumps@scotch`, `cholmod@amd`. What they need, besides SciPy:
+those of `solve_systems`. An ordering may follow a rival: `mumps@scotch`, `cholmod@amd`. Rivals need, besides SciPy:
 
     mumps, mumps-ooc       apt-get install gcc libmumps-seq-dev libmetis5 libopenblas0-pthread
                            Debian's MUMPS has no METIS and no OpenMP of its own: METIS's ordering is given to it, and

@@ -324,7 +324,7 @@ def cholmod(path: Path, kind: str, library: str, ordering: str) -> tuple[Numbers
 
 
 def superlu(path: Path, kind: str) -> tuple[Numbers, Report]:
-    """SciPy's `splu`, which knows no symmetry: analysis and factorization are one call. What filled least here: minimum
+    """SciPy's `splu`, which knows no symmetry: analysis and factorization are one call. The least fill here: minimum
     degree of A + Aᵀ with pivots near the diagonal, and COLAMD with partial pivoting where A has zeros on it."""
     import scipy.sparse
     from scipy.sparse.linalg import splu

@@ -1,4 +1,4 @@
-//! What an ordering leaves out: dense rows, which go last, and vertices that others stand for.
+//! Vertices that an ordering leaves out: dense rows, which go last, and vertices that others stand for.
 //!
 //! A vertex of more than `max(16, 10 sqrt(n))` neighbours is dense (Amestoy, Davis, Duff, "Algorithm 837: AMD", ACM
 //! TOMS 30 (2004), section 3.2). Vertices of equal closed neighbourhoods are ordered as one (Ashcraft, "Compressed

@@ -16,7 +16,7 @@ pub(super) struct CoarseLevel {
     pub(super) map: Vec<u32>,
 }
 
-/// What coarser graphs may take, so that their memory is bounded whatever the graph. Those of meshes take two thirds of
+/// The share of coarser graphs, so that their memory is bounded whatever the graph. Coarser meshes take two thirds of
 /// it.
 #[derive(Clone)]
 pub(super) struct Budget {
@@ -34,7 +34,7 @@ impl Budget {
         }
     }
 
-    /// What is left, for one of so many tries on a coarse graph at a time, if that is enough for it.
+    /// The rest, for one of so many tries on a coarse graph at a time, if that is enough for it.
     pub(super) fn of_one(&self, tries: usize, coarse: View<'_>) -> Option<Budget> {
         let budget = Budget {
             vertices: self.vertices / tries,

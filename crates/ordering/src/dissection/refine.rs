@@ -33,7 +33,7 @@ pub(super) struct Separation {
     pub(super) imbalance_cost: f64,
 }
 
-/// What makes a separation better: less weight beyond the limit of a side, then a light separator and balance.
+/// The order of separations, better ones first: less weight beyond the limit of a side, then a light separator and balance.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 pub(super) struct SeparatorCost {
     excess: i64,

@@ -3,6 +3,7 @@
 use crate::base::interval::Interval;
 use crate::base::page::PAGE;
 use crate::io::File;
+use crate::memory::mapping::AlignedBuffer;
 use crate::{Frame, Io, Region, StoreError};
 
 /// Runs this close together are read in one go: skipping costs more than reading on.
@@ -48,6 +49,21 @@ impl ReadWindow {
     pub(crate) fn bytes(&self) -> usize {
         (self.end - self.start) as usize
     }
+}
+
+/// Some bytes of a file of `file_bytes`.
+pub(crate) fn bytes_within(file: &File, place: Interval, file_bytes: u64, io: &Io) -> Result<Vec<u8>, StoreError> {
+    let array = RowMajor {
+        base: place.start,
+        shape: vec![place.length],
+        item: 1,
+        file_bytes,
+    };
+    let region = Region::full(&array.shape);
+    let memory = AlignedBuffer::new(array.frame_bytes(&region).max(PAGE));
+    let mut frame = memory.map_err(|cause| StoreError::io(file.path(), 0, "map memory", cause))?;
+    let at = array.read(file, &region, &mut frame, io)?;
+    Ok(frame[at..at + place.length as usize].to_vec())
 }
 
 fn page_up(bytes: usize) -> usize {

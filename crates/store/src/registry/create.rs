@@ -109,7 +109,7 @@ impl SinkPlan {
     /// As `new`, of a factor, whose name is `.ocf` by custom.
     ///
     /// # Errors
-    /// Those of `new`; the suffix of another format.
+    /// The errors of `new`; the suffix of another format.
     pub fn factor(path: &Path, output: &FactorOutput, overwrite: bool) -> Result<SinkPlan, StoreError> {
         let path = whole(path)?;
         if matches!(

@@ -8,12 +8,11 @@ use crc32c::crc32c;
 use outcore_dtype::DType;
 
 use super::header::{offsets, sections_of, tiles_of, FactorHeader, TileRecord, HEADER_BYTES};
-use crate::array::rowmajor::RowMajor;
+use crate::array::rowmajor::{bytes_within, RowMajor};
 use crate::array::source::{Layout, ReadCost, Source};
 use crate::backend::stamp::{settled, Stamp};
 use crate::base::page::PAGE;
-use crate::memory::mapping::AlignedBuffer;
-use crate::{Io, Region, StoreError};
+use crate::{Interval, Io, Region, StoreError};
 
 /// An opened factor.
 #[derive(Clone, Debug)]
@@ -28,7 +27,7 @@ pub struct FactorFile {
     identity: String,
     stamp: Stamp,
     header: FactorHeader,
-    /// Whoever removes the file when its last reader is gone.
+    /// The owner that removes the file when its last reader is gone.
     keeper: Option<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -39,7 +38,7 @@ pub struct FactorFile {
 pub fn open_factor(path: &Path, io: &Io) -> Result<FactorFile, StoreError> {
     let stamp = settled(|| Stamp::of(path).map(|stamp| (stamp, stamp.modified_ns)))?;
     let malformed = |reason: String| StoreError::format(path, reason);
-    let read = |offset: u64, bytes: u64| read_bytes(path, &stamp, (offset, bytes), io);
+    let read = |offset, bytes| bytes_within(&stamp.open(path, io)?, Interval::new(offset, bytes), stamp.bytes, io);
     if stamp.bytes < PAGE as u64 {
         return Err(malformed("not a factor of outcore: shorter than its header".into()));
     }
@@ -63,21 +62,6 @@ pub fn open_factor(path: &Path, io: &Io) -> Result<FactorFile, StoreError> {
         header,
         keeper: None,
     })
-}
-
-/// Some bytes of a file.
-fn read_bytes(path: &Path, stamp: &Stamp, (offset, bytes): (u64, u64), io: &Io) -> Result<Vec<u8>, StoreError> {
-    let array = RowMajor {
-        base: offset,
-        shape: vec![bytes],
-        item: 1,
-        file_bytes: stamp.bytes,
-    };
-    let region = Region::full(&array.shape);
-    let memory = AlignedBuffer::new(array.frame_bytes(&region).max(PAGE));
-    let mut frame = memory.map_err(|cause| StoreError::io(path, 0, "map memory", cause))?;
-    let at = array.read(&stamp.open(path, io)?, &region, &mut frame, io)?;
-    Ok(frame[at..at + bytes as usize].to_vec())
 }
 
 impl FactorFile {
@@ -111,7 +95,10 @@ impl FactorFile {
     pub fn with_record<T>(&self, io: &Io, then: impl FnOnce(&[&[u8]]) -> T) -> Result<T, StoreError> {
         let record = match self.header.record_bytes {
             0 => vec![],
-            bytes => read_bytes(&self.path, &self.stamp, (self.header.record, bytes), io)?,
+            bytes => {
+                let place = Interval::new(self.header.record, bytes);
+                bytes_within(&self.stamp.open(&self.path, io)?, place, self.stamp.bytes, io)?
+            }
         };
         let malformed = |reason: String| StoreError::format(&self.path, reason);
         let sections = sections_of(&self.header, &record).map_err(malformed)?;

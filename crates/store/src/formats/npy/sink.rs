@@ -6,14 +6,14 @@ use std::sync::Arc;
 use outcore_dtype::DType;
 
 use super::header::header_page;
-use crate::array::rowmajor::RowMajor;
+use crate::array::rowmajor::bytes_within;
 use crate::array::sink::{OutputPlan, Sink, WriteCosts};
 use crate::base::page::PAGE;
 use crate::durable::locked::LockedDir;
 use crate::durable::partial::Partial;
 use crate::io::{File, Mode};
 use crate::memory::mapping::AlignedBuffer;
-use crate::{Io, Region, StoreError};
+use crate::{Interval, Io, Region, StoreError};
 
 /// Shape, type and grid of an output, and whether its tiles can be written past the page cache.
 #[derive(Clone, Debug)]
@@ -150,17 +150,7 @@ pub(crate) fn first_page(path: &Path, io: &Io) -> Result<Vec<u8>, StoreError> {
     if file_bytes < PAGE as u64 {
         return Ok(vec![]);
     }
-    let array = RowMajor {
-        base: 0,
-        shape: vec![PAGE as u64],
-        item: 1,
-        file_bytes,
-    };
-    let region = Region::full(&array.shape);
-    let memory = AlignedBuffer::new(array.frame_bytes(&region).max(PAGE));
-    let mut frame = memory.map_err(|cause| StoreError::io(path, 0, "map memory", cause))?;
-    let at = array.read(&file, &region, &mut frame, io)?;
-    Ok(frame[at..at + PAGE].to_vec())
+    bytes_within(&file, Interval::new(0, PAGE as u64), file_bytes, io)
 }
 
 struct NpySink {

@@ -15,13 +15,13 @@ use super::header::{
 };
 use super::output::{RowBound, SparseOutput};
 use super::pending::FIRST_OFFSET;
-use crate::array::rowmajor::RowMajor;
+use crate::array::rowmajor::{bytes_within, RowMajor};
 use crate::array::source::{Layout, ReadCost, Source};
 use crate::backend::stamp::{settled, Stamp};
 use crate::base::page::PAGE;
 use crate::io::Mode;
 use crate::memory::mapping::AlignedBuffer;
-use crate::{Io, Region, StoreError};
+use crate::{Interval, Io, Region, StoreError};
 
 /// A tile has no more bytes than this, unless a single tile row has.
 const TILE_BYTES: u64 = 4 << 20;
@@ -64,18 +64,9 @@ pub fn open_sparse(path: &Path, io: &Io) -> Result<Arc<SparseFile>, StoreError> 
     io.open(path, Mode::Read)?; // which says it best where there is none
     let stamp = settled(|| Stamp::of(path).map(|stamp| (stamp, stamp.modified_ns)))?;
     let malformed = |reason: String| StoreError::format(path, reason);
-    let read = |offset: u64, bytes: usize| -> Result<Vec<u8>, StoreError> {
-        let array = RowMajor {
-            base: offset,
-            shape: vec![bytes as u64],
-            item: 1,
-            file_bytes: stamp.bytes,
-        };
-        let region = Region::full(&array.shape);
-        let memory = AlignedBuffer::new(array.frame_bytes(&region).max(PAGE));
-        let mut frame = memory.map_err(|cause| StoreError::io(path, 0, "map memory", cause))?;
-        let at = array.read(&stamp.open(path, io)?, &region, &mut frame, io)?;
-        Ok(frame[at..at + bytes].to_vec())
+    let read = |offset: u64, bytes: usize| {
+        let place = Interval::new(offset, bytes as u64);
+        bytes_within(&stamp.open(path, io)?, place, stamp.bytes, io)
     };
     if stamp.bytes < PAGE as u64 {
         return Err(malformed(
