@@ -27,3 +27,28 @@ pub fn min_degree_bytes(vertices: u64, directed: u64) -> u64 {
     // Lists of the quotient graph, of a fifth more room than edges, and one word a vertex.
     vertices_each * vertices + 4 * (directed + directed / 5 + vertices) + SPARE
 }
+
+/// Upper bound of the bytes that [`match_entries`](crate::match_entries) has allocated at any moment, the result
+/// included, for so many rows, columns and entries.
+pub fn matching_bytes(rows: u64, columns: u64, entries: u64) -> u64 {
+    // Costs.
+    let entries_each = 8;
+    // Duals and states of the search, and its four lists; after the search scales take the place of the lists.
+    let rows_each = 32 + 16;
+    // Duals, which become scales, and matched rows; where the first entry not yet looked at is.
+    let columns_each = 12 + 4;
+    entries_each * entries + rows_each * rows + columns_each * columns + SPARE
+}
+
+/// The same of [`symmetric_matching`](crate::symmetric_matching), for so many vertices, and entries of both triangles.
+pub fn symmetric_matching_bytes(vertices: u64, entries: u64) -> u64 {
+    // Vertices of the structurally nonsingular part. Scales, partners and cycles come when costs and states are gone.
+    matching_bytes(vertices, vertices, entries) + vertices
+}
+
+/// Upper bound of the bytes that [`compress`](crate::compress) has allocated at any moment, the result included, for so
+/// many vertices and neighbours in all lists.
+pub fn compress_bytes(vertices: u64, directed: u64) -> u64 {
+    // Labels; starts and members; neighbours.
+    (4 + 16) * vertices + 4 * directed + 16
+}

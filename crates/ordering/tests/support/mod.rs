@@ -1,6 +1,8 @@
 //! Graphs to order, and the fill of an ordering.
 #![allow(dead_code)]
 
+pub mod columns;
+
 use outcore_ordering::SymmetricGraph;
 
 /// No vertex.
