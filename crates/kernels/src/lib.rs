@@ -41,7 +41,10 @@ pub use describe::{clear_facts, describe, merge_facts, FACTS};
 pub use elementwise::{
     binary_kernel, cast_kernel, select_kernel, unary_kernel, Binary, BinaryKernel, SelectKernel, Unary, UnaryKernel,
 };
-pub use factor::{BadPivot, Factor, Factorization, Failure, Panel, RightHandSides};
+pub use factor::{
+    BadPivot, CandidateSides, Factor, Factorization, Failure, Panel, PivotColumns, PivotForm, PivotRecord, PivotRule,
+    PivotTriangle, PivotedKind, RightHandSides, Turn,
+};
 pub use fence::hint::{prefetch, prefetch_for_write};
 pub use fence::operands::SparseTile;
 pub use fence::shells::{check_processor, TileBody};

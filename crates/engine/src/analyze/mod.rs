@@ -3,5 +3,7 @@
 //! Uses `live`, `solve` and the rooms below. Start with `operator.rs`.
 
 mod operator;
+mod pairing;
 
-pub use operator::{AnalyzedMatrix, EliminationOrder};
+pub use operator::{AnalyzedMatrix, EliminationOrder, MatrixAnalysis};
+pub use pairing::Pairing;

@@ -4,10 +4,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::time::Duration;
 
-use outcore_ordering::{dissect, dissect_bytes, min_degree, min_degree_bytes, Stopped};
+use outcore_ordering::{
+    compress, compress_bytes, dissect, dissect_bytes, min_degree, min_degree_bytes, OrderingWatch, Stopped,
+    SymmetricGraph,
+};
 
+use super::pairing::{pairing_bytes, PairedRows, Pairing};
 use crate::live::{IoBound, LiveMemory, LiveOperator, Resources, Watch};
-use crate::solve::{pattern_bytes, Analysis, Pattern, Stop, SupernodeTree};
+use crate::solve::{pattern_bytes, Analysis, Pattern, PivotScaling, Stop, SupernodeTree};
 use crate::sparse::SparseMatrix;
 use crate::EngineError;
 
@@ -26,10 +30,17 @@ pub enum EliminationOrder {
     Given(Vec<u32>),
 }
 
-/// A symmetric matrix, of which the pattern of A + Aᵀ is analyzed.
+/// A matrix, of which the pattern of A + Aᵀ is analyzed.
 pub struct AnalyzedMatrix<'a> {
     pub matrix: &'a SparseMatrix,
     pub ordering: EliminationOrder,
+    pub pairing: Pairing,
+}
+
+/// The analysis of a matrix, and how it is scaled where pivots are paired.
+pub struct MatrixAnalysis {
+    pub analysis: Analysis,
+    pub scaling: Option<PivotScaling>,
 }
 
 /// Operations of a factorization that take as long as a nested dissection spends on one row.
@@ -38,23 +49,36 @@ const DISSECTION_OPERATIONS: f64 = 6e-6 * 60e9;
 const WORTH: f64 = 2.5;
 
 impl AnalyzedMatrix<'_> {
-    fn order(&self, pattern: &Pattern, threads: usize, stop: Stop<'_>) -> Result<Vec<u32>, EngineError> {
-        let graph = outcore_ordering::SymmetricGraph {
+    fn order(
+        &self,
+        pattern: &Pattern,
+        partners: Option<&[u32]>,
+        threads: usize,
+        stop: Stop<'_>,
+    ) -> Result<Vec<u32>, EngineError> {
+        let graph = SymmetricGraph {
             starts: &pattern.starts,
             neighbours: &pattern.neighbours,
         };
-        let watch = outcore_ordering::OrderingWatch { threads, stop };
+        let watch = OrderingWatch { threads, stop };
         let stopped = |Stopped: Stopped| EngineError::Cancelled;
+        // Members of a pair are eliminated one behind the other.
+        let paired = partners.map(|partners| compress(&graph, partners, &watch)).transpose();
+        let paired = paired.map_err(stopped)?;
+        let of = |by: &dyn Fn(SymmetricGraph<'_>, &OrderingWatch<'_>) -> Result<Vec<u32>, Stopped>| match &paired {
+            None => by(graph, &watch).map_err(stopped),
+            Some(paired) => Ok(paired.expand(&by(paired.graph(), &watch).map_err(stopped)?)),
+        };
         match &self.ordering {
             EliminationOrder::Given(order) => Ok(order.clone()),
             EliminationOrder::Natural => Ok((0..pattern.vertices() as u32).collect()),
-            EliminationOrder::MinimumDegree => min_degree(graph, &watch).map_err(stopped),
-            EliminationOrder::NestedDissection => dissect(graph, &watch).map_err(stopped),
+            EliminationOrder::MinimumDegree => of(&min_degree),
+            EliminationOrder::NestedDissection => of(&dissect),
             EliminationOrder::Auto => {
-                let order = min_degree(graph, &watch).map_err(stopped)?;
+                let order = of(&min_degree)?;
                 let operations = crate::solve::operations_of(pattern, order.clone(), stop)?;
                 match operations > WORTH * DISSECTION_OPERATIONS * pattern.vertices() as f64 {
-                    true => dissect(graph, &watch).map_err(stopped),
+                    true => of(&dissect),
                     false => Ok(order),
                 }
             }
@@ -63,8 +87,11 @@ impl AnalyzedMatrix<'_> {
 
     /// Memory beside the pattern once it is read: the ordering's, then that of the analysis.
     fn analysis_bytes(&self, rows: u64, directed: u64, threads: usize) -> u64 {
-        self.ordering_bytes(rows, directed, threads)
-            .max(Analysis::tree_bytes(rows))
+        let paired = match self.pairing {
+            Pairing::Symmetric => compress_bytes(rows, directed),
+            _ => 0,
+        };
+        (paired + self.ordering_bytes(rows, directed, threads)).max(Analysis::tree_bytes(rows))
     }
 
     fn ordering_bytes(&self, rows: u64, directed: u64, threads: usize) -> u64 {
@@ -81,7 +108,7 @@ impl AnalyzedMatrix<'_> {
 }
 
 impl LiveOperator for AnalyzedMatrix<'_> {
-    type Output = Analysis;
+    type Output = MatrixAnalysis;
 
     fn name(&self) -> &'static str {
         "analyze"
@@ -96,20 +123,30 @@ impl LiveOperator for AnalyzedMatrix<'_> {
         // Each entry may be two edges; the ordering takes more memory where they are known.
         let pattern = pattern_bytes(shape.rows, shape.entries) + reading;
         let edges = self.analysis_bytes(shape.rows, shape.entries, threads) + 8 * shape.rows + 4 * shape.entries;
-        LiveMemory::working(pattern, pattern.max(edges))
+        let pairing = pairing_bytes(self.pairing, shape.rows, shape.entries);
+        let least = pattern.max(pairing + if pairing > 0 { reading } else { 0 });
+        LiveMemory::working(least, least.max(edges))
     }
 
     fn bound(&self) -> IoBound {
         let bytes = self.matrix.file.file_bytes();
         IoBound {
-            most: Some(bytes),
+            most: Some(if self.pairing == Pairing::Nothing {
+                bytes
+            } else {
+                2 * bytes
+            }),
             once: bytes,
             cold: None,
-            because: "the pattern is read once".into(),
+            because: match self.pairing {
+                Pairing::Nothing => "the pattern is read once",
+                _ => "entries are read once, and the pattern",
+            }
+            .into(),
         }
     }
 
-    fn run(&self, resources: &Resources<'_>, watch: &mut Watch<'_>) -> Result<Analysis, EngineError> {
+    fn run(&self, resources: &Resources<'_>, watch: &mut Watch<'_>) -> Result<MatrixAnalysis, EngineError> {
         let shape = self.matrix.file.matrix();
         if shape.rows != shape.columns {
             return Err(EngineError::Shape(format!(
@@ -120,19 +157,25 @@ impl LiveOperator for AnalyzedMatrix<'_> {
         if let EliminationOrder::Given(order) = &self.ordering {
             check_permutation(order, shape.rows)?;
         }
-        let pattern = Pattern::of(self.matrix, resources.io, watch)?;
+        let paired = PairedRows::of(self.pairing, self.matrix, resources.io, watch)?;
+        let paired = paired.map(|paired| watched(watch, paired)).transpose()?;
+        let places = paired.as_ref().and_then(|paired| paired.places.as_deref());
+        let pattern = Pattern::of(self.matrix, places, resources.io, watch)?;
         let directed = pattern.neighbours.len() as u64;
         let bytes = pattern.bytes() + self.analysis_bytes(shape.rows, directed, resources.threads);
         if bytes > resources.memory {
             (resources.grow)(bytes - resources.memory)?;
         }
         let tree: SupernodeTree = watched(watch, |stop| {
-            let order = self.order(&pattern, resources.threads, stop)?;
+            let partners = paired.as_ref().and_then(|paired| paired.partners.as_deref());
+            let order = self.order(&pattern, partners, resources.threads, stop)?;
             Analysis::tree(&pattern, order, stop)
         })?;
         // The rows of fronts are known by their number now.
         (resources.grow)(Analysis::front_bytes(&tree))?;
-        watched(watch, |stop| Analysis::of_tree(&pattern, tree, stop))
+        let analysis = watched(watch, |stop| Analysis::of_tree(&pattern, tree, stop))?;
+        let scaling = paired.map(|paired| paired.scaling(&analysis.order));
+        Ok(MatrixAnalysis { analysis, scaling })
     }
 }
 

@@ -79,6 +79,16 @@ impl Analysis {
     /// # Errors
     /// Why the sections are none: numbers that do not go together.
     pub fn restored(sections: &[&[u8]], tiles: &[u64], item: u64) -> Result<Analysis, &'static str> {
+        let analysis = Analysis::unchecked(sections)?;
+        let lengths = analysis.fronts.factor.iter().map(|elements| elements * item);
+        match lengths.eq(tiles.iter().copied()) {
+            true => Ok(analysis),
+            false => Err("the tiles are not those of the record"),
+        }
+    }
+
+    /// As [`Analysis::restored`], whatever the tiles are.
+    pub(super) fn unchecked(sections: &[&[u8]]) -> Result<Analysis, &'static str> {
         let [order, supernodes, starts, rows] = sections else {
             return Err("the record has other sections");
         };
@@ -91,12 +101,7 @@ impl Analysis {
             rows: numbers(rows)?,
         };
         tree.check(&rows)?;
-        let analysis = Analysis::of(tree, rows);
-        let lengths = analysis.fronts.factor.iter().map(|elements| elements * item);
-        match lengths.eq(tiles.iter().copied()) {
-            true => Ok(analysis),
-            false => Err("the tiles are not those of the record"),
-        }
+        Ok(Analysis::of(tree, rows))
     }
 
     /// Bytes that the rows and tiles of fronts take at most: of each supernode, and of each node.
@@ -159,7 +164,7 @@ pub fn operations_of(pattern: &Pattern, order: Vec<u32>, stop: Stop<'_>) -> Resu
 }
 
 /// Numbers of a section.
-fn numbers<T: Pod>(section: &[u8]) -> Result<Vec<T>, &'static str> {
+pub(super) fn numbers<T: Pod>(section: &[u8]) -> Result<Vec<T>, &'static str> {
     match section.len().is_multiple_of(size_of::<T>()) {
         true => Ok(section
             .chunks_exact(size_of::<T>())

@@ -10,14 +10,14 @@ use crate::task::Bound;
 use crate::EngineError;
 
 /// Places of a tile that hold something: of rows in its columns, as runs of columns that lie together in both tiles.
-struct Run {
-    from: usize,
-    to: usize,
-    length: usize,
+pub(super) struct Run {
+    pub from: usize,
+    pub to: usize,
+    pub length: usize,
 }
 
 /// Runs of ascending places.
-fn runs(places: &[u32]) -> Vec<Run> {
+pub(super) fn runs(places: &[u32]) -> Vec<Run> {
     let mut runs: Vec<Run> = vec![];
     for (from, &to) in places.iter().enumerate() {
         match runs.last_mut() {
@@ -33,7 +33,7 @@ fn runs(places: &[u32]) -> Vec<Run> {
 }
 
 /// Where a row of a tile begins, in elements: a tile on the diagonal has its lower triangle row by row.
-fn row_start(row: usize, width: usize, is_diagonal: bool) -> usize {
+pub(super) fn row_start(row: usize, width: usize, is_diagonal: bool) -> usize {
     match is_diagonal {
         true => row * (row + 1) / 2,
         false => row * width,
@@ -52,7 +52,7 @@ pub(super) fn unpack(packed: &[u8], side: usize, item: usize, square: &mut [u8])
 }
 
 /// The lower triangle of a square, row by row.
-fn pack(square: &[u8], side: usize, item: usize, packed: &mut [u8]) {
+pub(super) fn pack(square: &[u8], side: usize, item: usize, packed: &mut [u8]) {
     let mut at = 0;
     for (row, full) in square.chunks_exact((side * item).max(1)).take(side).enumerate() {
         let length = (row + 1) * item;

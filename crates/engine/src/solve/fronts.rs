@@ -279,7 +279,7 @@ impl Fronts {
 }
 
 /// Appends where blocks of about equal length end.
-fn cut(ends: &mut Vec<u32>, length: u32) {
+pub(super) fn cut(ends: &mut Vec<u32>, length: u32) {
     let begin = ends[ends.len() - 1];
     let blocks = length.div_ceil(SIDE as u32);
     ends.extend((1..=blocks).map(|block| begin + (u64::from(length) * u64::from(block) / u64::from(blocks)) as u32));

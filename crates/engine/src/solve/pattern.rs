@@ -22,11 +22,16 @@ pub fn pattern_bytes(vertices: u64, entries: u64) -> u64 {
 }
 
 impl Pattern {
-    /// Reads the places of all entries once.
+    /// Reads the places of all entries once. With `columns`, each column is the one that they have at its place.
     ///
     /// # Errors
     /// A matrix that cannot be read; an interrupt.
-    pub fn of(matrix: &SparseMatrix, io: &Io, watch: &mut Watch<'_>) -> Result<Pattern, EngineError> {
+    pub fn of(
+        matrix: &SparseMatrix,
+        columns: Option<&[u32]>,
+        io: &Io,
+        watch: &mut Watch<'_>,
+    ) -> Result<Pattern, EngineError> {
         let vertices = matrix.file.matrix().rows as usize;
         let (mut counts, mut places) = (vec![0u64; vertices + 1], Vec::new());
         places.reserve_exact(matrix.file.matrix().entries as usize);
@@ -35,7 +40,12 @@ impl Pattern {
         // Rows of a tile are not in order, so entries are put in rows tile by tile.
         for tile in 0..matrix.file.tiles() {
             watch()?;
-            let entries = matrix.entries(tile, io)?;
+            let mut entries = matrix.entries(tile, io)?;
+            if let Some(columns) = columns {
+                for column in &mut entries.columns {
+                    *column = u64::from(columns[*column as usize]);
+                }
+            }
             let off_diagonal = || {
                 let pairs = entries.rows.iter().zip(&entries.columns);
                 pairs.filter(|(row, column)| row != column)

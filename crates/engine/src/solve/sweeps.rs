@@ -25,6 +25,14 @@ use crate::EngineError;
 /// # Errors
 /// B of another shape or type than the matrix.
 pub fn solved(analysis: &Arc<Analysis>, factor: &Expr, dtype: DType, b: &Expr) -> Result<Expr, EngineError> {
+    checked_right(analysis, dtype, b)?;
+    let b = ops::in_tiles(b, band_tile(analysis, &b.grid()));
+    let sweeps = TriangularSweeps::new(analysis, b.grid())?;
+    Ok(ops::algorithm(Arc::new(sweeps), &[factor.clone(), b])?.swap_remove(0))
+}
+
+/// Refuses right-hand sides of another shape or type than the matrix.
+pub(super) fn checked_right(analysis: &Analysis, dtype: DType, b: &Expr) -> Result<(), EngineError> {
     if b.ndim() != 2 || b.shape[0] != analysis.rows() {
         let rows = analysis.rows();
         return Err(EngineError::Shape(format!(
@@ -39,9 +47,7 @@ pub fn solved(analysis: &Arc<Analysis>, factor: &Expr, dtype: DType, b: &Expr) -
             b.dtype
         )));
     }
-    let b = ops::in_tiles(b, band_tile(analysis, &b.grid()));
-    let sweeps = TriangularSweeps::new(analysis, b.grid())?;
-    Ok(ops::algorithm(Arc::new(sweeps), &[factor.clone(), b])?.swap_remove(0))
+    Ok(())
 }
 
 /// Bytes that the rows of the largest node take in a band of columns at most, in bands of as many columns as these or more.
@@ -49,7 +55,7 @@ const BAND_BYTES: u64 = 8 << 20;
 const BAND_COLUMNS: std::ops::RangeInclusive<u64> = 8..=128;
 
 /// Tiles of right-hand sides in bands of columns: each band reads the factor twice, and has a node's rows in memory.
-fn band_tile(analysis: &Analysis, grid: &Grid) -> Vec<u64> {
+pub(super) fn band_tile(analysis: &Analysis, grid: &Grid) -> Vec<u64> {
     let item = grid.dtype.size() as u64;
     let rows = |node: &FrontNode| node.columns.len() as u64 + node.below.end - node.below.start;
     let rows = analysis.fronts.nodes.iter().map(rows).max().unwrap_or(1).max(1);

@@ -16,6 +16,10 @@ macro_rules! in_type {
 mod failure;
 mod front;
 mod panel;
+mod pivot_search;
+mod pivoted_front;
+mod pivoted_vectors;
+mod pivoting;
 mod run;
 mod scalar;
 mod sizes;
@@ -23,5 +27,7 @@ mod vectors;
 
 pub use failure::{BadPivot, Failure};
 pub use panel::Panel;
+pub use pivoted_vectors::{PivotColumns, PivotTriangle, Turn};
+pub use pivoting::{CandidateSides, PivotForm, PivotRecord, PivotRule, PivotedKind};
 pub use sizes::{Factor, Factorization};
 pub use vectors::RightHandSides;

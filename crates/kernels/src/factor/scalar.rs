@@ -17,6 +17,7 @@ pub trait FactorScalar: ComplexField + Pod {
     fn size(self) -> f64;
     fn of(value: f64) -> Self;
     fn times(self, other: Self) -> Self;
+    fn inverse(self) -> Self;
     /// Eigenvalues and, where asked for, the vectors of unit length, row by row.
     fn eig(
         a: MatRef<'_, Self>,
@@ -41,6 +42,9 @@ impl FactorScalar for f64 {
     }
     fn times(self, other: f64) -> f64 {
         self * other
+    }
+    fn inverse(self) -> f64 {
+        1.0 / self
     }
     fn eig(
         a: MatRef<'_, f64>,
@@ -105,6 +109,9 @@ impl FactorScalar for Complex<f64> {
     }
     fn times(self, other: Self) -> Self {
         self * other
+    }
+    fn inverse(self) -> Self {
+        self.inv()
     }
     fn eig(
         a: MatRef<'_, Self>,

@@ -10,7 +10,7 @@ use super::scalar::{rows, FactorScalar};
 /// Work on right-hand sides with elements of a type, in the caller's thread.
 #[derive(Clone, Copy, Debug)]
 pub struct RightHandSides {
-    panel: Panel,
+    pub(super) panel: Panel,
 }
 
 impl RightHandSides {

@@ -16,6 +16,7 @@ mod generate;
 mod half;
 mod layout;
 mod panel;
+mod pivoting;
 mod reduce;
 mod scan;
 mod sort;

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
 use outcore_dtype::DType;
-use outcore_engine::analyze::{AnalyzedMatrix, EliminationOrder};
+use outcore_engine::analyze::{AnalyzedMatrix, EliminationOrder, MatrixAnalysis, Pairing};
 use outcore_engine::live::LiveRun;
 use outcore_engine::ops;
-use outcore_engine::solve::{self, Analysis};
+use outcore_engine::solve::{self, Analysis, PivotScaling, PivotedFactor, PivotedMatrix, PivotedRecord};
+use outcore_kernels::{PivotRule, PivotedKind, Turn};
 use outcore_store::{open_factor, FactorFile, Reservation, Source};
 use pyo3::prelude::*;
 
@@ -22,7 +23,27 @@ use crate::session::PySession;
 #[pyclass(frozen, name = "Analysis", module = "outcore._core")]
 pub struct PyAnalysis {
     analysis: Arc<Analysis>,
+    scaling: Option<PivotScaling>,
     _held: Vec<Reservation>,
+}
+
+/// How candidates for pivots are tested: of scaled matrices, elements are about 1.
+const THRESHOLD: f64 = 0.01;
+const ZERO_PIVOT: f64 = 1e-15;
+const PERTURBATION: f64 = 1.490_116_119_384_765_6e-8;
+
+/// Kinds by the names that factorizations with pivoting have.
+fn pivoted_kind(kind: &str) -> PyResult<PivotedKind> {
+    match kind {
+        "hermitian" => Ok(PivotedKind::Hermitian),
+        "symmetric" => Ok(PivotedKind::Symmetric),
+        "unsymmetric" => Ok(PivotedKind::Unsymmetric),
+        _ => Err(argument(format!("factorize: kind {kind:?}"))),
+    }
+}
+
+fn dtype_of(name: &str) -> PyResult<DType> {
+    DType::from_name(name).ok_or_else(|| argument(format!("a factor of {name}")))
 }
 
 #[pymethods]
@@ -83,6 +104,73 @@ impl PyAnalysis {
             .map_err(to_python)
     }
 
+    /// Scales of rows and columns, and the columns, in the order of elimination; nothing where the matrix is not scaled.
+    fn scaling<'py>(&self, py: Python<'py>) -> Option<PyScaling<'py>> {
+        let scaling = self.scaling.as_ref()?;
+        let order = scaling.order.iter().map(|column| i64::from(*column));
+        Some((
+            PyArray1::from_slice(py, &scaling.rows),
+            PyArray1::from_slice(py, &scaling.columns),
+            PyArray1::from_iter(py, order),
+        ))
+    }
+
+    /// The factor with pivoting of a stored matrix whose rows and columns are in the order of elimination, and of its
+    /// transpose where it is not symmetric.
+    #[pyo3(signature = (permuted, kind, transpose=None))]
+    fn pivoted(
+        &self,
+        permuted: PyRef<'_, PySparse>,
+        kind: &str,
+        transpose: Option<PyRef<'_, PySparse>>,
+    ) -> PyResult<PyExpr> {
+        let scaling = self
+            .scaling
+            .clone()
+            .ok_or_else(|| argument("factorize: the matrix is not scaled"))?;
+        let of = PivotedMatrix {
+            analysis: self.analysis.clone(),
+            matrix: permuted.matrix()?,
+            transpose: transpose.map(|transpose| transpose.matrix()).transpose()?,
+            scaling,
+            rule: PivotRule {
+                kind: pivoted_kind(kind)?,
+                threshold: THRESHOLD,
+                zero: ZERO_PIVOT,
+                perturbation: PERTURBATION,
+            },
+        };
+        solve::pivoted(&of).map(PyExpr::new).map_err(to_python)
+    }
+
+    /// As `solve`, by a factor with pivoting: `trans` 0 of A, 1 of its transpose, 2 of its adjoint.
+    fn pivoted_solve(
+        &self,
+        factor: PyRef<'_, PyExpr>,
+        dtype: &str,
+        b: PyRef<'_, PyExpr>,
+        kind: &str,
+        trans: u8,
+    ) -> PyResult<PyExpr> {
+        let turn = match trans {
+            0 => Turn::Plain,
+            1 => Turn::Transposed,
+            _ => Turn::Adjoint,
+        };
+        let of = self.pivoted_factor(&factor, kind, turn)?;
+        solve::pivoted_solved(&of, dtype_of(dtype)?, &b.0)
+            .map(PyExpr::new)
+            .map_err(to_python)
+    }
+
+    /// Facts of the pivots of a factor: log |det|, its sign (two parts), positive, negative, perturbed pivots, delays.
+    fn pivot_facts(&self, factor: PyRef<'_, PyExpr>, dtype: &str, kind: &str) -> PyResult<PyExpr> {
+        let of = self.pivoted_factor(&factor, kind, Turn::Plain)?;
+        solve::pivot_facts(&of, dtype_of(dtype)?)
+            .map(PyExpr::new)
+            .map_err(to_python)
+    }
+
     /// The sum of the logarithms of the diagonal of a factor, as one number.
     fn log_pivots(&self, factor: PyRef<'_, PyExpr>, dtype: &str) -> PyResult<PyExpr> {
         let dtype = DType::from_name(dtype).ok_or_else(|| argument(format!("logdet: a factor of {dtype}")))?;
@@ -92,16 +180,39 @@ impl PyAnalysis {
     }
 }
 
+type PyScaling<'py> = (
+    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray1<i64>>,
+);
+
+impl PyAnalysis {
+    fn pivoted_factor(&self, factor: &PyExpr, kind: &str, turn: Turn) -> PyResult<PivotedFactor> {
+        Ok(PivotedFactor {
+            analysis: self.analysis.clone(),
+            tiles: factor.0.clone(),
+            kind: pivoted_kind(kind)?,
+            turn,
+        })
+    }
+}
+
 /// Analyzes a stored matrix; `order` is a name, or `given` has the rows.
 #[pyfunction]
-#[pyo3(signature = (session, matrix, order, given=None))]
+#[pyo3(signature = (session, matrix, order, given=None, pairing="nothing"))]
 fn analyze(
     py: Python<'_>,
     session: PyRef<'_, PySession>,
     matrix: PyRef<'_, PySparse>,
     order: &str,
     given: Option<PyReadonlyArray1<'_, u32>>,
+    pairing: &str,
 ) -> PyResult<PyAnalysis> {
+    let pairing = match pairing {
+        "symmetric" => Pairing::Symmetric,
+        "unsymmetric" => Pairing::Unsymmetric,
+        _ => Pairing::Nothing,
+    };
     let ordering = match (order, given) {
         ("given", Some(given)) => EliminationOrder::Given(given.as_slice()?.to_vec()),
         ("auto", None) => EliminationOrder::Auto,
@@ -111,18 +222,19 @@ fn analyze(
         _ => return Err(argument(format!("analyze: ordering {order:?}"))),
     };
     let (session, matrix) = (session.0.clone(), matrix.matrix()?);
-    let analysis = watching_signals(py, |watch| {
+    let MatrixAnalysis { analysis, scaling } = watching_signals(py, |watch| {
         let matrix = AnalyzedMatrix {
             matrix: &matrix,
             ordering,
+            pairing,
         };
         LiveRun::new(session.clone()).work(&matrix, watch)
     })?;
-    // Beside the analysis its orders, which the caller takes as arrays.
-    let bytes = analysis.bytes() + 2 * 8 * analysis.rows();
+    let bytes = analysis_bytes(&analysis, scaling.is_some());
     let held = session.hold_beside("analyze", bytes).map_err(to_python)?;
     Ok(PyAnalysis {
         analysis: Arc::new(analysis),
+        scaling,
         _held: held,
     })
 }
@@ -140,7 +252,12 @@ fn dense_cholesky(
         let held = session.hold_beside("cholesky", analysis.bytes())?;
         Ok((analysis, factor, held))
     })?;
-    Ok((PyAnalysis { analysis, _held: held }, PyExpr::new(factor)))
+    let analysis = PyAnalysis {
+        analysis,
+        scaling: None,
+        _held: held,
+    };
+    Ok((analysis, PyExpr::new(factor)))
 }
 
 /// The tiles of a factor in a file.
@@ -176,29 +293,58 @@ fn open_factor_tiles(session: PyRef<'_, PySession>, path: PathBuf, held: bool) -
     Ok(PyFactor(file))
 }
 
-/// Opens a factor, with the analysis that it was made by.
+/// What a file of a factor says of it: its analysis, how it was scaled, and its kind; nothing of positive definite ones.
+type OpenedAnalysis = (Arc<Analysis>, Option<(PivotScaling, PivotedKind)>);
+
+fn opened(sections: &[&[u8]], tiles: &[u64], item: u64) -> Result<OpenedAnalysis, &'static str> {
+    if sections.len() != PivotedRecord::SECTIONS {
+        return Ok((Arc::new(Analysis::restored(sections, tiles, item)?), None));
+    }
+    let record = PivotedRecord::restored(sections, tiles, item)?;
+    Ok((record.analysis, Some((record.scaling, record.kind))))
+}
+
+/// Opens a factor, with the analysis that it was made by, and its kind.
 #[pyfunction]
-fn open_factor_file(py: Python<'_>, session: PyRef<'_, PySession>, path: PathBuf) -> PyResult<(PyAnalysis, PyFactor)> {
+fn open_factor_file(
+    py: Python<'_>,
+    session: PyRef<'_, PySession>,
+    path: PathBuf,
+) -> PyResult<(PyAnalysis, PyFactor, &'static str)> {
     let session = session.0.clone();
-    let (analysis, file, held) = watching_signals(py, |_| {
+    let ((analysis, pivoted), file, held) = watching_signals(py, |_| {
         let file = open_factor(&path, session.io())?;
         // The record, its sections, and the analysis.
         let _room = session.set_aside("open factor", 2 * file.record_bytes())?;
         let item = file.element().size() as u64;
         let tiles = file.listed().unwrap_or_default();
-        let restored = file.with_record(session.io(), |sections| Analysis::restored(sections, &tiles, item))?;
-        let analysis = restored.map_err(|reason| file.malformed(reason))?;
-        if analysis.rows() != file.rows() {
+        let restored = file.with_record(session.io(), |sections| opened(sections, &tiles, item))?;
+        let restored = restored.map_err(|reason| file.malformed(reason))?;
+        if restored.0.rows() != file.rows() {
             return Err(file.malformed("the record is of another matrix").into());
         }
-        let held = session.hold_beside("open factor", analysis.bytes())?;
-        Ok((analysis, file, held))
+        let bytes = analysis_bytes(&restored.0, restored.1.is_some());
+        let held = session.hold_beside("open factor", bytes)?;
+        Ok((restored, file, held))
     })?;
+    let kind = match &pivoted {
+        None => "definite",
+        Some((_, PivotedKind::Hermitian)) => "hermitian",
+        Some((_, PivotedKind::Symmetric)) => "symmetric",
+        Some((_, PivotedKind::Unsymmetric)) => "unsymmetric",
+    };
     let analysis = PyAnalysis {
-        analysis: Arc::new(analysis),
+        analysis,
+        scaling: pivoted.map(|(scaling, _)| scaling),
         _held: held,
     };
-    Ok((analysis, PyFactor(Arc::new(file))))
+    Ok((analysis, PyFactor(Arc::new(file)), kind))
+}
+
+/// Bytes of an analysis, its orders and scales, and those that the caller takes as arrays.
+fn analysis_bytes(analysis: &Analysis, is_scaled: bool) -> u64 {
+    let scales = if is_scaled { 2 * (8 + 8 + 4) + 2 * 8 } else { 0 };
+    analysis.bytes() + (2 * 8 + scales) * analysis.rows()
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
