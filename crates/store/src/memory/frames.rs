@@ -75,7 +75,9 @@ impl FramePool {
             Some(buffer) => buffer,
             None => {
                 let fresh = self.0.arena().fresh(bytes);
-                fresh.map_err(|cause| StoreError::io(Path::new(what), 0, "map memory", cause))?
+                let fresh = fresh.map_err(|cause| StoreError::io(Path::new(what), 0, "map memory", cause))?;
+                self.0.ledger.reclaim();
+                fresh
             }
         };
         Ok(Frame {
@@ -85,6 +87,11 @@ impl FramePool {
             pool: self.0.clone(),
             _reservation: reservation,
         })
+    }
+
+    /// Gives back to the system what is kept for reuse beyond so many bytes.
+    pub fn keep_idle(&self, bytes: usize) {
+        self.0.shrink_to(bytes);
     }
 
     /// Gives everything kept for reuse back to the system.

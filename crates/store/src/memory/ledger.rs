@@ -283,7 +283,8 @@ impl Ledger {
         })
     }
 
-    fn reclaim(&self) {
+    /// Has memory that waits to be used again fit in what is left of the limit.
+    pub(crate) fn reclaim(&self) {
         let (cache, allowed) = {
             let state = self.state();
             (state.cache.clone(), state.limit.saturating_sub(state.used))

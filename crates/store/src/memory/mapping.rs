@@ -284,6 +284,16 @@ impl Extents {
         address
     }
 
+    /// Cuts what there is up to an address off the front of the extent that begins at another. Returns how many bytes.
+    fn cut_to(&mut self, address: usize, end: usize) -> usize {
+        let there = self.by_address.get(&address).copied().unwrap_or(0);
+        let bytes = there.min(end - address);
+        if bytes > 0 {
+            self.cut(address, bytes);
+        }
+        bytes
+    }
+
     /// From the smallest extent that is large enough.
     fn take_smallest(&mut self, bytes: usize) -> Option<usize> {
         let &(_, address) = self.by_length.range((bytes, 0)..).next()?;
@@ -298,8 +308,11 @@ impl Extents {
 /// Memory cut into buffers of any size. What is given back keeps its pages, so that the kernel need not clear them anew,
 /// and serves any size: neighbours grow together.
 ///
-/// Invariant: live buffers, `touched` and `untouched` are disjoint and lie in `chunks`. Chunks never adjoin: each ends
-/// in a page that belongs to none of them.
+/// Invariants:
+/// 1. Live buffers, `touched` and `untouched` are disjoint and lie in `chunks`. Chunks never adjoin: each ends in a page that
+///    belongs to none of them.
+/// 2. No page of `untouched` is resident, nor becomes so when a buffer is written to: the kernel makes huge pages resident as a
+///    whole, so one that a buffer ends in has its rest in `touched`.
 #[derive(Default)]
 pub(crate) struct Arena {
     chunks: BTreeMap<usize, (Arc<Chunk>, usize)>,
@@ -322,7 +335,7 @@ impl Arena {
             .map(|address| self.buffer(address, bytes))
     }
 
-    /// A buffer of `bytes`, a multiple of `PAGE`, of fresh memory.
+    /// A buffer of `bytes`, a multiple of `PAGE`, of fresh memory. More may be kept then than before: the rest of a huge page.
     pub fn fresh(&mut self, bytes: usize) -> std::io::Result<AlignedBuffer> {
         let class = class_of(bytes);
         // The largest extent is the one least likely to lie in huge pages that were broken up.
@@ -332,7 +345,17 @@ impl Arena {
             None => self.map(class, bytes)?,
         };
         self.untouched[class].cut(address, bytes);
-        Ok(self.buffer(address, bytes))
+        let mut buffer = self.buffer(address, bytes);
+        let end = address + bytes;
+        if CLASSES[class].huge && !end.is_multiple_of(HUGE_PAGE) {
+            // The huge page is made resident now, so that letting go of its rest is for good.
+            buffer[bytes - 1] = 0;
+            let rest = self.untouched[class].cut_to(end, end.next_multiple_of(HUGE_PAGE));
+            if rest > 0 {
+                self.touched.insert(end, rest);
+            }
+        }
+        Ok(buffer)
     }
 
     fn map(&mut self, class: usize, bytes: usize) -> std::io::Result<usize> {
@@ -395,6 +418,8 @@ impl Arena {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::FileExt;
+
     use super::*;
     use proptest::prelude::*;
 
@@ -444,6 +469,46 @@ mod tests {
         arena.shrink_to(0);
         assert_eq!(arena.cached(), 0);
         assert!(arena.fresh(PAGE).unwrap().iter().all(|&byte| byte == 0));
+    }
+
+    /// Resident bytes of the arena's chunks, as the kernel tells them page by page.
+    fn resident(arena: &Arena) -> usize {
+        let pages = std::fs::File::open("/proc/self/pagemap").unwrap();
+        let of_chunk = |(&address, (chunk, _)): (&usize, &(Arc<Chunk>, usize))| {
+            let mut entries = vec![0u8; chunk.bytes / PAGE * 8];
+            pages.read_exact_at(&mut entries, (address / PAGE * 8) as u64).unwrap();
+            let is_present = |entry: &&[u8]| entry[7] >> 7 == 1;
+            entries.chunks_exact(8).filter(is_present).count() * PAGE
+        };
+        arena.chunks.iter().map(of_chunk).sum()
+    }
+
+    #[test]
+    fn pages_that_are_resident_are_counted() {
+        let (mut arena, mut live, mut state) = (Arena::default(), Vec::<AlignedBuffer>::new(), 1u32);
+        for _ in 0..600 {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let random = (state >> 8) as usize;
+            // Sizes of tiles of fronts: whole ones, triangles and those at edges.
+            let bytes = [512 * PAGE, 257 * PAGE, (65 + random % 600) * PAGE][random % 3];
+            let mut buffer = arena.reuse(bytes).unwrap_or_else(|| arena.fresh(bytes).unwrap());
+            buffer.iter_mut().step_by(PAGE).for_each(|byte| *byte = 1);
+            live.push(buffer);
+            while live.iter().map(|buffer| buffer.len()).sum::<usize>() > 48 << 20 {
+                let buffer = live.swap_remove(random % live.len());
+                arena.give(buffer);
+            }
+            let held: usize = live.iter().map(|buffer| buffer.len()).sum();
+            arena.shrink_to((56 << 20) - held);
+            assert!(
+                resident(&arena) <= held + arena.cached(),
+                "{held} and {}",
+                arena.cached()
+            );
+        }
+        live.into_iter().for_each(|buffer| arena.give(buffer));
+        arena.shrink_to(0);
+        assert_eq!(resident(&arena), 0);
     }
 
     proptest! {
