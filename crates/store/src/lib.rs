@@ -42,7 +42,7 @@ pub use array::selection::{Positions, Selection};
 pub use array::sink::{Sink, WriteCosts};
 pub use array::source::{may_change_unseen, Layout, MemoryView, Opened, Opening, RawArray, ReadCost, Source};
 pub use base::error::{Result, StandingOutput, StoreError};
-pub use base::heap::{have_few_arenas, return_freed_memory};
+pub use base::heap::{keep_little_freed, return_freed_memory};
 pub use base::identity::{identity_of_its_own, process_nonce};
 pub use base::interval::Interval;
 pub use base::page::PAGE;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use outcore_store::{have_few_arenas, return_freed_memory, Ledger, PAGE};
+use outcore_store::{keep_little_freed, return_freed_memory, Ledger, PAGE};
 
 /// Thread stacks, packing buffers of products, small plans, the allocator's slack: allowances beside what is measured.
 const FIXED: u64 = 24 << 20;
@@ -52,7 +52,7 @@ fn resident_bytes() -> Resident {
 
 impl Overhead {
     pub fn measure(workers: u64) -> Overhead {
-        have_few_arenas();
+        keep_little_freed();
         let Resident { all: resident, mapped } = resident_bytes();
         let own = Ledger::uncounted(resident as usize) as u64;
         Overhead {
