@@ -336,6 +336,17 @@ impl Session {
         bytes.min(limit.saturating_sub(ledger.used() as u64))
     }
 
+    /// Has tiles that are kept and frames that wait give way to what the process has taken since it was measured last.
+    pub(in crate::run) fn yield_to_process(&self) {
+        self.overhead.measure_again();
+        let ledger = self.ledger();
+        if !ledger.is_in_turn() {
+            self.make_way(0, None, false);
+            let limit = self.budget().min(ledger.limit() as u64);
+            self.pool.keep_idle((limit as usize).saturating_sub(ledger.used()));
+        }
+    }
+
     /// Has so many bytes of the limit be free for what no ledger counts, such as libraries that are loaded next.
     pub fn leave_room(&self, bytes: u64) {
         self.overhead.measure_again();

@@ -143,7 +143,7 @@ impl Session {
         asking: Asking,
     ) -> Result<PreparedProgram, EngineError> {
         self.check_usable()?;
-        self.overhead.measure_again();
+        self.yield_to_process();
         let begin = Instant::now();
         let requested: Vec<Expr> = outputs
             .iter()
