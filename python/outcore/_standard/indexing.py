@@ -53,6 +53,16 @@ def _runs(indices: NDArray, length: int) -> list[slice] | None:
     return runs
 
 
+def _is_fixed(array: NDArray) -> bool:
+    """Whether nobody can change the elements, so that they need no copy."""
+    owner: object = array
+    while isinstance(owner, np.ndarray):
+        if owner.flags.writeable:
+            return False
+        owner = owner.base
+    return owner is None
+
+
 def counted_from_front(name: str, indices: Operand, length: int, axis: int = 0) -> Array:
     """Integers of any type as int64, those below zero counted from the end. Few that are known stay known.
 
@@ -64,11 +74,12 @@ def counted_from_front(name: str, indices: Operand, length: int, axis: int = 0) 
             if largest >= length:
                 raise IndexingError(f"{name}: index {largest} is out of bounds for axis {axis} with length {length}")
             return asarray(indices.astype(np.int64))
-        known = indices.astype(np.int64)
+        known = indices.astype(np.int64, copy=not _is_fixed(indices))
         outside = known[(known < -length) | (known >= length)]
         if outside.size:
             raise IndexingError(f"{name}: index {outside[0]} is out of bounds for axis {axis} with length {length}")
-        known[known < 0] += length
+        if known.size and known.min() < 0:
+            known = np.where(known < 0, known + length, known)
         return asarray(known)
     array = Array(node(indices))
     if array.dtype.kind == "u":
