@@ -1,10 +1,17 @@
 //! Work on the rows of a node in a sweep: rows of B taken, tiles of the factor applied, rows of X handed down.
 
+use std::ops::Range;
+
 use super::assembly::unpack;
 use super::factorize::FrontPlaces;
 use super::fronts::FrontNode;
 use super::sweeps::{has_below, TriangularSweeps, BELOW, PIECES};
 use crate::task::{Access, Bound};
+
+/// Bytes of some rows of the front.
+fn bytes_of_rows(rows: &Range<u32>, row_bytes: usize) -> Range<usize> {
+    rows.start as usize * row_bytes..rows.end as usize * row_bytes
+}
 
 impl TriangularSweeps {
     /// Names the tiles that have X below the pivots of a node.
@@ -33,23 +40,51 @@ impl TriangularSweeps {
         }
     }
 
-    /// Adds rows that a child contributes to those of its parent.
-    pub(super) fn add_child(&self, node: &FrontNode, child: u32, width: usize, bound: &mut Bound<'_>) {
-        let places = FrontPlaces::new(&self.analysis, node);
-        let below = self.analysis.fronts.below(self.node(child));
-        let pivots = node.columns.len();
-        let row_bytes = width * self.item();
-        for (&row, from) in below.iter().zip(bound.reads[0].chunks_exact(row_bytes)) {
-            let Some(place) = places.of(row).map(|place| place as usize) else {
-                continue;
-            };
+    /// For each row below the pivots of a child, the bytes of the row of its parent: in the tile of pivots, 0, or in that of
+    /// the rows below them, 1.
+    fn places_in_parent<'a>(
+        &'a self,
+        child: &FrontNode,
+        parent: &FrontNode,
+        row_bytes: usize,
+    ) -> impl Iterator<Item = Option<(usize, Range<usize>)>> + use<'a> {
+        let (places, pivots) = (FrontPlaces::new(&self.analysis, parent), parent.columns.len());
+        self.analysis.fronts.below(child).iter().map(move |&row| {
+            let place = places.of(row)? as usize;
             let (set, at) = match place.checked_sub(pivots) {
                 None => (0, place),
                 Some(below) => (1, below),
             };
-            self.vectors
-                .add(from, &mut bound.writes[set][at * row_bytes..(at + 1) * row_bytes]);
+            Some((set, at * row_bytes..(at + 1) * row_bytes))
+        })
+    }
+
+    /// Adds rows that a child contributes to those of its parent.
+    pub(super) fn add_child(&self, node: &FrontNode, child: u32, width: usize, bound: &mut Bound<'_>) {
+        let row_bytes = width * self.item();
+        let rows = bound.reads[0].chunks_exact(row_bytes);
+        for (place, from) in self.places_in_parent(self.node(child), node, row_bytes).zip(rows) {
+            let Some((set, row)) = place else { continue };
+            self.vectors.add(from, &mut bound.writes[set][row]);
         }
+    }
+
+    /// Solves with the tile on the diagonal of a block of pivots, or with its conjugate transpose.
+    fn solve_diagonal(
+        &self,
+        node: &FrontNode,
+        block: u32,
+        is_transposed: bool,
+        width: usize,
+        bound: &mut Bound<'_>,
+        workspace: &mut [u8],
+    ) {
+        let (rows, item) = (node.block(block), self.item());
+        let side = rows.len();
+        let square = &mut workspace[..side * side * item];
+        unpack(bound.reads[0], side, item, square);
+        let rows = &mut bound.writes[0][bytes_of_rows(&rows, width * item)];
+        self.vectors.solve([side, width], square, is_transposed, rows);
     }
 
     pub(super) fn forward(
@@ -61,19 +96,12 @@ impl TriangularSweeps {
         bound: &mut Bound<'_>,
         workspace: &mut [u8],
     ) {
-        let row_bytes = width * self.item();
-        let interval = |block: u32| {
-            let block = node.block(block);
-            block.start as usize * row_bytes..block.end as usize * row_bytes
-        };
-        let side = node.block(block).len();
         if rows[0] == block {
-            let square = &mut workspace[..side * side * self.item()];
-            unpack(bound.reads[0], side, self.item(), square);
-            self.vectors
-                .solve([side, width], square, false, &mut bound.writes[0][interval(block)]);
-            return;
+            return self.solve_diagonal(node, block, false, width, bound, workspace);
         }
+        let row_bytes = width * self.item();
+        let interval = |block: u32| bytes_of_rows(&node.block(block), row_bytes);
+        let side = node.block(block).len();
         let pivots = node.columns.len() * row_bytes;
         let is_below = rows[0] >= node.blocks().map_or(0, |blocks| blocks.pivots);
         for (tile, row) in (rows[0]..rows[1]).enumerate() {
@@ -103,19 +131,12 @@ impl TriangularSweeps {
         bound: &mut Bound<'_>,
         workspace: &mut [u8],
     ) {
-        let row_bytes = width * self.item();
-        let interval = |block: u32| {
-            let block = node.block(block);
-            block.start as usize * row_bytes..block.end as usize * row_bytes
-        };
-        let side = node.block(block).len();
         if rows[0] == block {
-            let square = &mut workspace[..side * side * self.item()];
-            unpack(bound.reads[0], side, self.item(), square);
-            self.vectors
-                .solve([side, width], square, true, &mut bound.writes[0][interval(block)]);
-            return;
+            return self.solve_diagonal(node, block, true, width, bound, workspace);
         }
+        let row_bytes = width * self.item();
+        let interval = |block: u32| bytes_of_rows(&node.block(block), row_bytes);
+        let side = node.block(block).len();
         let pivots = node.columns.len() * row_bytes;
         let is_below = rows[0] >= node.blocks().map_or(0, |blocks| blocks.pivots);
         let (before, after) = bound.writes[0].split_at_mut(interval(block).end);
@@ -134,19 +155,11 @@ impl TriangularSweeps {
 
     /// X of the rows below the pivots, from the parent's pivots and the rows below them.
     pub(super) fn gather(&self, node: &FrontNode, width: usize, reads: &[&[u8]], out: &mut [u8]) {
-        let parent = self.node(node.parent);
-        let places = FrontPlaces::new(&self.analysis, parent);
-        let (pivots, row_bytes) = (parent.columns.len(), width * self.item());
-        let below = self.analysis.fronts.below(node);
-        for (&row, to) in below.iter().zip(out.chunks_exact_mut(row_bytes)) {
-            let Some(place) = places.of(row).map(|place| place as usize) else {
-                continue;
-            };
-            let (set, at) = match place.checked_sub(pivots) {
-                None => (0, place),
-                Some(below) => (1, below),
-            };
-            to.copy_from_slice(&reads[set][at * row_bytes..(at + 1) * row_bytes]);
+        let (parent, row_bytes) = (self.node(node.parent), width * self.item());
+        let rows = out.chunks_exact_mut(row_bytes);
+        for (place, to) in self.places_in_parent(node, parent, row_bytes).zip(rows) {
+            let Some((set, row)) = place else { continue };
+            to.copy_from_slice(&reads[set][row]);
         }
     }
 
