@@ -142,7 +142,7 @@ impl Plan {
             .sum();
         let works: usize = self
             .works()
-            .map(|step| size_of::<Producer>() + ALLOCATED + 16 * step.sets.len())
+            .map(|step| size_of::<Producer>() + ALLOCATED + 16 * step.sets.len() + step.work.record_bytes() as usize)
             .sum();
         (passes + works + self.arrays.len() * (size_of::<ArrayInfo>() + ALLOCATED)) as u64
     }

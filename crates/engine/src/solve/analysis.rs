@@ -187,3 +187,50 @@ fn digest_of(tree: &SupernodeTree, rows: &FrontRows) -> Digest {
     }
     Digest::of(&parts)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fronts::FrontCut;
+    use super::*;
+
+    /// The graph of a grid of side³ points.
+    fn cube(side: u32) -> Pattern {
+        let mut pattern = Pattern::default();
+        for vertex in 0..side.pow(3) {
+            pattern.starts.push(pattern.neighbours.len() as u64);
+            let along = [side * side, side, 1];
+            let place = |stride: u32| vertex / stride % side;
+            let before = along.iter().filter(|stride| place(**stride) > 0);
+            pattern.neighbours.extend(before.map(|stride| vertex - stride));
+            let after = along.iter().rev().filter(|stride| place(**stride) + 1 < side);
+            pattern.neighbours.extend(after.map(|stride| vertex + stride));
+        }
+        pattern.starts.push(pattern.neighbours.len() as u64);
+        pattern
+    }
+
+    #[test]
+    fn an_analysis_has_allocated_the_bytes_that_it_says() {
+        let pattern = cube(14);
+        let order = (0..pattern.vertices() as u32).collect();
+        let tree = Analysis::tree(&pattern, order, &|| false).expect("not stopped");
+        let grid = Analysis::of_tree(&pattern, tree, &|| false).expect("not stopped");
+        for analysis in [grid, Analysis::dense(5000)] {
+            let Fronts {
+                nodes,
+                rows,
+                factor,
+                contribution,
+            } = &analysis.fronts;
+            let ends = nodes.iter().map(|node| match &node.cut {
+                FrontCut::Subtrees { .. } => 0,
+                FrontCut::Blocks { ends, .. } => 4 * ends.capacity(),
+            });
+            let records = nodes.capacity() * size_of_val(&nodes[0]) + ends.sum::<usize>();
+            let rows = 8 * rows.starts.capacity() + 4 * rows.rows.capacity();
+            let tiles = 8 * (factor.capacity() + contribution.capacity());
+            let numbers = 4 * analysis.order.capacity() + size_of::<Supernode>() * analysis.supernodes.capacity();
+            assert_eq!(analysis.bytes(), (records + rows + tiles + numbers) as u64);
+        }
+    }
+}

@@ -251,7 +251,7 @@ fn tasks_of(analysis: &Analysis) -> (Vec<FactorTask>, Vec<Contribution>, Vec<Nod
             by_node.push(NodeTasks::One(first));
             continue;
         };
-        let (mut tiles, mut first) = (vec![], first);
+        let (mut tiles, mut first) = (Vec::with_capacity(blocks.tiles() as usize), first);
         let spreads: Vec<ChildRows> = children[number]
             .iter()
             .map(|&child| ChildRows::new(analysis, child, node))
@@ -510,6 +510,11 @@ impl Work for Cholesky {
             FactorStep::Finish => square(column),
         }
     }
+    fn record_bytes(&self) -> u64 {
+        let nodes: usize = self.by_node.iter().map(NodeTasks::bytes).sum();
+        let lists = size_of_val(&*self.tasks) + size_of_val(&*self.contributions) + nodes;
+        (lists + self.listed.iter().map(|listed| size_of_val(&**listed)).sum::<usize>()) as u64
+    }
     fn orders(&self, memory: u64) -> Vec<TaskOrder> {
         let tile = self.listed.iter().flat_map(|lengths| lengths.iter()).max();
         let tile = tile.copied().unwrap_or(0).min(SIDE * SIDE * self.size());
@@ -536,5 +541,31 @@ impl Work for Cholesky {
             }
             FactorStep::Finish => self.finish(node, tile, bound, workspace),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_of_tasks_are_told() {
+        let analysis = Arc::new(Analysis::dense(20_000));
+        let grid = Grid {
+            shape: vec![20_000; 2],
+            tile: vec![512; 2],
+            dtype: DType::F64,
+        };
+        let matrix = FactoredMatrix::Dense(DenseRows::new(grid));
+        let work = Cholesky::of(&analysis, matrix, DType::F64).expect("float64");
+        let tiles = work.by_node.iter().map(|node| match node {
+            NodeTasks::One(_) => 0,
+            NodeTasks::Tiles(_, tiles) => tiles.capacity() * size_of_val(&tiles[0]),
+        });
+        let lists = size_of_val(&*work.tasks) + size_of_val(&*work.contributions) + size_of_val(&*work.by_node);
+        let listed: usize = work.listed.iter().map(|listed| size_of_val(&**listed)).sum();
+        assert_eq!(work.record_bytes(), (lists + listed + tiles.sum::<usize>()) as u64);
+        // Of what a program is said to take for a task, 160 bytes, a part.
+        assert!(work.record_bytes() < 48 * work.tasks());
     }
 }

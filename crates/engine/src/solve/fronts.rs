@@ -180,6 +180,7 @@ impl Fronts {
                 node.parent = of_supernode[root.parent as usize];
             }
         }
+        fronts.shrink();
         fronts
     }
 
@@ -192,7 +193,16 @@ impl Fronts {
             contribution: vec![],
         };
         fronts.add_blocks(0, one);
+        fronts.shrink();
         fronts
+    }
+
+    /// Gives back the room for more records: what an allocator has used before stays resident.
+    fn shrink(&mut self) {
+        self.nodes.shrink_to_fit();
+        self.rows.rows.shrink_to_fit();
+        self.factor.shrink_to_fit();
+        self.contribution.shrink_to_fit();
     }
 
     /// Ends the subtrees that are eliminated together.
@@ -230,6 +240,7 @@ impl Fronts {
         cut(&mut ends, one.pivots);
         let pivots = ends.len() as u32 - 1;
         cut(&mut ends, one.front - one.pivots);
+        ends.shrink_to_fit();
         let node = FrontNode {
             supernodes: number..number + 1,
             columns: one.first..one.first + one.pivots,
@@ -273,7 +284,9 @@ impl Fronts {
 
     /// Bytes that the records take.
     pub fn bytes(&self) -> u64 {
-        let records = self.nodes.len() * size_of::<FrontNode>() + self.rows.starts.len() * 8;
+        let ends = |node: &FrontNode| node.blocks().map_or(0, |blocks| (blocks.all as usize + 1) * 4);
+        let ends: usize = self.nodes.iter().map(ends).sum();
+        let records = self.nodes.len() * size_of::<FrontNode>() + ends + self.rows.starts.len() * 8;
         (records + self.rows.rows.len() * 4 + (self.factor.len() + self.contribution.len()) * 8) as u64
     }
 }

@@ -30,6 +30,17 @@ pub(super) enum NodeTasks {
     Tiles(BlockCounts, Vec<TileTasks>),
 }
 
+impl NodeTasks {
+    /// Bytes that the record takes.
+    pub fn bytes(&self) -> usize {
+        let tiles = match self {
+            NodeTasks::One(_) => 0,
+            NodeTasks::Tiles(_, tiles) => size_of_val(&tiles[..]),
+        };
+        size_of::<NodeTasks>() + tiles
+    }
+}
+
 /// Sides of squares in tiles, multiples of the products of a task.
 const SQUARES: [(&str, u32); 8] = [
     ("squares of 4", 4),

@@ -383,6 +383,10 @@ impl Work for TriangularSweeps {
             }
         }
     }
+    fn record_bytes(&self) -> u64 {
+        let listed: usize = self.listed.iter().map(|listed| size_of_val(&**listed)).sum();
+        (size_of_val(&*self.tasks) + listed) as u64
+    }
     fn operations(&self) -> f64 {
         4.0 * self.analysis.entries() as f64 * self.grid.shape[1] as f64
     }

@@ -99,6 +99,10 @@ pub trait Work: Send + Sync + Debug {
     fn workspace_bytes(&self, _task: u64) -> u64 {
         0
     }
+    /// Memory that the work's own records take as long as it is there, in bytes: lists of tasks and of what they touch.
+    fn record_bytes(&self) -> u64 {
+        0
+    }
     /// Operations of all tasks, for estimates of time.
     fn operations(&self) -> f64;
     /// Runs a task. `workspace` is what `workspace_bytes` says, not cleared.
