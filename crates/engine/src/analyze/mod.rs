@@ -5,5 +5,5 @@
 mod operator;
 mod pairing;
 
-pub use operator::{AnalyzedMatrix, EliminationOrder, MatrixAnalysis};
+pub use operator::{AnalyzedMatrix, EliminationOrder, OrderedAnalysis, OrderingMethod};
 pub use pairing::Pairing;

@@ -30,17 +30,41 @@ pub enum EliminationOrder {
     Given(Vec<u32>),
 }
 
+/// The method by which an order was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrderingMethod {
+    NestedDissection,
+    MinimumDegree,
+    Natural,
+    Given,
+}
+
+impl OrderingMethod {
+    /// As callers name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            OrderingMethod::NestedDissection => "nd",
+            OrderingMethod::MinimumDegree => "amd",
+            OrderingMethod::Natural => "natural",
+            OrderingMethod::Given => "given",
+        }
+    }
+}
+
+/// An analysis, and the method that its order was found by.
+#[derive(Debug)]
+pub struct OrderedAnalysis {
+    pub analysis: Analysis,
+    pub taken: OrderingMethod,
+    /// How the matrix is scaled, where pivots are paired.
+    pub scaling: Option<PivotScaling>,
+}
+
 /// A matrix, of which the pattern of A + Aᵀ is analyzed.
 pub struct AnalyzedMatrix<'a> {
     pub matrix: &'a SparseMatrix,
     pub ordering: EliminationOrder,
     pub pairing: Pairing,
-}
-
-/// The analysis of a matrix, and how it is scaled where pivots are paired.
-pub struct MatrixAnalysis {
-    pub analysis: Analysis,
-    pub scaling: Option<PivotScaling>,
 }
 
 /// Operations of a factorization that take as long as a nested dissection spends on one row.
@@ -55,7 +79,7 @@ impl AnalyzedMatrix<'_> {
         partners: Option<&[u32]>,
         threads: usize,
         stop: Stop<'_>,
-    ) -> Result<Vec<u32>, EngineError> {
+    ) -> Result<(OrderingMethod, Vec<u32>), EngineError> {
         let graph = SymmetricGraph {
             starts: &pattern.starts,
             neighbours: &pattern.neighbours,
@@ -69,20 +93,22 @@ impl AnalyzedMatrix<'_> {
             None => by(graph, &watch).map_err(stopped),
             Some(paired) => Ok(paired.expand(&by(paired.graph(), &watch).map_err(stopped)?)),
         };
-        match &self.ordering {
-            EliminationOrder::Given(order) => Ok(order.clone()),
-            EliminationOrder::Natural => Ok((0..pattern.vertices() as u32).collect()),
-            EliminationOrder::MinimumDegree => of(&min_degree),
-            EliminationOrder::NestedDissection => of(&dissect),
+        let by_degree = || of(&min_degree);
+        let by_dissection = || of(&dissect);
+        Ok(match &self.ordering {
+            EliminationOrder::Given(order) => (OrderingMethod::Given, order.clone()),
+            EliminationOrder::Natural => (OrderingMethod::Natural, (0..pattern.vertices() as u32).collect()),
+            EliminationOrder::MinimumDegree => (OrderingMethod::MinimumDegree, by_degree()?),
+            EliminationOrder::NestedDissection => (OrderingMethod::NestedDissection, by_dissection()?),
             EliminationOrder::Auto => {
-                let order = of(&min_degree)?;
+                let order = by_degree()?;
                 let operations = crate::solve::operations_of(pattern, order.clone(), stop)?;
                 match operations > WORTH * DISSECTION_OPERATIONS * pattern.vertices() as f64 {
-                    true => of(&dissect),
-                    false => Ok(order),
+                    true => (OrderingMethod::NestedDissection, by_dissection()?),
+                    false => (OrderingMethod::MinimumDegree, order),
                 }
             }
-        }
+        })
     }
 
     /// Memory beside the pattern once it is read: the ordering's, then that of the analysis.
@@ -108,7 +134,7 @@ impl AnalyzedMatrix<'_> {
 }
 
 impl LiveOperator for AnalyzedMatrix<'_> {
-    type Output = MatrixAnalysis;
+    type Output = OrderedAnalysis;
 
     fn name(&self) -> &'static str {
         "analyze"
@@ -146,7 +172,7 @@ impl LiveOperator for AnalyzedMatrix<'_> {
         }
     }
 
-    fn run(&self, resources: &Resources<'_>, watch: &mut Watch<'_>) -> Result<MatrixAnalysis, EngineError> {
+    fn run(&self, resources: &Resources<'_>, watch: &mut Watch<'_>) -> Result<OrderedAnalysis, EngineError> {
         let shape = self.matrix.file.matrix();
         if shape.rows != shape.columns {
             return Err(EngineError::Shape(format!(
@@ -166,16 +192,20 @@ impl LiveOperator for AnalyzedMatrix<'_> {
         if bytes > resources.memory {
             (resources.grow)(bytes - resources.memory)?;
         }
-        let tree: SupernodeTree = watched(watch, |stop| {
+        let (taken, tree): (OrderingMethod, SupernodeTree) = watched(watch, |stop| {
             let partners = paired.as_ref().and_then(|paired| paired.partners.as_deref());
-            let order = self.order(&pattern, partners, resources.threads, stop)?;
-            Analysis::tree(&pattern, order, stop)
+            let (taken, order) = self.order(&pattern, partners, resources.threads, stop)?;
+            Ok((taken, Analysis::tree(&pattern, order, stop)?))
         })?;
         // The rows of fronts are known by their number now.
         (resources.grow)(Analysis::front_bytes(&tree))?;
         let analysis = watched(watch, |stop| Analysis::of_tree(&pattern, tree, stop))?;
         let scaling = paired.map(|paired| paired.scaling(&analysis.order));
-        Ok(MatrixAnalysis { analysis, scaling })
+        Ok(OrderedAnalysis {
+            analysis,
+            taken,
+            scaling,
+        })
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
 use outcore_dtype::DType;
-use outcore_engine::analyze::{AnalyzedMatrix, EliminationOrder, MatrixAnalysis, Pairing};
+use outcore_engine::analyze::{AnalyzedMatrix, EliminationOrder, OrderedAnalysis, Pairing};
 use outcore_engine::live::LiveRun;
 use outcore_engine::ops;
 use outcore_engine::solve::{self, Analysis, PivotScaling, PivotedFactor, PivotedMatrix, PivotedRecord};
@@ -24,6 +24,8 @@ use crate::session::PySession;
 pub struct PyAnalysis {
     analysis: Arc<Analysis>,
     scaling: Option<PivotScaling>,
+    /// The ordering that was taken, where it was made by one.
+    ordering: Option<&'static str>,
     _held: Vec<Reservation>,
 }
 
@@ -53,6 +55,12 @@ impl PyAnalysis {
         self.analysis.rows()
     }
 
+    /// The ordering that was taken: "nd", "amd", "natural" or "given"; None where the analysis was not made of a pattern.
+    #[getter]
+    fn ordering(&self) -> Option<&'static str> {
+        self.ordering
+    }
+
     #[getter]
     fn entries(&self) -> u64 {
         self.analysis.entries()
@@ -78,15 +86,17 @@ impl PyAnalysis {
     /// The row that is eliminated as each, and of each row the place in that order.
     fn orders<'py>(&self, py: Python<'py>) -> (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>) {
         let order = &self.analysis.order;
-        let of = PyArray1::from_iter(py, order.iter().map(|&row| i64::from(row)));
-        let places = PyArray1::<i64>::zeros(py, order.len(), false);
-        let mut known = places.readwrite();
-        if let Ok(known) = known.as_slice_mut() {
+        let (of, places) = (
+            PyArray1::<i64>::zeros(py, order.len(), false),
+            PyArray1::zeros(py, order.len(), false),
+        );
+        let (mut rows, mut known) = (of.readwrite(), places.readwrite());
+        if let (Ok(rows), Ok(known)) = (rows.as_slice_mut(), known.as_slice_mut()) {
             for (place, &row) in order.iter().enumerate() {
-                known[row as usize] = place as i64;
+                (rows[place], known[row as usize]) = (i64::from(row), place as i64);
             }
         }
-        drop(known);
+        drop((rows, known));
         (of, places)
     }
 
@@ -222,7 +232,11 @@ fn analyze(
         _ => return Err(argument(format!("analyze: ordering {order:?}"))),
     };
     let (session, matrix) = (session.0.clone(), matrix.matrix()?);
-    let MatrixAnalysis { analysis, scaling } = watching_signals(py, |watch| {
+    let OrderedAnalysis {
+        analysis,
+        taken,
+        scaling,
+    } = watching_signals(py, |watch| {
         let matrix = AnalyzedMatrix {
             matrix: &matrix,
             ordering,
@@ -235,6 +249,7 @@ fn analyze(
     Ok(PyAnalysis {
         analysis: Arc::new(analysis),
         scaling,
+        ordering: Some(taken.name()),
         _held: held,
     })
 }
@@ -255,6 +270,7 @@ fn dense_cholesky(
     let analysis = PyAnalysis {
         analysis,
         scaling: None,
+        ordering: None,
         _held: held,
     };
     Ok((analysis, PyExpr::new(factor)))
@@ -336,6 +352,7 @@ fn open_factor_file(
     let analysis = PyAnalysis {
         analysis,
         scaling: pivoted.map(|(scaling, _)| scaling),
+        ordering: None,
         _held: held,
     };
     Ok((analysis, PyFactor(Arc::new(file)), kind))

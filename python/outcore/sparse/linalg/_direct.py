@@ -45,8 +45,9 @@ _NEAREST = {
 class FactorForecast:
     """The forecast of a factorization, before anything is computed; `str()` lays it out.
 
-    `factor_entries` are those of L with the zeros that larger supernodes cost, `operations` multiplications and
-    additions, `plan` is the explanation of the program under the current limit.
+    `ordering` names the ordering, of "auto" the one that was taken too: "auto: nd". `factor_entries` are those of L with
+    the zeros that larger supernodes cost, `operations` multiplications and additions, `plan` is the explanation of the
+    program under the current limit.
     """
 
     rows: int
@@ -111,10 +112,12 @@ class Factorization(Factor):
         self._ordering = ordering
         self._permuted: SparseMatrix | None = None
         self._order, self._places = analysis.orders()
+        # Whoever takes rows by them needs no copy.
+        self._order.flags.writeable = self._places.flags.writeable = False
 
     @property
     def order(self) -> npt.NDArray[np.int64]:
-        """The row that is eliminated as each: `A[order][:, order]` is what is factorized."""
+        """The row that is eliminated as each: `A[order][:, order]` is what is factorized. Read-only."""
         return self._order
 
     def __repr__(self) -> str:
@@ -303,7 +306,7 @@ def analyze(
     >>> import outcore as oc, scipy.sparse
     >>> A = oc.sparse.from_scipy(scipy.sparse.eye(3, format="csr"))
     >>> oc.sparse.linalg.analyze(A)
-    <Factorization of 3 x 3, float64, auto, analyzed>
+    <Factorization of 3 x 3, float64, auto: amd, analyzed>
     """
     matrix = _matrix(A, "analyze")
     if kind not in ("auto", "spd"):
@@ -320,7 +323,7 @@ def analyze(
         name, permutation = "given", _permutation(np.asarray(ordering), matrix.shape[0])
     core = matrix._core
     analysis = _core.analyze(current()._core, core, name, permutation)
-    return Factorization(matrix, analysis, name)
+    return Factorization(matrix, analysis, f"auto: {analysis.ordering}" if name == "auto" else name)
 
 
 def open_factor(path: PathLike, A: SparseMatrix | Any) -> Factorization:
