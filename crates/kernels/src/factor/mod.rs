@@ -13,21 +13,21 @@ macro_rules! in_type {
     };
 }
 
+mod candidates;
 mod failure;
 mod front;
 mod panel;
 mod pivot_search;
 mod pivoted_front;
 mod pivoted_vectors;
-mod pivoting;
 mod run;
 mod scalar;
 mod sizes;
 mod vectors;
 
+pub use candidates::{CandidateSides, PivotForm, PivotRecord, PivotRule, PivotedKind};
 pub use failure::{BadPivot, Failure};
 pub use panel::Panel;
 pub use pivoted_vectors::{PivotColumns, PivotTriangle, Turn};
-pub use pivoting::{CandidateSides, PivotForm, PivotRecord, PivotRule, PivotedKind};
 pub use sizes::{Factor, Factorization};
 pub use vectors::RightHandSides;

@@ -1,6 +1,6 @@
 //! The search for pivots among candidates: threshold partial pivoting, with pivots of two rows where the matrix is symmetric.
 
-use super::pivoting::{Candidates, PivotedKind};
+use super::candidates::{Candidates, PivotedKind};
 use super::scalar::FactorScalar;
 
 /// The share of the largest element that a diagonal element has at least to be taken alone (Bunch, Parlett, Direct methods for

@@ -5,8 +5,8 @@ use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::linalg::triangular_solve as solve;
 use faer::{Accum, Conj, MatMut, MatRef, Par};
 
+use super::candidates::{CandidateSides, Candidates, PivotForm, PivotRecord, PivotRule, PivotedKind};
 use super::panel::Panel;
-use super::pivoting::{CandidateSides, Candidates, PivotForm, PivotRecord, PivotRule, PivotedKind};
 use super::scalar::{rows, FactorScalar};
 use crate::spare::{taken, Spare, SKIPPED};
 

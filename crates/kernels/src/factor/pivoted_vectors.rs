@@ -4,7 +4,7 @@ use faer::linalg::matmul::matmul_with_conj;
 use faer::linalg::triangular_solve as solve;
 use faer::{Accum, Conj, MatMut, MatRef, Par};
 
-use super::pivoting::{PivotForm, PivotRecord, PivotedKind};
+use super::candidates::{PivotForm, PivotRecord, PivotedKind};
 use super::scalar::{rows, FactorScalar};
 use super::vectors::RightHandSides;
 
