@@ -257,6 +257,8 @@ MAKES_NO_ARRAY = {
     **dict.fromkeys(_names("explain visualize profile"), "shows what is run; the walk itself explains"),
     "clear": "gives up what the session keeps",
     **dict.fromkeys(_names("cho_factor cho_solve", "linalg."), "runs when called; tests/test_cho_factor.py holds it"),
+    **dict.fromkeys(_names("lu_factor lu_solve", "linalg."), "runs when called; tests/test_lu_factor.py holds it"),
+    "linalg.open_factor": "opens a file of its own; tests/test_lu_factor.py holds it",
     "open": "makes the inputs of the walk",
     "jit": "compiles a function, where numba is installed; tests/test_jit.py calls what it gives",
     "iterate": "runs a program for every turn, which tests/test_iterate.py holds against their forecasts",

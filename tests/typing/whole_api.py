@@ -231,6 +231,12 @@ def factorizations(x: oc.Array, y: oc.Array) -> None:
     assert_type(factor, oc.linalg.CholeskyFactor)
     assert_type(factor.logdet(), float)
     _ = oc.linalg.cho_solve(factor, y)
+    lu = oc.linalg.lu_factor(x, path="y.ocf", overwrite=True)
+    assert_type(lu, oc.linalg.LUFactor)
+    assert_type(oc.linalg.open_factor("y.ocf", x), oc.linalg.LUFactor)
+    assert_type(lu.growth, float)
+    assert_type(lu.residual, float | None)
+    _ = oc.linalg.lu_solve(lu, y, trans=1), lu.solve(y, 2), lu.slogdet(), lu.pivots
 
 
 def fourier(x: oc.Array) -> None:

@@ -42,8 +42,8 @@ pub use elementwise::{
     binary_kernel, cast_kernel, select_kernel, unary_kernel, Binary, BinaryKernel, SelectKernel, Unary, UnaryKernel,
 };
 pub use factor::{
-    BadPivot, CandidateSides, Factor, Factorization, Failure, Panel, PivotColumns, PivotForm, PivotRecord, PivotRule,
-    PivotTriangle, PivotedKind, RightHandSides, Turn,
+    BadPivot, CandidateSides, Factor, Factorization, Failure, NoPivot, Panel, PivotBlock, PivotColumns, PivotForm,
+    PivotRecord, PivotRule, PivotTriangle, PivotedKind, Pivoting, RightHandSides, TileLayout, Transposition,
 };
 pub use fence::hint::{prefetch, prefetch_for_write};
 pub use fence::operands::SparseTile;

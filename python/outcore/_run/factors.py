@@ -22,3 +22,8 @@ def stored(node: _core.Expr, path: PathLike | None, overwrite: bool) -> _core.Fa
 def dense_cholesky(x: _core.Expr) -> tuple[_core.Analysis, _core.Expr]:
     """The factor of a dense matrix as a result, and its analysis."""
     return _core.dense_cholesky(current()._core, x)
+
+
+def opened_lu(path: PathLike) -> tuple[_core.DenseLu, _core.Factor]:
+    """A dense LU factor in a file, and its cut."""
+    return _core.open_lu_file(current()._core, str(path))

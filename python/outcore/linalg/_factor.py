@@ -31,15 +31,15 @@ _RESIDUAL_GOOD, _CORRECTIONS = 1e-14, 3
 _HERMITIAN_MOST = 1e-14
 _NOT_HERMITIAN = (
     "the matrix is not symmetric (Hermitian). Both of its triangles must be there; unsymmetric matrices have no direct "
-    "solver, use gmres"
+    "solver where they are sparse, use gmres; dense ones have lu_factor"
 )
 
 
-class Factor(ABC):
-    """A Hermitian positive definite matrix, sparse or dense, and its factor once it is made."""
+class SolvingFactor(ABC):
+    """A square matrix, sparse or dense, and its factor once it is made."""
 
-    def __init__(self, matrix: Any, analysis: _core.Analysis) -> None:
-        self._matrix, self._analysis = matrix, analysis
+    def __init__(self, matrix: Any) -> None:
+        self._matrix = matrix
         self._factor: _core.Factor | None = None
         self._residual: float | None = None
 
@@ -77,9 +77,13 @@ class Factor(ABC):
             self._factor = self._made(None, False)
         return self._factor.tiles
 
+    @abstractmethod
     def _applied(self, tiles: _core.Expr, b: Array) -> Array:
         """The solution for right-hand sides (n, k), lazily."""
-        return Array(self._analysis.solve(tiles, self.dtype.name, b.astype(self.dtype)._expr))
+
+    @abstractmethod
+    def _unfit(self) -> str | None:
+        """Why the matrix has no such factor, where it can be told. I/O: two reads of A."""
 
     def solve(self, b: Operand) -> Solution:
         """X of A X = B: (n,) or (n, k). NumPy's arrays give NumPy's; a lazy array gives a lazy array whose value is
@@ -87,8 +91,8 @@ class Factor(ABC):
 
         Where the factor is not there yet, it is made first. The scaled residual is computed, the solution corrected by
         it up to three times (iterative refinement), and the residual kept as `residual`: above 1e-12 it is an error, as
-        for a matrix that is not symmetric. I/O: two reads of the factor for each band of columns, one of A, and again
-        for each correction.
+        for a Cholesky factor of a matrix that is not symmetric. I/O: two reads of the factor for each band of columns,
+        one of A, and again for each correction.
 
         Raises ShapeError for another number of rows, LinAlgError as said and for right-hand sides that are not finite.
 
@@ -145,20 +149,12 @@ class Factor(ABC):
         """Why a solution is none. I/O: two reads of A."""
         if not bool(all(isfinite(b)).compute()):
             return "the right-hand sides have NaN or infinite elements"
-        if not self._is_hermitian():
-            return _NOT_HERMITIAN
+        unfit = self._unfit()
+        if unfit is not None:
+            return unfit
         if not np.isfinite(worst):
             return "the matrix has elements that are not finite, or the solution is too large for its type"
         return "the matrix is too near to a singular one, or its rows are scaled too differently"
-
-    def _is_hermitian(self) -> bool:
-        """Whether xᴴ A y = (A x)ᴴ y of x and y without a pattern."""
-        places = arange(self.shape[0], dtype=np.float64)
-        x, y = (sin(places * places * frequency + frequency) for frequency in (0.7, 1.3))
-        a = self._matrix.astype(self.dtype)
-        forms = sum(x * (a @ y)), sum(conj(a @ x) * y), sum(abs(x) * (builtins.abs(a) @ abs(y)))
-        left, right, size = (np.asarray(form) for form in compute(*forms))
-        return bool(abs(left - right) <= _HERMITIAN_MOST * size)
 
     def _scaled_residual(self, b: Array, x: Array) -> tuple[float, Array]:
         """The largest scaled residual of the columns, and the residual itself."""
@@ -173,6 +169,29 @@ class Factor(ABC):
         # Nothing by nothing is no residual; where a size is not finite, neither is the residual.
         scaled = np.where((most == 0) & (scale == 0), 0.0, scaled)
         return float(scaled.max(initial=0.0)), difference
+
+
+class Factor(SolvingFactor):
+    """A Hermitian positive definite matrix, sparse or dense, and its factor once it is made."""
+
+    def __init__(self, matrix: Any, analysis: _core.Analysis) -> None:
+        super().__init__(matrix)
+        self._analysis = analysis
+
+    def _applied(self, tiles: _core.Expr, b: Array) -> Array:
+        return Array(self._analysis.solve(tiles, self.dtype.name, b.astype(self.dtype)._expr))
+
+    def _unfit(self) -> str | None:
+        return None if self._is_hermitian() else _NOT_HERMITIAN
+
+    def _is_hermitian(self) -> bool:
+        """Whether xᴴ A y = (A x)ᴴ y of x and y without a pattern."""
+        places = arange(self.shape[0], dtype=np.float64)
+        x, y = (sin(places * places * frequency + frequency) for frequency in (0.7, 1.3))
+        a = self._matrix.astype(self.dtype)
+        forms = sum(x * (a @ y)), sum(conj(a @ x) * y), sum(abs(x) * (builtins.abs(a) @ abs(y)))
+        left, right, size = (np.asarray(form) for form in compute(*forms))
+        return bool(abs(left - right) <= _HERMITIAN_MOST * size)
 
     def logdet(self) -> float:
         """The logarithm of the determinant. I/O: one read of the factor's tiles with pivots, two of A.

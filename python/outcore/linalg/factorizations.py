@@ -2,7 +2,8 @@
 
 Each matrix along the last two axes is a task of its own and must fit the memory limit, with the workspace that its
 factorization says (by `faer`): a plan that cannot fit is refused with the number. Tall matrices of any length go by
-tiles instead: QR in two reads, R, singular values and least squares in one (Demmel and others 2012, section 3).
+tiles instead: QR in two reads, R, singular values and least squares in one (Demmel and others 2012, section 3). So do
+systems, inverses and determinants of one matrix of more than 2048 rows, by slabs of its LU factor (`lu_factor`).
 
 float32 and complex64 are factorized in double precision and rounded once at the end; integers count as float64.
 """
@@ -23,7 +24,7 @@ from outcore._standard.creation import empty, eye, ones, zeros
 from outcore._standard.linear_algebra import matmul, matrix_transpose
 from outcore._standard.manipulation import broadcast_shapes, broadcast_to, concat, expand_dims
 from outcore._standard.searching import where
-from outcore.elementwise import abs, conj
+from outcore.elementwise import abs, conj, floor
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 
 
@@ -86,6 +87,32 @@ def _square(name: str, array: Array) -> None:
 def _factors(name: str, array: Array, right: Array | None = None) -> list[Array]:
     factors = _core.factorize(name, array._expr, None if right is None else right._expr)
     return [Array(factor) for factor in factors]
+
+
+# A single matrix of more rows has its LU factor in slabs. By the rows alone, so the bits are the same at every limit.
+_WHOLE_ROWS = 2048
+
+
+def _goes_by_slabs(array: Array) -> bool:
+    return array.ndim == 2 and array.shape[0] > _WHOLE_ROWS
+
+
+def _solved_by_slabs(left: Array, right: Array) -> Array:
+    cut, factor = _core.dense_lu(left._expr, False)
+    return Array(cut.solve(factor, right._expr, 0))
+
+
+def _determinant_by_slabs(array: Array) -> tuple[Array, Array, Array]:
+    """Sign, logarithm of the size, and value of a determinant."""
+    cut, factor = _core.dense_lu(array._expr, True)
+    sums = Array(cut.pivots(factor)[0])
+    power, is_complex = sums[2], array.dtype.kind == "c"
+    half = floor(power / 2)
+    # The power of two of the largest numbers is none itself, half of it is.
+    parts = [sums[part] * 2.0**half * 2.0 ** (power - half) for part in range(2 if is_complex else 1)]
+    value = parts[0] + 1j * parts[1] if is_complex else parts[0]
+    sign = sums[3] + 1j * sums[4] if is_complex else sums[3]
+    return sign, sums[5], value
 
 
 def _is_empty(array: Array) -> bool:
@@ -285,7 +312,8 @@ def _general(name: str, x: Operand) -> tuple[Array, DType]:
 
 
 def inv(x: Operand, /) -> Array:
-    """Inverses of square matrices (…, n, n). When computed, LinAlgError where one is singular. I/O: one read.
+    """Inverses of square matrices (…, n, n). When computed, LinAlgError where one is singular. I/O: one read; of one
+    matrix of more than 2048 rows, that and a write of `lu_factor`, and a solve with n right-hand sides.
 
     >>> import numpy as np, outcore as oc
     >>> oc.linalg.inv(np.asarray([[2.0, 0.0], [0.0, 4.0]])).compute()
@@ -294,13 +322,19 @@ def inv(x: Operand, /) -> Array:
     """
     array, kind, _ = _wide("inv", x)
     _square("inv", array)
-    return empty(array.shape, dtype=kind) if _is_empty(array) else _factors("inv", array)[0].astype(kind)
+    if _is_empty(array):
+        return empty(array.shape, dtype=kind)
+    if _goes_by_slabs(array):
+        return _solved_by_slabs(array, eye(array.shape[0], dtype=array.dtype)).astype(kind)
+    return _factors("inv", array)[0].astype(kind)
 
 
 def solve(x1: Operand, x2: Operand, /) -> Array:
     """X of A X = B for square A (…, n, n) and B (n,) or (…, n, k); leading axes broadcast.
 
-    When computed, LinAlgError where a matrix is singular. I/O: one read of both.
+    When computed, LinAlgError where a matrix is singular. I/O: one read of both; of one matrix of more than 2048 rows,
+    larger than memory or not, that and a write of `lu_factor`, and a read of the factor. The residual is not looked at:
+    `lu_factor(x1).solve(x2)` does.
 
     >>> import numpy as np, outcore as oc
     >>> oc.linalg.solve(np.asarray([[2.0, 0.0], [0.0, 4.0]]), np.asarray([2.0, 2.0])).compute()
@@ -323,13 +357,16 @@ def solve(x1: Operand, x2: Operand, /) -> Array:
     left, right = (broadcast_to(part.astype(wide), (*batch, *part.shape[-2:])) for part in (left, right))
     if _is_empty(left) or _is_empty(right):
         solution = empty(right.shape, dtype=kind)
+    elif _goes_by_slabs(left):
+        solution = _solved_by_slabs(left, right).astype(kind)
     else:
         solution = _factors("solve", left, right)[0].astype(kind)
     return solution.squeeze(-1) if is_vector else solution
 
 
 def det(x: Operand, /) -> Array:
-    """Determinants of square matrices (…, n, n): (…). I/O: one read.
+    """Determinants of square matrices (…, n, n): (…). I/O: one read; of one matrix of more than 2048 rows that and a
+    write of `lu_factor`.
 
     >>> import numpy as np, outcore as oc
     >>> oc.linalg.det(np.asarray([[2.0, 0.0], [0.0, 4.0]])).item()
@@ -337,12 +374,14 @@ def det(x: Operand, /) -> Array:
     """
     array, kind, _ = _wide("det", x)
     _square("det", array)
-    return ones(array.shape[:-2], dtype=kind) if _is_empty(array) else _factors("det", array)[2].astype(kind)
+    if _is_empty(array):
+        return ones(array.shape[:-2], dtype=kind)
+    factors = _determinant_by_slabs(array) if _goes_by_slabs(array) else _factors("det", array)
+    return factors[2].astype(kind)
 
 
 def slogdet(x: Operand, /) -> SlogdetResult:
-    """Sign and log |det| of square matrices (…, n, n), which do not overflow: 0 and −inf where singular. I/O: one
-    read.
+    """Sign and log |det| of square matrices (…, n, n), which do not overflow: 0 and −inf where singular. I/O: as `det`.
 
     >>> import numpy as np, outcore as oc
     >>> oc.linalg.slogdet(np.asarray([[0.0, 1.0], [1.0, 0.0]])).sign.item()
@@ -352,7 +391,7 @@ def slogdet(x: Operand, /) -> SlogdetResult:
     _square("slogdet", array)
     if _is_empty(array):
         return SlogdetResult(ones(array.shape[:-2], dtype=kind), zeros(array.shape[:-2], dtype=real_dtype))
-    sign, logarithm, _ = _factors("det", array)
+    sign, logarithm, _ = _determinant_by_slabs(array) if _goes_by_slabs(array) else _factors("det", array)
     return SlogdetResult(sign.astype(kind), logarithm.astype(real_dtype))
 
 

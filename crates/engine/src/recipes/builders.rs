@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use outcore_dtype::DType;
 use outcore_kernels::sort::Side;
-use outcore_kernels::{Factor, Fourier, Scan, Tally};
+use outcore_kernels::{Factor, Fourier, Scan, Tally, Transposition};
 use outcore_sparse::Semiring;
 
 use crate::expr::{Expr, Node, Op};
+use crate::solve::SlabCut;
 use crate::sort::Method;
 use crate::sparse::{KeyedMatrix, PartPlaces, Rearrangement, SparseOperand};
 use crate::task::{Parameter, Parameters, Recipe};
-use crate::{linalg, ops, sort, sparse, EngineError};
+use crate::{linalg, ops, solve, sort, sparse, EngineError};
 
 /// The recipe of a node that is computed by an operator, and which of its results the node is; nothing where no other process
 /// can build it.
@@ -47,6 +48,20 @@ const BUILDERS: &[(&str, usize, Builder)] = &[
     ("fourier", 1, fourier),
     ("group middles", 2, |with, of| {
         sort::group_middles(&of[0], &of[1], with.word()?, with.flag()?)
+    }),
+    ("lu", 1, |with, of| {
+        one(solve::dense_lu(&of[0], with.flag()?).map(|(_, factor)| factor))
+    }),
+    ("lu pivots", 1, |with, of| {
+        let (rows, is_complex) = (with.word()?, with.flag()?);
+        let cut = slab_cut(rows, if is_complex { DType::C128 } else { DType::F64 })?;
+        Ok(solve::lu_pivots(&cut, &of[0])?.into())
+    }),
+    ("lu solves", 2, |with, of| {
+        let of_matrix =
+            Transposition::numbered(with.word()?).ok_or_else(|| with.refusal("number of a transposition"))?;
+        let cut = slab_cut(of[1].shape.first().copied().unwrap_or(0), of[1].dtype)?;
+        one(solve::lu_solved(&cut, &of[0], &of[1], of_matrix))
     }),
     ("nonzero", 1, |with, of| one(ops::nonzero_before(&of[0], with.words()?))),
     ("order statistics", 1, |with, of| {
@@ -109,6 +124,10 @@ pub fn rebuild(builder: &str, parameters: &[Parameter], inputs: &[Expr]) -> Buil
 
 fn one(built: Result<Expr, EngineError>) -> BuiltResults {
     Ok(vec![built?])
+}
+
+fn slab_cut(rows: u64, dtype: DType) -> Result<SlabCut, EngineError> {
+    SlabCut::of(rows, dtype).map_err(EngineError::Argument)
 }
 
 fn side(with: &mut Parameters<'_>) -> Result<Side, EngineError> {

@@ -68,7 +68,48 @@ impl DenseRows {
             }
         }
     }
+
+    /// Copies elements of some rows and columns, which `reads` have, to a tile that lies column by column: `of` are
+    /// the rows of the tile, those copied, and the columns.
+    pub(super) fn copy_columns(&self, of: [&Range<u32>; 3], reads: &[&[u8]], out: &mut [u8]) {
+        match self.grid.dtype.size() {
+            8 => self.transpose::<u64>(of, reads, out),
+            _ => self.transpose::<[u64; 2]>(of, reads, out),
+        }
+    }
+
+    fn transpose<T: bytemuck::Pod>(&self, [all, rows, columns]: [&Range<u32>; 3], reads: &[&[u8]], out: &mut [u8]) {
+        let out: &mut [T] = bytemuck::cast_slice_mut(out);
+        let [height, top, first, left] = [
+            all.len(),
+            all.start as usize,
+            rows.start as usize,
+            columns.start as usize,
+        ];
+        for (tile, bytes) in self.tiles(rows, columns).into_iter().zip(reads) {
+            let elements: &[T] = bytemuck::cast_slice(bytes);
+            let [own_rows, own_columns] = [0, 1].map(|axis| {
+                let along = self.grid.region(tile)[axis];
+                along.start as usize..along.end() as usize
+            });
+            let common_rows = first.max(own_rows.start)..(rows.end as usize).min(own_rows.end);
+            let common = left.max(own_columns.start)..(columns.end as usize).min(own_columns.end);
+            // Rows few enough that what is read of them stays in the cache.
+            for start in common_rows.clone().step_by(TRANSPOSED_ROWS) {
+                let end = common_rows.end.min(start + TRANSPOSED_ROWS);
+                for column in common.clone() {
+                    let to = &mut out[(column - left) * height..][start - top..end - top];
+                    for (row, to) in (start..end).zip(to) {
+                        *to = elements[(row - own_rows.start) * own_columns.len() + column - own_columns.start];
+                    }
+                }
+            }
+        }
+    }
 }
+
+/// Rows that are transposed together.
+const TRANSPOSED_ROWS: usize = 32;
 
 fn as_u32(range: &Range<usize>) -> Range<u32> {
     range.start as u32..range.end as u32
@@ -107,6 +148,37 @@ mod tests {
                 let mut lower = vec![0; 6];
                 matrix.copy(&rows, &columns, &reads, (&mut lower, true));
                 assert_eq!(lower, [32, 39, 40, 46, 47, 48]);
+            }
+        }
+    }
+
+    #[test]
+    fn tiles_that_lie_column_by_column_have_the_same_elements() {
+        for dtype in [DType::F64, DType::C128] {
+            let grid = Grid {
+                shape: vec![90, 7],
+                tile: vec![37, 3],
+                dtype,
+            };
+            let matrix = DenseRows::new(grid.clone());
+            let parts = dtype.size() / 8;
+            let tile = |number: u64| -> Vec<f64> {
+                let [rows, columns] = [grid.region(number)[0], grid.region(number)[1]];
+                let of = |row: u64| columns.indices().map(move |column| (row * 7 + column) as f64);
+                let elements = rows.indices().flat_map(of);
+                elements.flat_map(|value| vec![value; parts]).collect()
+            };
+            for (rows, columns) in [(2..80, 0..3), (0..90, 0..7), (37..74, 2..4)] {
+                let mut out = vec![0.0; rows.len() * columns.len() * parts];
+                for some in [rows.start..rows.start + 1, rows.start + 1..rows.end] {
+                    // Rows that are not copied stay.
+                    let tiles: Vec<Vec<f64>> = matrix.tiles(&some, &columns).into_iter().map(tile).collect();
+                    let reads: Vec<&[u8]> = tiles.iter().map(|tile| bytemuck::cast_slice(tile)).collect();
+                    matrix.copy_columns([&rows, &some, &columns], &reads, bytemuck::cast_slice_mut(&mut out));
+                }
+                let of = |column: u32| rows.clone().map(move |row| f64::from(row * 7 + column));
+                let expected = columns.clone().flat_map(of).flat_map(|value| vec![value; parts]);
+                assert_eq!(out, expected.collect::<Vec<f64>>());
             }
         }
     }

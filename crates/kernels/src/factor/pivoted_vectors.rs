@@ -5,28 +5,21 @@ use faer::linalg::triangular_solve as solve;
 use faer::{Accum, Conj, MatMut, MatRef, Par};
 
 use super::candidates::{PivotForm, PivotRecord, PivotedKind};
+use super::pivoting::Transposition;
 use super::scalar::{rows, FactorScalar};
 use super::vectors::RightHandSides;
 
-/// The way that a tile is applied in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Turn {
-    Plain,
-    Transposed,
-    Adjoint,
-}
-
-impl Turn {
-    fn conj(self) -> Conj {
+impl Transposition {
+    fn conjugation(self) -> Conj {
         match self {
-            Turn::Adjoint => Conj::Yes,
+            Transposition::Adjoint => Conj::Yes,
             _ => Conj::No,
         }
     }
 
     fn of<T: FactorScalar>(self, value: T) -> T {
         match self {
-            Turn::Adjoint => value.conjugate(),
+            Transposition::Adjoint => value.conjugate(),
             _ => value,
         }
     }
@@ -55,7 +48,7 @@ impl RightHandSides {
     ///
     /// # Panics
     /// When a slice has not the length that the sizes give.
-    pub fn subtract_turned(&self, [m, k, n]: [usize; 3], a: &[u8], turn: Turn, x: &[u8], y: &mut [u8]) {
+    pub fn subtract_turned(&self, [m, k, n]: [usize; 3], a: &[u8], turn: Transposition, x: &[u8], y: &mut [u8]) {
         in_type!(self.panel, subtract_turned([m, k, n], a, turn, x, y));
     }
 
@@ -70,7 +63,7 @@ impl RightHandSides {
         [n, pivots, k]: [usize; 3],
         block: &[u8],
         triangle: PivotTriangle,
-        turn: Turn,
+        turn: Transposition,
         x: &mut [u8],
     ) {
         in_type!(self.panel, solve_pivots([n, pivots, k], block, triangle, turn, x));
@@ -95,7 +88,14 @@ impl RightHandSides {
     ///
     /// # Panics
     /// When a slice has not the length that the sizes give.
-    pub fn forward_columns(&self, columns: PivotColumns<'_>, width: usize, turn: Turn, rows: &[usize], x: &mut [u8]) {
+    pub fn forward_columns(
+        &self,
+        columns: PivotColumns<'_>,
+        width: usize,
+        turn: Transposition,
+        rows: &[usize],
+        x: &mut [u8],
+    ) {
         in_type!(self.panel, forward_columns(columns, width, turn, rows, x));
     }
 
@@ -107,7 +107,7 @@ impl RightHandSides {
         &self,
         columns: PivotColumns<'_>,
         width: usize,
-        turn: Turn,
+        turn: Transposition,
         (from, rows): (&[usize], &[usize]),
         y: &[u8],
         x: &mut [u8],
@@ -124,14 +124,14 @@ fn product<T: FactorScalar>(y: MatMut<'_, T>, (a, conj): (MatRef<'_, T>, Conj), 
     matmul_with_conj(y, Accum::Add, a, conj, x, Conj::No, T::of(-1.0), Par::Seq);
 }
 
-fn subtract_turned<T: FactorScalar>([m, k, n]: [usize; 3], a: &[u8], turn: Turn, x: &[u8], y: &mut [u8]) {
+fn subtract_turned<T: FactorScalar>([m, k, n]: [usize; 3], a: &[u8], turn: Transposition, x: &[u8], y: &mut [u8]) {
     let a = match turn {
-        Turn::Plain => tile::<T>(a, m, n),
+        Transposition::None => tile::<T>(a, m, n),
         _ => tile::<T>(a, n, m).transpose(),
     };
     product(
         rows::<T>(bytemuck::cast_slice_mut(y), m, k),
-        (a, turn.conj()),
+        (a, turn.conjugation()),
         tile::<T>(x, n, k),
     );
 }
@@ -140,16 +140,16 @@ fn solve_pivots<T: FactorScalar>(
     [n, pivots, k]: [usize; 3],
     block: &[u8],
     triangle: PivotTriangle,
-    turn: Turn,
+    turn: Transposition,
     x: &mut [u8],
 ) {
     let block = tile::<T>(block, n, n);
     let (mut own, mut others) = rows::<T>(bytemuck::cast_slice_mut(x), n, k).split_at_row_mut(pivots);
-    let conj = turn.conj();
+    let conj = turn.conjugation();
     let corner = block.get(..pivots, ..pivots);
 
     match (triangle, turn) {
-        (PivotTriangle::Lower, Turn::Plain) => {
+        (PivotTriangle::Lower, Transposition::None) => {
             solve::solve_unit_lower_triangular_in_place_with_conj(corner, conj, own.as_mut(), Par::Seq);
             product(others, (block.get(pivots.., ..pivots), conj), own.as_ref());
         }
@@ -158,7 +158,7 @@ fn solve_pivots<T: FactorScalar>(
             product(own.as_mut(), (beside, conj), others.as_mut().as_ref());
             solve::solve_unit_upper_triangular_in_place_with_conj(corner.transpose(), conj, own, Par::Seq);
         }
-        (PivotTriangle::Upper, Turn::Plain) => {
+        (PivotTriangle::Upper, Transposition::None) => {
             product(
                 own.as_mut(),
                 (block.get(..pivots, pivots..), conj),
@@ -239,13 +239,19 @@ fn subtract_row<T: FactorScalar>(x: &mut [T], width: usize, [from, to]: [usize; 
     }
 }
 
-fn forward_columns<T: FactorScalar>(columns: PivotColumns<'_>, width: usize, turn: Turn, rows: &[usize], x: &mut [u8]) {
+fn forward_columns<T: FactorScalar>(
+    columns: PivotColumns<'_>,
+    width: usize,
+    turn: Transposition,
+    rows: &[usize],
+    x: &mut [u8],
+) {
     let (data, x): (&[T], &mut [T]) = (bytemuck::cast_slice(columns.data), bytemuck::cast_slice_mut(x));
     for (pivot, start) in parts(&columns, rows.len(), data).into_iter().enumerate() {
         let behind = rows.len() - pivot - 1;
         // A transposed solve goes forward with U, whose diagonal is that of L's column.
         let part = match turn {
-            Turn::Plain => &data[start + 1..start + 1 + behind],
+            Transposition::None => &data[start + 1..start + 1 + behind],
             _ => {
                 let inverse = turn.of(data[start]).inverse();
                 let own = &mut x[rows[pivot] * width..(rows[pivot] + 1) * width];
@@ -253,7 +259,7 @@ fn forward_columns<T: FactorScalar>(columns: PivotColumns<'_>, width: usize, tur
                 &data[start + 1 + behind..start + 1 + 2 * behind]
             }
         };
-        let is_first = columns.records[pivot].form == PivotForm::FIRST && turn == Turn::Plain;
+        let is_first = columns.records[pivot].form == PivotForm::FIRST && turn == Transposition::None;
         for (&factor, &row) in part.iter().zip(&rows[pivot + 1..]).skip(usize::from(is_first)) {
             subtract_row(x, width, [rows[pivot], row], turn.of(factor));
         }
@@ -263,7 +269,7 @@ fn forward_columns<T: FactorScalar>(columns: PivotColumns<'_>, width: usize, tur
 fn backward_columns<T: FactorScalar>(
     columns: PivotColumns<'_>,
     width: usize,
-    turn: Turn,
+    turn: Transposition,
     (from, rows): (&[usize], &[usize]),
     y: &[u8],
     x: &mut [u8],
@@ -305,7 +311,7 @@ fn backward_columns<T: FactorScalar>(
             let behind = rows.len() - own - 1;
             let start = starts[own] + 1;
             // L turned, of a symmetric matrix or for a transposed solve; else the row of U.
-            let is_lower = is_symmetric || turn != Turn::Plain;
+            let is_lower = is_symmetric || turn != Transposition::None;
             let part = match is_lower {
                 true => &data[start..start + behind],
                 false => &data[start + behind..start + 2 * behind],
@@ -319,7 +325,7 @@ fn backward_columns<T: FactorScalar>(
                 subtract_row(x, width, [row, rows[own]], factor);
             }
         }
-        if !is_symmetric && turn == Turn::Plain {
+        if !is_symmetric && turn == Transposition::None {
             scale(x, first, diagonal(first));
         }
         pivot = first;

@@ -18,6 +18,9 @@ pub trait FactorScalar: ComplexField + Pod {
     fn of(value: f64) -> Self;
     fn times(self, other: Self) -> Self;
     fn inverse(self) -> Self;
+    fn over(self, other: Self) -> Self;
+    /// The sum of the sizes of real and imaginary part, by which LAPACK chooses pivots.
+    fn sum_of_parts(self) -> f64;
     /// Eigenvalues and, where asked for, the vectors of unit length, row by row.
     fn eig(
         a: MatRef<'_, Self>,
@@ -45,6 +48,12 @@ impl FactorScalar for f64 {
     }
     fn inverse(self) -> f64 {
         1.0 / self
+    }
+    fn over(self, other: f64) -> f64 {
+        self / other
+    }
+    fn sum_of_parts(self) -> f64 {
+        self.abs()
     }
     fn eig(
         a: MatRef<'_, f64>,
@@ -112,6 +121,27 @@ impl FactorScalar for Complex<f64> {
     }
     fn inverse(self) -> Self {
         self.inv()
+    }
+    fn over(self, other: Self) -> Self {
+        // Smith's way, which does not overflow where the quotient does not: by the larger part of the divisor.
+        if other.re.abs() >= other.im.abs() {
+            let ratio = other.im / other.re;
+            let divisor = other.re + other.im * ratio;
+            Complex::new(
+                (self.re + self.im * ratio) / divisor,
+                (self.im - self.re * ratio) / divisor,
+            )
+        } else {
+            let ratio = other.re / other.im;
+            let divisor = other.re * ratio + other.im;
+            Complex::new(
+                (self.re * ratio + self.im) / divisor,
+                (self.im * ratio - self.re) / divisor,
+            )
+        }
+    }
+    fn sum_of_parts(self) -> f64 {
+        self.re.abs() + self.im.abs()
     }
     fn eig(
         a: MatRef<'_, Self>,

@@ -1,6 +1,6 @@
 //! Work on the rows of a node in a sweep.
 
-use outcore_kernels::{PivotForm, PivotRecord, Turn};
+use outcore_kernels::{PivotForm, PivotRecord, Transposition};
 
 use super::super::assembly::unpack;
 use super::super::factorize::FrontPlaces;
@@ -48,7 +48,7 @@ impl PivotedSweeps {
 
     /// The candidate that a place of the order has on the way up, or down.
     fn origin(&self, record: &PivotRecord, is_up: bool) -> usize {
-        let is_row = is_up == (self.turn == Turn::Plain);
+        let is_row = is_up == (self.turn == Transposition::None);
         (if is_row { record.row } else { record.column }) as usize
     }
 
@@ -303,7 +303,11 @@ impl PivotedSweeps {
         }
         let after = own + below - slots;
         let places = FrontPlaces::new(&self.analysis, front);
-        let turn = if self.is_symmetric() { Turn::Plain } else { self.turn };
+        let turn = if self.is_symmetric() {
+            Transposition::None
+        } else {
+            self.turn
+        };
         for of in self.supernodes_of(front, bound.reads[0]).into_iter().rev() {
             for (slot, to) in self.handed(front, &of, false) {
                 let from = after + slot * row;

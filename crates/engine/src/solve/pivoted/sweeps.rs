@@ -5,7 +5,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use outcore_kernels::{Panel, PivotTriangle, PivotedKind, RightHandSides, Turn};
+use outcore_kernels::{Panel, PivotTriangle, PivotedKind, RightHandSides, Transposition};
 
 use super::super::factorize::listed_grid;
 use super::super::fronts::FrontNode;
@@ -36,7 +36,7 @@ pub struct PivotedFactor {
     pub analysis: Arc<Analysis>,
     pub tiles: Expr,
     pub kind: PivotedKind,
-    pub turn: Turn,
+    pub turn: Transposition,
 }
 
 /// X of A X = B, or of Aᵀ X = B, Aᴴ X = B, where rows of B and X are in the order of elimination.
@@ -83,7 +83,7 @@ pub(super) struct PivotedSweeps {
     pub analysis: Arc<Analysis>,
     pub fronts: Arc<PivotedFronts>,
     pub kind: PivotedKind,
-    pub turn: Turn,
+    pub turn: Transposition,
     pub vectors: RightHandSides,
     pub grid: Grid,
     tasks: Arc<[PivotedSweepTask]>,
@@ -171,7 +171,7 @@ impl PivotedSweeps {
 
     /// The tile between a block of pivots and one behind it that goes up, or down.
     fn factor_tile(&self, node: &PivotedNode, blocks: &PivotedBlocks, [block, row]: [u32; 2], is_up: bool) -> u64 {
-        let is_lower = self.is_symmetric() || is_up == (self.turn == Turn::Plain);
+        let is_lower = self.is_symmetric() || is_up == (self.turn == Transposition::None);
         let tile = if is_lower {
             blocks.tile(row, block)
         } else {
@@ -181,15 +181,15 @@ impl PivotedSweeps {
     }
 
     /// How tiles are applied on the way up, or down.
-    pub fn turned(&self, is_up: bool) -> (PivotTriangle, Turn) {
+    pub fn turned(&self, is_up: bool) -> (PivotTriangle, Transposition) {
         match (self.kind, is_up) {
-            (PivotedKind::Unsymmetric, _) => match is_up == (self.turn == Turn::Plain) {
+            (PivotedKind::Unsymmetric, _) => match is_up == (self.turn == Transposition::None) {
                 true => (PivotTriangle::Lower, self.turn),
                 false => (PivotTriangle::Upper, self.turn),
             },
-            (_, true) => (PivotTriangle::Lower, Turn::Plain),
-            (PivotedKind::Hermitian, false) => (PivotTriangle::Lower, Turn::Adjoint),
-            (PivotedKind::Symmetric, false) => (PivotTriangle::Lower, Turn::Transposed),
+            (_, true) => (PivotTriangle::Lower, Transposition::None),
+            (PivotedKind::Hermitian, false) => (PivotTriangle::Lower, Transposition::Adjoint),
+            (PivotedKind::Symmetric, false) => (PivotTriangle::Lower, Transposition::Transpose),
         }
     }
 

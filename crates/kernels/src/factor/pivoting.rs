@@ -1,0 +1,571 @@
+//! Elimination with partial pivoting of a column of tiles: exchanges of rows, triangular solves, products that are subtracted,
+//! and the factor of the column itself (`laswp`, `trsm`, `gemm` and `getrf` of LAPACK).
+//!
+//! Tiles of a matrix lie column by column, those of right-hand sides row by row; float64 or complex128. All is done in the
+//! caller's thread, so the bits depend on the tiles alone.
+
+use faer::linalg::matmul::matmul_with_conj;
+use faer::linalg::triangular_solve as solve;
+use faer::prelude::IntoConst;
+use faer::{Accum, Conj, MatMut, MatRef, Par};
+
+use super::panel::Panel;
+use super::scalar::FactorScalar;
+
+/// Columns that are eliminated one by one.
+const ONE_BY_ONE: usize = 8;
+
+/// How the elements of a tile lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TileLayout {
+    Rows,
+    Columns,
+}
+
+/// The system that a factor is applied to: A, its transpose or its adjoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transposition {
+    None,
+    Transpose,
+    Adjoint,
+}
+
+impl Transposition {
+    /// SciPy's number: 0, 1 or 2.
+    pub fn number(self) -> u8 {
+        self as u8
+    }
+
+    pub fn numbered(number: u64) -> Option<Transposition> {
+        use Transposition::{Adjoint, None as Itself, Transpose};
+        [Itself, Transpose, Adjoint].get(usize::try_from(number).ok()?).copied()
+    }
+}
+
+/// A pivot that is zero or not finite, and its column within the panel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NoPivot {
+    pub column: usize,
+    pub is_zero: bool,
+}
+
+/// A block of pivots of a factor: the tile that has it, of so many rows, the first of its rows there and its width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PivotBlock {
+    pub height: usize,
+    pub first: usize,
+    pub width: usize,
+}
+
+/// Work on columns of tiles with elements of a type.
+#[derive(Clone, Copy, Debug)]
+pub struct Pivoting {
+    pub(super) dtype: outcore_dtype::DType,
+}
+
+impl Pivoting {
+    pub fn new(panel: Panel) -> Pivoting {
+        Pivoting { dtype: panel.dtype }
+    }
+
+    /// Exchanges rows of a column of tiles, each but the last of `height` rows: row `first + t` with row `pivots[t]`, one after
+    /// the other, or from the last on (`backward`).
+    ///
+    /// # Panics
+    /// When a tile has not the length that the sizes give.
+    pub fn exchange(
+        &self,
+        (tiles, layout): (&mut [&mut [u8]], TileLayout),
+        [height, width, first]: [usize; 3],
+        pivots: &[u32],
+        backward: bool,
+    ) {
+        in_type!(
+            self,
+            exchange((tiles, layout), [height, width, first], pivots, backward)
+        );
+    }
+
+    /// Solves with the unit lower triangle of a block of pivots, and subtracts the products with what is below it in its tile:
+    /// `U := L⁻¹ C`, `C −= L U`, for a tile `c` of `width` columns. Gives the largest size in U.
+    ///
+    /// # Panics
+    /// When a tile has not the length that the sizes give.
+    pub fn solve_lower(&self, block: PivotBlock, l: &[u8], (c, layout): (&mut [u8], TileLayout), width: usize) -> f64 {
+        in_type!(self, solve_lower(block, l, (c, layout), width))
+    }
+
+    /// `C −= L U`, for L of `rows x k`, U the rows of a block of pivots in a tile, C of `rows x width`.
+    ///
+    /// # Panics
+    /// When a tile has not the length that the sizes give.
+    pub fn subtract_lower(
+        &self,
+        block: PivotBlock,
+        l: &[u8],
+        u: &[u8],
+        (c, layout): (&mut [u8], TileLayout),
+        [rows, width]: [usize; 2],
+    ) {
+        in_type!(self, subtract_lower(block, l, u, (c, layout), [rows, width]));
+    }
+
+    /// Factorizes a column of tiles from row `block.first` of the first tile on, with exchanges of rows, whose numbers count from
+    /// the first row of the first tile. Gives the largest size in U. A column without a pivot stays as it is.
+    ///
+    /// # Panics
+    /// When a tile has not the length that the sizes give.
+    pub fn factorize(&self, block: PivotBlock, tiles: &mut [&mut [u8]], pivots: &mut [u32]) -> (f64, Option<NoPivot>) {
+        in_type!(self, factorize(block, tiles, pivots))
+    }
+
+    /// Rows of right-hand sides by U: `X := U⁻¹ X` with the block of pivots, and above it in its tile `X −= U X`.
+    ///
+    /// # Panics
+    /// When a tile has not the length that the sizes give.
+    pub fn solve_upper(&self, block: PivotBlock, u: &[u8], x: &mut [u8], width: usize) {
+        in_type!(self, solve_upper(block, u, x, width));
+    }
+
+    /// Rows of right-hand sides by the transpose of U: those above the block in its tile are subtracted, then the block solved.
+    ///
+    /// # Panics
+    /// When a tile has not the length that the sizes give.
+    pub fn solve_upper_transposed(&self, block: PivotBlock, u: &[u8], x: &mut [u8], width: usize, of: Transposition) {
+        in_type!(self, solve_upper_transposed(block, u, x, width, of));
+    }
+
+    /// Rows of right-hand sides by the transpose of L: those below the block in its tile are subtracted, then the block solved.
+    ///
+    /// # Panics
+    /// When a tile has not the length that the sizes give.
+    pub fn solve_lower_transposed(&self, block: PivotBlock, l: &[u8], x: &mut [u8], width: usize, of: Transposition) {
+        in_type!(self, solve_lower_transposed(block, l, x, width, of));
+    }
+
+    /// `X −= Tᵀ Y` or `X −= Tᴴ Y`: X the rows of a block of pivots in a tile, T a tile of `rows` beside the block's columns, Y
+    /// `rows` of right-hand sides.
+    ///
+    /// # Panics
+    /// When a tile has not the length that the sizes give.
+    pub fn subtract_transposed(
+        &self,
+        block: PivotBlock,
+        (t, rows): (&[u8], usize),
+        y: &[u8],
+        (x, width): (&mut [u8], usize),
+        of: Transposition,
+    ) {
+        in_type!(self, subtract_transposed(block, (t, rows), y, (x, width), of));
+    }
+
+    /// The largest size of some elements; NaN where one is NaN.
+    pub fn largest(&self, elements: &[u8]) -> f64 {
+        in_type!(self, largest(elements))
+    }
+}
+
+fn matrix<T: FactorScalar>(data: &[u8], height: usize, width: usize, layout: TileLayout) -> MatRef<'_, T> {
+    let data = bytemuck::cast_slice(data);
+    match layout {
+        TileLayout::Rows => MatRef::from_row_major_slice(data, height, width),
+        TileLayout::Columns => MatRef::from_column_major_slice(data, height, width),
+    }
+}
+
+fn matrix_mut<T: FactorScalar>(data: &mut [u8], height: usize, width: usize, layout: TileLayout) -> MatMut<'_, T> {
+    let data = bytemuck::cast_slice_mut(data);
+    match layout {
+        TileLayout::Rows => MatMut::from_row_major_slice_mut(data, height, width),
+        TileLayout::Columns => MatMut::from_column_major_slice_mut(data, height, width),
+    }
+}
+
+fn rows_of<T: FactorScalar>(data: &[u8], width: usize) -> usize {
+    data.len() / (width * size_of::<T>()).max(1)
+}
+
+fn conjugation(of: Transposition) -> Conj {
+    match of {
+        Transposition::Adjoint => Conj::Yes,
+        Transposition::None | Transposition::Transpose => Conj::No,
+    }
+}
+
+fn subtract<T: FactorScalar>(c: MatMut<'_, T>, a: MatRef<'_, T>, conjugate: Conj, b: MatRef<'_, T>) {
+    matmul_with_conj(c, Accum::Add, a, conjugate, b, Conj::No, T::of(-1.0), Par::Seq);
+}
+
+fn larger(size: f64, largest: f64) -> f64 {
+    if size > largest || size.is_nan() {
+        size
+    } else {
+        largest
+    }
+}
+
+fn largest<T: FactorScalar>(elements: &[u8]) -> f64 {
+    let elements: &[T] = bytemuck::cast_slice(elements);
+    elements.iter().fold(0.0, |most, element| larger(element.size(), most))
+}
+
+fn largest_of<T: FactorScalar>(block: MatRef<'_, T>) -> f64 {
+    let mut most = 0.0;
+    for column in 0..block.ncols() {
+        for row in 0..block.nrows() {
+            most = larger(block[(row, column)].size(), most);
+        }
+    }
+    most
+}
+
+fn exchange<T: FactorScalar>(
+    (tiles, layout): (&mut [&mut [u8]], TileLayout),
+    [height, width, first]: [usize; 3],
+    pivots: &[u32],
+    backward: bool,
+) {
+    let mut tiles: Vec<&mut [T]> = tiles.iter_mut().map(|tile| bytemuck::cast_slice_mut(tile)).collect();
+    let heights: Vec<usize> = tiles.iter().map(|tile| tile.len() / width.max(1)).collect();
+    let mut swap = |step: usize, columns: std::ops::Range<usize>| {
+        let (one, other) = (first + step, pivots[step] as usize);
+        if one == other {
+            return;
+        }
+        for column in columns {
+            let place = |row: usize| {
+                let (tile, row) = (row / height, row % height);
+                match layout {
+                    TileLayout::Rows => (tile, row * width + column),
+                    TileLayout::Columns => (tile, column * heights[tile] + row),
+                }
+            };
+            let ((tile, at), (other_tile, other_at)) = (place(one), place(other));
+            let kept = tiles[tile][at];
+            tiles[tile][at] = tiles[other_tile][other_at];
+            tiles[other_tile][other_at] = kept;
+        }
+    };
+    let mut all = |columns: std::ops::Range<usize>| match backward {
+        false => (0..pivots.len()).for_each(|step| swap(step, columns.clone())),
+        true => (0..pivots.len()).rev().for_each(|step| swap(step, columns.clone())),
+    };
+    match layout {
+        TileLayout::Rows => all(0..width),
+        TileLayout::Columns => (0..width).for_each(|column| all(column..column + 1)),
+    }
+}
+
+fn solve_lower<T: FactorScalar>(
+    block: PivotBlock,
+    l: &[u8],
+    (c, layout): (&mut [u8], TileLayout),
+    width: usize,
+) -> f64 {
+    let l = matrix::<T>(l, block.height, block.width, TileLayout::Columns)
+        .split_at_row(block.first)
+        .1;
+    let (l, below) = l.split_at_row(block.width);
+    let c = matrix_mut::<T>(c, block.height, width, layout);
+    let (mut u, rest) = c.split_at_row_mut(block.first).1.split_at_row_mut(block.width);
+    solve::solve_unit_lower_triangular_in_place(l, u.as_mut(), Par::Seq);
+    subtract(rest, below, Conj::No, u.as_ref());
+    largest_of(u.as_ref())
+}
+
+fn subtract_lower<T: FactorScalar>(
+    block: PivotBlock,
+    l: &[u8],
+    u: &[u8],
+    (c, layout): (&mut [u8], TileLayout),
+    [rows, width]: [usize; 2],
+) {
+    let u = matrix::<T>(u, block.height, width, layout).subrows(block.first, block.width);
+    let l = matrix::<T>(l, rows, block.width, TileLayout::Columns);
+    subtract(matrix_mut(c, rows, width, layout), l, Conj::No, u);
+}
+
+fn solve_upper<T: FactorScalar>(block: PivotBlock, u: &[u8], x: &mut [u8], width: usize) {
+    let u = matrix::<T>(u, block.height, block.width, TileLayout::Columns);
+    let (above, u) = u.subrows(0, block.first + block.width).split_at_row(block.first);
+    let x = matrix_mut::<T>(x, block.height, width, TileLayout::Rows);
+    let (rest, mut x) = x
+        .subrows_mut(0, block.first + block.width)
+        .split_at_row_mut(block.first);
+    solve::solve_upper_triangular_in_place(u, x.as_mut(), Par::Seq);
+    subtract(rest, above, Conj::No, x.as_ref());
+}
+
+fn solve_upper_transposed<T: FactorScalar>(block: PivotBlock, u: &[u8], x: &mut [u8], width: usize, of: Transposition) {
+    let u = matrix::<T>(u, block.height, block.width, TileLayout::Columns);
+    let (above, u) = u.subrows(0, block.first + block.width).split_at_row(block.first);
+    let x = matrix_mut::<T>(x, block.height, width, TileLayout::Rows);
+    let (before, mut x) = x
+        .subrows_mut(0, block.first + block.width)
+        .split_at_row_mut(block.first);
+    subtract(x.as_mut(), above.transpose(), conjugation(of), before.as_ref());
+    solve::solve_lower_triangular_in_place_with_conj(u.transpose(), conjugation(of), x, Par::Seq);
+}
+
+fn solve_lower_transposed<T: FactorScalar>(block: PivotBlock, l: &[u8], x: &mut [u8], width: usize, of: Transposition) {
+    let l = matrix::<T>(l, block.height, block.width, TileLayout::Columns)
+        .split_at_row(block.first)
+        .1;
+    let (l, below) = l.split_at_row(block.width);
+    let x = matrix_mut::<T>(x, block.height, width, TileLayout::Rows);
+    let (mut x, behind) = x.split_at_row_mut(block.first).1.split_at_row_mut(block.width);
+    subtract(x.as_mut(), below.transpose(), conjugation(of), behind.as_ref());
+    solve::solve_unit_upper_triangular_in_place_with_conj(l.transpose(), conjugation(of), x, Par::Seq);
+}
+
+fn subtract_transposed<T: FactorScalar>(
+    block: PivotBlock,
+    (t, rows): (&[u8], usize),
+    y: &[u8],
+    (x, width): (&mut [u8], usize),
+    of: Transposition,
+) {
+    let t = matrix::<T>(t, rows, block.width, TileLayout::Columns);
+    let y = matrix::<T>(y, rows, width, TileLayout::Rows);
+    let x = matrix_mut::<T>(x, block.height, width, TileLayout::Rows);
+    subtract(
+        x.subrows_mut(block.first, block.width),
+        t.transpose(),
+        conjugation(of),
+        y,
+    );
+}
+
+/// A column of tiles that is eliminated.
+struct Elimination<'a, T> {
+    block: PivotBlock,
+    tiles: Vec<&'a mut [T]>,
+    pivots: &'a mut [u32],
+    first_bad: Option<NoPivot>,
+}
+
+fn factorize<T: FactorScalar>(
+    block: PivotBlock,
+    tiles: &mut [&mut [u8]],
+    pivots: &mut [u32],
+) -> (f64, Option<NoPivot>) {
+    let mut elimination = Elimination::<T> {
+        block,
+        tiles: tiles.iter_mut().map(|tile| bytemuck::cast_slice_mut(tile)).collect(),
+        pivots,
+        first_bad: None,
+    };
+    elimination.eliminate(0, block.width);
+    let first_bad = elimination.first_bad;
+    let (height, width) = (rows_of::<T>(tiles[0], block.width), block.width);
+    let square = matrix::<T>(tiles[0], height, width, TileLayout::Columns).subrows(block.first, width);
+    let mut most = 0.0;
+    for column in 0..width {
+        most = larger(largest_of(square.submatrix(0, column, column + 1, 1)), most);
+    }
+    (most, first_bad)
+}
+
+impl<T: FactorScalar> Elimination<'_, T> {
+    /// Eliminates columns by halves: those on the left, then what they subtract on the right, then those (Toledo, Locality of
+    /// reference in LU decomposition with partial pivoting, SIMAX 18 (1997)).
+    fn eliminate(&mut self, start: usize, end: usize) {
+        if end - start <= ONE_BY_ONE {
+            (start..end).for_each(|column| self.eliminate_one(column, end));
+            return;
+        }
+        let middle = start + ((end - start) / 2).next_multiple_of(ONE_BY_ONE).min(end - start - 1);
+        self.eliminate(start, middle);
+        self.update(start, middle, end);
+        self.eliminate(middle, end);
+    }
+
+    /// Subtracts what the columns `start..middle` contribute to those from `middle` to `end`.
+    fn update(&mut self, start: usize, middle: usize, end: usize) {
+        let (width, first) = (self.block.width, self.block.first);
+        let (own, below) = self.tiles.split_at_mut(1);
+        let height = own[0].len() / width;
+        let first_tile = MatMut::from_column_major_slice_mut(&mut *own[0], height, width);
+        let (left, right) = first_tile.split_at_col_mut(middle);
+        let left = left.into_const().subcols(start, middle - start);
+        let right = right.subcols_mut(0, end - middle);
+        let (l, l_below) = left.split_at_row(first + start).1.split_at_row(middle - start);
+        let (mut u, rest) = right.split_at_row_mut(first + start).1.split_at_row_mut(middle - start);
+        solve::solve_unit_lower_triangular_in_place(l, u.as_mut(), Par::Seq);
+        subtract(rest, l_below, Conj::No, u.as_ref());
+        for tile in below {
+            let height = tile.len() / width;
+            let tile = MatMut::from_column_major_slice_mut(&mut **tile, height, width);
+            let (left, right) = tile.split_at_col_mut(middle);
+            let left = left.into_const().subcols(start, middle - start);
+            subtract(right.subcols_mut(0, end - middle), left, Conj::No, u.as_ref());
+        }
+    }
+
+    /// Finds the pivot of a column, exchanges rows, and subtracts up to column `end`.
+    fn eliminate_one(&mut self, column: usize, end: usize) {
+        let PivotBlock { first, width, height } = self.block;
+        let row = first + column;
+        let mut largest = (-1.0, row);
+        for (number, tile) in self.tiles.iter().enumerate() {
+            let rows = tile.len() / width;
+            let skipped = if number == 0 { row } else { 0 };
+            let elements = &tile[column * rows + skipped..(column + 1) * rows];
+            for (at, element) in elements.iter().enumerate() {
+                let size = element.sum_of_parts();
+                if size > largest.0 || (size.is_nan() && !f64::is_nan(largest.0)) {
+                    largest = (size, number * height + skipped + at);
+                }
+            }
+        }
+        self.pivots[column] = largest.1 as u32;
+        if !(largest.0 > 0.0 && largest.0.is_finite()) && self.first_bad.is_none() {
+            self.first_bad = Some(NoPivot {
+                column,
+                is_zero: largest.0 == 0.0,
+            });
+        }
+        if largest.0 == 0.0 {
+            return;
+        }
+        let (tile, at) = (largest.1 / height, largest.1 % height);
+        if largest.1 != row {
+            let (rows, other_rows) = (self.tiles[0].len() / width, self.tiles[tile].len() / width);
+            for column in 0..width {
+                let (one, other) = (column * rows + row, column * other_rows + at);
+                let kept = self.tiles[0][one];
+                self.tiles[0][one] = self.tiles[tile][other];
+                self.tiles[tile][other] = kept;
+            }
+        }
+        let own_rows = self.tiles[0].len() / width;
+        let pivot = self.tiles[0][column * own_rows + row];
+        let mut beside = [T::of(0.0); ONE_BY_ONE];
+        for (value, column) in beside.iter_mut().zip(column + 1..end) {
+            *value = self.tiles[0][column * own_rows + row];
+        }
+        for (number, tile) in self.tiles.iter_mut().enumerate() {
+            let rows = tile.len() / width;
+            let skipped = if number == 0 { row + 1 } else { 0 };
+            let (own, right) = tile[column * rows..].split_at_mut(rows);
+            let own = &mut own[skipped..];
+            own.iter_mut().for_each(|element| *element = element.over(pivot));
+            for (&factor, to) in beside.iter().zip(right.chunks_exact_mut(rows)).take(end - column - 1) {
+                for (to, from) in to[skipped..].iter_mut().zip(&*own) {
+                    *to -= from.times(factor);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use outcore_dtype::{Complex, DType};
+
+    use super::*;
+
+    /// Numbers without a pattern.
+    fn numbers(count: usize) -> Vec<f64> {
+        (0..count)
+            .map(|at| ((at * at) as f64 * 0.7 + at as f64).sin())
+            .collect()
+    }
+
+    fn column_major<T: FactorScalar>(matrix: &[T], n: usize, rows: std::ops::Range<usize>) -> Vec<T> {
+        let of = |column: usize| rows.clone().map(move |row| matrix[row * n + column]);
+        (0..n).flat_map(of).collect()
+    }
+
+    fn check<T: FactorScalar>(dtype: DType, matrix: &[T], n: usize, height: usize) {
+        let pivoting = Pivoting::new(Panel::new(dtype).unwrap());
+        let starts: Vec<usize> = (0..2 * n).step_by(height).collect();
+        let ends = |start: usize| (start + height).min(2 * n);
+        let mut tiles: Vec<Vec<T>> = starts
+            .iter()
+            .map(|&start| column_major(matrix, n, start..ends(start)))
+            .collect();
+        let mut bytes: Vec<&mut [u8]> = tiles.iter_mut().map(|tile| bytemuck::cast_slice_mut(tile)).collect();
+        let block = PivotBlock {
+            height,
+            first: 0,
+            width: n,
+        };
+        let mut pivots = vec![0; n];
+        let (_, bad) = pivoting.factorize(block, &mut bytes, &mut pivots);
+        assert_eq!(bad, None);
+        let element = |row: usize, column: usize| {
+            let tile = row / height;
+            tiles[tile][column * (ends(starts[tile]) - starts[tile]) + row % height]
+        };
+        let mut exchanged: Vec<usize> = (0..2 * n).collect();
+        pivots
+            .iter()
+            .enumerate()
+            .for_each(|(step, &pivot)| exchanged.swap(step, pivot as usize));
+        for row in 0..2 * n {
+            for column in 0..n {
+                let mut sum = if row <= column {
+                    element(row, column)
+                } else {
+                    T::of(0.0)
+                };
+                for inner in 0..row.min(column + 1) {
+                    assert!(element(row, inner).size() <= 1.5 || row <= inner);
+                    sum += element(row, inner).times(element(inner, column));
+                }
+                let size = (sum - matrix[exchanged[row] * n + column]).size();
+                assert!(size < 1e-12, "{row} {column}: {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_product_of_the_factors_is_the_matrix_with_its_rows_exchanged() {
+        for (n, height) in [(1, 1), (3, 3), (8, 9), (17, 20), (40, 40), (40, 64), (100, 128)] {
+            let real = numbers(2 * n * n);
+            check(DType::F64, &real, n, height);
+            let complex: Vec<Complex<f64>> = numbers(4 * n * n)
+                .chunks_exact(2)
+                .map(|parts| Complex::new(parts[0], parts[1]))
+                .collect();
+            check(DType::C128, &complex, n, height);
+        }
+    }
+
+    #[test]
+    fn exchanges_backward_undo_those_forward_in_both_layouts() {
+        let pivoting = Pivoting::new(Panel::new(DType::F64).unwrap());
+        let pivots = [4, 3, 6];
+        for layout in [TileLayout::Rows, TileLayout::Columns] {
+            let before: Vec<Vec<f64>> = vec![numbers(12), numbers(9)];
+            let mut tiles = before.clone();
+            let exchange = |tiles: &mut Vec<Vec<f64>>, backward: bool| {
+                let mut bytes: Vec<&mut [u8]> = tiles.iter_mut().map(|tile| bytemuck::cast_slice_mut(tile)).collect();
+                pivoting.exchange((&mut bytes, layout), [4, 3, 1], &pivots, backward);
+            };
+            exchange(&mut tiles, false);
+            assert_ne!(tiles, before);
+            exchange(&mut tiles, true);
+            assert_eq!(tiles, before);
+        }
+    }
+
+    #[test]
+    fn a_column_without_a_pivot_is_named() {
+        let pivoting = Pivoting::new(Panel::new(DType::F64).unwrap());
+        let block = PivotBlock {
+            height: 3,
+            first: 0,
+            width: 3,
+        };
+        for (value, is_zero) in [(2.0, true), (f64::NAN, false), (f64::INFINITY, false)] {
+            let mut tile = [1.0, 0.0, 1.0, 2.0, 0.0, value, 0.0, 1.0, 0.0];
+            let mut pivots = [0; 3];
+            let bad = pivoting
+                .factorize(block, &mut [bytemuck::cast_slice_mut(&mut tile)], &mut pivots)
+                .1;
+            assert_eq!(bad, Some(NoPivot { column: 1, is_zero }));
+        }
+    }
+}
