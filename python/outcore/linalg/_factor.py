@@ -185,13 +185,7 @@ class Factor(SolvingFactor):
         return None if self._is_hermitian() else _NOT_HERMITIAN
 
     def _is_hermitian(self) -> bool:
-        """Whether xᴴ A y = (A x)ᴴ y of x and y without a pattern."""
-        places = arange(self.shape[0], dtype=np.float64)
-        x, y = (sin(places * places * frequency + frequency) for frequency in (0.7, 1.3))
-        a = self._matrix.astype(self.dtype)
-        forms = sum(x * (a @ y)), sum(conj(a @ x) * y), sum(abs(x) * (builtins.abs(a) @ abs(y)))
-        left, right, size = (np.asarray(form) for form in compute(*forms))
-        return bool(abs(left - right) <= _HERMITIAN_MOST * size)
+        return is_symmetric(self._matrix, self.dtype, is_conjugate=True)
 
     def logdet(self) -> float:
         """The logarithm of the determinant. I/O: one read of the factor's tiles with pivots, two of A.
@@ -212,3 +206,14 @@ class Factor(SolvingFactor):
 def factor_dtype(dtype: DType) -> DType:
     """The type of the factor of a matrix."""
     return np.dtype(np.complex128 if dtype.kind == "c" else np.float64)
+
+
+def is_symmetric(matrix: Any, dtype: DType, *, is_conjugate: bool) -> bool:
+    """Whether xᴴ A y = (A x)ᴴ y of x and y without a pattern, or xᵀ A y = (A x)ᵀ y. I/O: two reads of A."""
+    places = arange(matrix.shape[0], dtype=np.float64)
+    x, y = (sin(places * places * frequency + frequency) for frequency in (0.7, 1.3))
+    a = matrix.astype(dtype)
+    turned = conj(a @ x) if is_conjugate else a @ x
+    forms = sum(x * (a @ y)), sum(turned * y), sum(abs(x) * (builtins.abs(a) @ abs(y)))
+    left, right, size = (np.asarray(form) for form in compute(*forms))
+    return bool(abs(left - right) <= _HERMITIAN_MOST * size)

@@ -19,21 +19,39 @@ from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
 from outcore._session.session import Session, current
 from outcore._show.explanation import Explanation
-from outcore.errors import ArgumentError, DTypeError, MemoryLimitError, ShapeError
-from outcore.linalg._factor import Factor, Solution, factor_dtype
+from outcore.errors import ArgumentError, DTypeError, LinAlgError, MemoryLimitError, ShapeError
+from outcore.linalg._factor import Factor, Solution, factor_dtype, is_symmetric
 from outcore.sparse._convert import from_scipy
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse.linalg._operators import Operator
+from outcore.sparse.linalg._pivoting import (
+    KINDS,
+    FactorKind,
+    Inertia,
+    Kind,
+    PivotFacts,
+    PivotScales,
+    Transposition,
+    kind_of,
+    of_dtype,
+    pairing_of,
+    scaled_rows,
+)
 
-Kind = Literal["auto", "spd"]
 OrderingName = Literal["auto", "nd", "amd", "natural"]
 FactorizableMatrix: TypeAlias = Any  # a sparse matrix of outcore, stored or lazy, or one of SciPy's
 
 _NAMES = ("auto", "nd", "amd", "natural")
+# A name of an ordering, and the rows of one that is given.
+_Ordering: TypeAlias = tuple[str, npt.NDArray[np.uint32] | None]
+_AUTO: _Ordering = ("auto", None)
+_NOT_SYMMETRIC = (
+    'the matrix is not symmetric. Both of its triangles must be there; kind="lu" is for unsymmetric matrices'
+)
 # Names of scikit-sparse's and SciPy's factors.
 _NEAREST = {
     **dict.fromkeys(("solve_A", "cho_solve"), "F.solve(b)"),
-    **dict.fromkeys(("det", "slogdet"), "F.logdet()"),
+    "det": "F.slogdet()",
     **dict.fromkeys(("P", "perm", "perm_r", "perm_c", "get_perm"), "F.order"),
     **dict.fromkeys(("L", "D", "LD", "L_D", "U"), "F.factorize(path), whose file holds the factor by tiles of fronts"),
     **dict.fromkeys(("cholesky_inplace", "update_inplace"), "F.refactorize(A)"),
@@ -45,9 +63,9 @@ _NEAREST = {
 class FactorForecast:
     """The forecast of a factorization, before anything is computed; `str()` lays it out.
 
-    `ordering` names the ordering, of "auto" the one that was taken too: "auto: nd". `factor_entries` are those of L with
-    the zeros that larger supernodes cost, `operations` multiplications and additions, `plan` is the explanation of the
-    program under the current limit.
+    `ordering` names the ordering, of "auto" the one that was taken too: "auto: nd". `factor_entries` are those of the
+    factor with the zeros that larger supernodes cost, `operations` multiplications and additions, `plan` is the
+    explanation of the program under the current limit. With pivoting all are bounds, which hold.
     """
 
     rows: int
@@ -83,7 +101,7 @@ class LimitCost:
 class _Inverse(Operator):
     """The inverse of a factorized matrix: products are solutions, whose residuals are held against their limit."""
 
-    def __init__(self, factor: Factor) -> None:
+    def __init__(self, factor: Factorization) -> None:
         super().__init__(factor.shape, factor.dtype)
         self._factor = factor
 
@@ -92,7 +110,8 @@ class _Inverse(Operator):
         return solution
 
     def adjoint(self, x: Array) -> Array:
-        return self @ x
+        solution: Array = self._factor.solve(x, "H")
+        return solution
 
     def pair(self, x: Array) -> tuple[Array, Array]:
         held = oc.persist(x)
@@ -100,29 +119,62 @@ class _Inverse(Operator):
 
 
 class Factorization(Factor):
-    """The analysis of a symmetric positive definite sparse matrix, and its factor once `factorize` has made it.
+    """The analysis of a sparse matrix, and its factor once `factorize` has made it.
 
-    Made by `analyze`. The factor is that of P A Pᵀ = L Lᴴ, P the order of elimination: multifrontal over tiles of
-    fronts (Duff, Reid 1983; Liu 1992), which are placed in memory like the tiles of any program, so the same bits come
-    at every limit.
+    Made by `analyze`. `kind` says which factor: "spd" P A Pᵀ = L Lᴴ of positive definite matrices, "sym" and "her"
+    P A Pᵀ = L D Lᵀ and L D Lᴴ of symmetric and Hermitian ones with pivots of one and of two rows, "lu" P A Q = L U of
+    any. All are multifrontal over tiles of fronts (Duff, Reid 1983; Liu 1992), which are placed in memory like the
+    tiles of any program, so the same bits come at every limit. With pivoting, rows and columns are scaled, and large
+    entries put where pivots are looked for (Duff, Koster 2001; Duff, Pralet 2005); a column whose pivot is less than
+    0.01 of its largest element waits for its parent's front, in slots whose number the analysis fixes.
     """
 
-    def __init__(self, matrix: SparseMatrix, analysis: _core.Analysis, ordering: str) -> None:
+    def __init__(
+        self, matrix: SparseMatrix, analysis: _core.Analysis, ordering: str, kind: FactorKind = "definite"
+    ) -> None:
         super().__init__(matrix, analysis)
-        self._ordering = ordering
+        self._ordering, self._kind = ordering, kind
+        self._trans: Transposition = "N"
+        self._is_guessed, self._requested = False, _AUTO
         self._permuted: SparseMatrix | None = None
+        self._transposed: SparseMatrix | None = None
+        self._facts: PivotFacts | None = None
         self._order, self._places = analysis.orders()
+        scaling = analysis.scaling()
+        self._scales = None if scaling is None else PivotScales(*scaling)
+        self._columns = self._places
+        if self._scales is not None and kind == "unsymmetric":
+            self._columns = np.empty_like(self._order)
+            self._columns[self._scales.order] = np.arange(len(self._order))
+            self._columns.flags.writeable = False
         # Whoever takes rows by them needs no copy.
         self._order.flags.writeable = self._places.flags.writeable = False
 
     @property
     def order(self) -> npt.NDArray[np.int64]:
-        """The row that is eliminated as each: `A[order][:, order]` is what is factorized. Read-only."""
+        """The row that is eliminated as each: `A[order][:, order]` is what is factorized, of kind "lu" with
+        `column_order`. Read-only."""
         return self._order
+
+    @property
+    def column_order(self) -> npt.NDArray[np.int64]:
+        """The column that is eliminated as each; `order` but of kind "lu". Read-only."""
+        if self._scales is None or self._kind != "unsymmetric":
+            return self._order
+        columns = self._scales.order
+        columns.flags.writeable = False
+        return columns
+
+    @property
+    def kind(self) -> str:
+        """The factor that it is: "spd", "sym", "her" or "lu"."""
+        return next(name for name, kind in KINDS.items() if kind == self._kind)
 
     def __repr__(self) -> str:
         done = "analyzed" if self._factor is None else f"factor of {format_size(self.nbytes)}"
-        return f"<Factorization of {self.shape[0]} x {self.shape[1]}, {self.dtype}, {self._ordering}, {done}>"
+        return (
+            f"<Factorization of {self.shape[0]} x {self.shape[1]}, {self.dtype}, {self.kind}, {self._ordering}, {done}>"
+        )
 
     def __getattr__(self, name: str) -> NoReturn:
         if name in _NEAREST:
@@ -150,18 +202,19 @@ class Factorization(Factor):
         made.__dict__.update(self.__dict__)
         return made
 
-    def _reordered(self, matrix: SparseMatrix) -> SparseMatrix:
-        """Rows and columns in the order of elimination, which are stored in scratch when they are first read."""
-        dtype = factor_dtype(matrix.dtype)
-        wide = matrix if matrix.dtype == dtype else matrix.astype(dtype)
-        return wide.permute(self._order, self._order)
-
     def _node(self) -> _core.Expr:
-        """The factor as a result."""
+        """The factor as a result. Rows and columns in the order of elimination are stored in scratch when they are
+        first read."""
+        matrix = _wide(self._matrix)
         if self._permuted is None:
-            self._permuted = self._reordered(self._matrix)
-        # Of a Hermitian matrix the transpose has the conjugate entries.
-        return self._analysis.cholesky(self._permuted._core)
+            self._permuted = matrix.permute(self._order, self.column_order)
+        if self._kind == "definite":
+            # Of a Hermitian matrix the transpose has the conjugate entries.
+            return self._analysis.cholesky(self._permuted._core)
+        if self._kind == "unsymmetric" and self._transposed is None:
+            self._transposed = matrix.T.permute(self.column_order, self._order)
+        transpose = None if self._transposed is None else self._transposed._core
+        return self._analysis.pivoted(self._permuted._core, self._kind, transpose)
 
     def explain(self) -> FactorForecast:
         """The forecast of the factorization under the current limit, exact, before it runs.
@@ -177,15 +230,16 @@ class Factorization(Factor):
         4
         """
         analysis = self._analysis
+        both = 2 if self._kind == "unsymmetric" else 1
         path = current()._core.unused_path().removesuffix(".npy") + ".ocf"
         program = current().plan([self._node()], [{"path": path, "overwrite": False, "chunks": None}])
         return FactorForecast(
             rows=analysis.rows,
             entries=self._matrix.nnz,
             ordering=self._ordering,
-            factor_entries=analysis.entries,
-            factor_bytes=analysis.entries * self.dtype.itemsize,
-            operations=analysis.operations,
+            factor_entries=(entries := analysis.entries * both - (both - 1) * analysis.rows),
+            factor_bytes=entries * self.dtype.itemsize,
+            operations=analysis.operations * both,
             largest_front=analysis.largest_front,
             plan=Explanation.from_json(program.explain(), current().rates),
         )
@@ -235,7 +289,17 @@ class Factorization(Factor):
         >>> F.solve([1.0, 0.0, 0.0, 1.0]).round(12)
         array([1., 1., 1., 1.])
         """
-        self._factor = self._made(path, overwrite)
+        try:
+            made = self._made(path, overwrite)
+        except LinAlgError:
+            if not self._is_guessed:
+                raise
+            # The diagonal is positive and the matrix is not: pivots of two rows are what it takes.
+            indefinite = _analyzed(self._matrix, "hermitian", self._requested)
+            indefinite.factorize(path, overwrite=overwrite)
+            self.__dict__.update(indefinite.__dict__)
+            return self
+        self._factor, self._facts = made, None
         return self
 
     def refactorize(
@@ -256,14 +320,159 @@ class Factorization(Factor):
         if matrix.shape != self.shape:
             raise ShapeError(f"refactorize: a matrix of shape {matrix.shape}, and the analysis is of {self.shape}")
         made = self.__copy__()
-        made._matrix, made._permuted, made._residual = matrix, None, None
+        made._matrix, made._permuted, made._transposed, made._residual = matrix, None, None, None
         made.factorize(path, overwrite=overwrite)
         self.__dict__.update(made.__dict__)
         return self
 
+    def solve(self, b: Operand, trans: Transposition = "N") -> Solution:
+        """X of A X = B, of Aᵀ X = B (`trans="T"`) or Aᴴ X = B (`trans="H"`): (n,) or (n, k). NumPy's arrays give
+        NumPy's; a lazy array gives a lazy array whose value is held, in memory or in scratch.
+
+        Where the factor is not there yet, it is made first. The scaled residual is computed, the solution corrected by
+        it up to three times (iterative refinement), and the residual kept as `residual`: above 1e-12 it is an error, as
+        for a factor of kind "spd" or "sym" of a matrix that is not symmetric. I/O: two reads of the factor for each
+        band of columns, one of A, and again for each correction.
+
+        Raises ShapeError for another number of rows, ArgumentError for another `trans`, LinAlgError as said and for
+        right-hand sides that are not finite.
+
+        >>> import outcore as oc, scipy.sparse
+        >>> A = oc.sparse.from_scipy(scipy.sparse.csr_array([[2.0, 1.0], [0.0, 4.0]]))
+        >>> F = oc.sparse.linalg.analyze(A)
+        >>> F.solve([4.0, 8.0]), F.solve([4.0, 10.0], trans="T")
+        (array([1., 2.]), array([2., 2.]))
+        """
+        if trans not in ("N", "T", "H"):
+            raise ArgumentError(f"solve: trans={trans!r} is none of 'N' (A), 'T' (the transpose), 'H' (the adjoint)")
+        self._tiles()
+        if trans == "N" or (trans == "T" and self._kind == "symmetric"):
+            return super().solve(b)
+        if self._kind == "unsymmetric":
+            turned = self.__copy__()
+            transpose = self._matrix.T
+            turned._matrix, turned._trans = (transpose if trans == "T" else transpose.conj()), trans
+            x = super(Factorization, turned).solve(b)
+            self._residual = turned._residual
+            return x
+        if self.dtype.kind != "c" or (trans == "H" and self._kind in ("definite", "hermitian")):
+            return super().solve(b)
+        # conj(A) X = B is A conj(X) = conj(B).
+        x = super().solve(oc.conj(b) if isinstance(b, Array) else np.conj(b))
+        return oc.conj(x) if isinstance(x, Array) else np.conj(x)
+
     def _applied(self, tiles: _core.Expr, b: Array) -> Array:
-        permuted = oc.take(b.astype(self.dtype), self._order, axis=0)
-        return oc.take(super()._applied(tiles, permuted), self._places, axis=0)
+        wide, scales = b.astype(self.dtype), self._scales
+        if scales is None:
+            return oc.take(super()._applied(tiles, oc.take(wide, self._order, axis=0)), self._places, axis=0)
+        before, after, order, places = scales.rows, scales.columns, self._order, self._columns
+        if self._trans != "N":
+            before, after, order, places = after, before, self.column_order, self._places
+        permuted = scaled_rows(wide, order, before, self.dtype)
+        number = ("N", "T", "H").index(self._trans)
+        solved = Array(self._analysis.pivoted_solve(tiles, self.dtype.name, permuted._expr, self._kind, number))
+        return oc.take((solved * oc.asarray(after)[:, None]).astype(self.dtype), places, axis=0)
+
+    def _unfit(self) -> str | None:
+        if self._kind == "unsymmetric":
+            return None
+        if self._kind == "symmetric":
+            return None if is_symmetric(self._matrix, self.dtype, is_conjugate=False) else _NOT_SYMMETRIC
+        return super()._unfit()
+
+    def _cause(self, b: Array, worst: float) -> str:
+        cause, perturbed = super()._cause(b, worst), self.perturbed
+        return f"{cause}; {perturbed} of its pivots are 0 or nearly so" if perturbed else cause
+
+    def _pivot_facts(self) -> PivotFacts:
+        if self._facts is None:
+            facts = Array(self._analysis.pivot_facts(self._tiles(), self.dtype.name, self._kind))
+            self._facts = PivotFacts.of(np.asarray(facts.compute()))
+        return self._facts
+
+    @property
+    def perturbed(self) -> int:
+        """Pivots that were 0 or nearly so where none could wait, and that were taken as 1.5e-8 in the scaled matrix.
+
+        The refinement of `solve` makes up for them where the matrix is not singular. I/O: one read of tiles with
+        pivots."""
+        return 0 if self._kind == "definite" else self._pivot_facts().perturbed
+
+    @property
+    def delayed(self) -> int:
+        """Columns whose pivot failed its test and waited for another front. I/O: one read of tiles with pivots."""
+        return 0 if self._kind == "definite" else self._pivot_facts().delayed
+
+    @property
+    def inertia(self) -> Inertia:
+        """The signs of the eigenvalues of a symmetric (Hermitian) matrix: positive, negative, zero (Sylvester's law).
+
+        Where pivots were perturbed they are counted as zero, for the matrix is nearly singular. I/O: one read of tiles
+        with pivots. Raises LinAlgError of kind "lu", and of complex symmetric matrices, whose eigenvalues have no sign.
+
+        >>> import outcore as oc, scipy.sparse
+        >>> A = oc.sparse.from_scipy(scipy.sparse.csr_array([[0.0, 1.0], [1.0, 0.0]]))
+        >>> oc.sparse.linalg.analyze(A).inertia
+        Inertia(positive=1, negative=1, zero=0)
+        """
+        if self._kind in ("unsymmetric", "symmetric"):
+            raise LinAlgError(f"inertia: eigenvalues have no signs known from a factor of kind {self.kind!r}")
+        if self._kind == "definite":
+            self._tiles()
+            if self._kind == "definite":
+                return Inertia(self.shape[0], 0, 0)
+        facts = self._pivot_facts()
+        zero = facts.perturbed
+        rows = self.shape[0]
+        negative = min(facts.negative, rows - zero)
+        return Inertia(rows - negative - zero, negative, zero)
+
+    def slogdet(self) -> tuple[Any, float]:
+        """Sign and logarithm of the size of the determinant, which do not overflow. I/O: one read of tiles with pivots.
+
+        >>> import outcore as oc, scipy.sparse
+        >>> A = oc.sparse.from_scipy(scipy.sparse.csr_array([[0.0, 2.0], [4.0, 0.0]]))
+        >>> sign, logarithm = oc.sparse.linalg.analyze(A).slogdet()
+        >>> sign, round(logarithm, 9)
+        (-1.0, 2.079441542)
+        """
+        self._tiles()
+        if self._kind == "definite":
+            return 1.0, super().logdet()
+        facts, scales = self._pivot_facts(), self._scales
+        assert scales is not None, "factors with pivoting are scaled"
+        if facts.perturbed:
+            return (0j if self.dtype.kind == "c" else 0.0), -np.inf
+        sign = facts.sign
+        if self._kind == "unsymmetric":
+            sign *= scales.sign(self._order)
+        real = self.dtype.kind != "c"
+        return (sign.real if real else sign), facts.logarithm - scales.logarithm()
+
+    def logdet(self) -> float:
+        """The logarithm of the determinant, where that is positive. I/O: one read of tiles with pivots, of kind "spd"
+        two of A.
+
+        Raises LinAlgError for a determinant that is not positive: `slogdet` has its sign.
+
+        >>> import outcore as oc, scipy.sparse
+        >>> A = oc.sparse.from_scipy(scipy.sparse.eye(3, format="csr") * 4.0)
+        >>> round(oc.sparse.linalg.analyze(A).logdet(), 9)
+        4.158883083
+        """
+        self._tiles()
+        if self._kind == "definite":
+            return super().logdet()
+        sign, logarithm = self.slogdet()
+        if abs(sign - 1.0) > 1e-6:
+            raise LinAlgError(f"logdet: the determinant has the sign {sign}; slogdet gives both")
+        return logarithm
+
+
+def _wide(matrix: SparseMatrix) -> SparseMatrix:
+    """The matrix in the type of its factor."""
+    dtype = factor_dtype(matrix.dtype)
+    return matrix if matrix.dtype == dtype else matrix.astype(dtype)
 
 
 def _matrix(matrix: FactorizableMatrix, name: str) -> SparseMatrix:
@@ -291,39 +500,50 @@ def _nearest(matrix: FactorizableMatrix) -> str:
 def analyze(
     A: FactorizableMatrix, kind: Kind = "auto", *, ordering: OrderingName | npt.ArrayLike = "auto"
 ) -> Factorization:
-    """Analyzes a symmetric (Hermitian) positive definite sparse matrix (n, n) for a direct solver; nothing is computed.
+    """Analyzes a square sparse matrix (n, n) for a direct solver; nothing is factorized yet.
 
-    `A` is a sparse matrix on disk, a lazy one (stored in scratch for it), or SciPy's. `kind` is "spd" or "auto", which
-    is the same until other factorizations are there. `ordering` is "amd" (approximate minimum degree: Amestoy, Davis,
-    Duff 1996), "nd" (nested dissection: Karypis, Kumar 1998), "natural", a permutation, or "auto": minimum degree, and
-    nested dissection where the factorization would take longer than that. Entries right of the diagonal count; a matrix
-    that is not symmetric shows in the residual of `solve`.
+    `A` is a sparse matrix on disk, a lazy one (stored in scratch for it), or SciPy's. `kind` is "spd" for symmetric
+    (Hermitian) positive definite matrices, "sym" for symmetric and "her" for Hermitian ones, which may be indefinite
+    and are the same of real ones, "lu" for any, or "auto": by the values, and a matrix that turns out not to be
+    positive definite is taken as indefinite. `ordering` is "amd" (approximate minimum degree: Amestoy, Davis, Duff
+    1996), "nd" (nested dissection: Karypis, Kumar 1998), "natural", a permutation, or "auto": minimum degree, and
+    nested dissection where the factorization would take longer than that. Of kinds but "lu", entries right of the
+    diagonal count; a matrix that is not symmetric shows in the residual of `solve`.
 
-    I/O: one read of A. Memory: the graph of A + Aᵀ (8 bytes a row, 4 an entry off the diagonal) beside what the
-    ordering takes, in the session's memory; the analysis itself stays as long as the result does. Raises ShapeError for
-    a matrix that is not square, ArgumentError for what is no ordering, MemoryLimitError where the graph does not fit.
+    I/O: one read of A, with pivoting two, of "auto" three more. Memory: the graph of A + Aᵀ (8 bytes a row, 4 an entry
+    off the diagonal) beside what the ordering takes, with pivoting 20 bytes an entry and 90 a row, in the session's
+    memory; the analysis itself stays as long as the result does. Raises ShapeError for a matrix that is not square,
+    ArgumentError for what is no kind or ordering, MemoryLimitError where the graph does not fit.
 
     >>> import outcore as oc, scipy.sparse
     >>> A = oc.sparse.from_scipy(scipy.sparse.eye(3, format="csr"))
     >>> oc.sparse.linalg.analyze(A)
-    <Factorization of 3 x 3, float64, auto: amd, analyzed>
+    <Factorization of 3 x 3, float64, spd, auto: amd, analyzed>
     """
     matrix = _matrix(A, "analyze")
-    if kind not in ("auto", "spd"):
-        raise ArgumentError(
-            f"analyze: kind={kind!r} is none of 'auto', 'spd'; there is no factorization of indefinite or unsymmetric "
-            "matrices: use minres or gmres"
-        )
-    permutation: npt.NDArray[np.uint32] | None = None
+    if kind != "auto" and kind not in KINDS:
+        raise ArgumentError(f"analyze: kind={kind!r} is none of 'auto', {', '.join(map(repr, KINDS))}")
+    if kind == "her" and factor_dtype(matrix.dtype).kind != "c":
+        kind = "sym"
     if isinstance(ordering, str):
-        name = ordering
-        if name not in _NAMES:
+        if ordering not in _NAMES:
             raise ArgumentError(f"analyze: ordering={ordering!r} is none of {', '.join(_NAMES)}, or a permutation")
+        requested: _Ordering = ordering, None
     else:
-        name, permutation = "given", _permutation(np.asarray(ordering), matrix.shape[0])
-    core = matrix._core
-    analysis = _core.analyze(current()._core, core, name, permutation)
-    return Factorization(matrix, analysis, f"auto: {analysis.ordering}" if name == "auto" else name)
+        requested = "given", _permutation(np.asarray(ordering), matrix.shape[0])
+    chosen = kind_of(matrix) if kind == "auto" else of_dtype(KINDS[kind], factor_dtype(matrix.dtype))
+    made = _analyzed(matrix, chosen, requested)
+    made._is_guessed = kind == "auto" and chosen == "definite"
+    return made
+
+
+def _analyzed(matrix: SparseMatrix, kind: FactorKind, requested: _Ordering) -> Factorization:
+    name, permutation = requested
+    wide = matrix if kind == "definite" else _wide(matrix)
+    analysis = _core.analyze(current()._core, wide._core, name, permutation, pairing_of(kind))
+    made = Factorization(matrix, analysis, f"auto: {analysis.ordering}" if name == "auto" else name, kind)
+    made._requested = requested
+    return made
 
 
 def open_factor(path: PathLike, A: SparseMatrix | Any) -> Factorization:
@@ -341,10 +561,10 @@ def open_factor(path: PathLike, A: SparseMatrix | Any) -> Factorization:
     array([1., 2., 3.])
     """
     matrix = _matrix(A, "open_factor")
-    analysis, factor = _core.open_factor_file(current()._core, str(path))
+    analysis, factor, kind = _core.open_factor_file(current()._core, str(path))
     if analysis.rows != matrix.shape[0]:
         raise ShapeError(f"open_factor: {path} is of {analysis.rows} rows, the matrix of {matrix.shape[0]}")
-    opened = Factorization(matrix, analysis, "given")
+    opened = Factorization(matrix, analysis, "given", kind)
     if factor.dtype != opened.dtype.name:
         raise DTypeError(
             f"open_factor: {path} has {factor.dtype}, a factor of a matrix of {matrix.dtype} {opened.dtype}"
@@ -376,22 +596,35 @@ def cholesky(A: FactorizableMatrix, *, ordering: OrderingName | npt.ArrayLike = 
     return analyze(A, "spd", ordering=ordering).factorize()
 
 
-def factorized(A: FactorizableMatrix) -> Callable[[Operand], Solution]:
-    """The function that solves A x = b for a symmetric positive definite matrix, as `scipy.sparse.linalg.factorized`.
+def splu(A: FactorizableMatrix, *, ordering: OrderingName | npt.ArrayLike = "auto") -> Factorization:
+    """Analyzes and factorizes any square matrix as L U, as `scipy.sparse.linalg.splu`.
 
-    I/O and errors as `cholesky` and `Factorization.solve`.
+    The result has `solve(b, trans)` and `slogdet()`. Arguments, I/O and errors as `analyze` and
+    `Factorization.factorize`.
+
+    >>> import outcore as oc, scipy.sparse
+    >>> oc.sparse.linalg.splu(scipy.sparse.csr_array([[0.0, 2.0], [4.0, 0.0]])).solve([4.0, 8.0])
+    array([2., 2.])
+    """
+    return analyze(A, "lu", ordering=ordering).factorize()
+
+
+def factorized(A: FactorizableMatrix) -> Callable[[Operand], Solution]:
+    """The function that solves A x = b for a square matrix, as `scipy.sparse.linalg.factorized`.
+
+    I/O and errors as `analyze` and `Factorization.solve`.
 
     >>> import outcore as oc, scipy.sparse
     >>> oc.sparse.linalg.factorized(scipy.sparse.eye(3, format="csr") * 4.0)([4.0, 8.0, 12.0])
     array([1., 2., 3.])
     """
-    return cholesky(A).solve
+    return analyze(A).factorize().solve
 
 
 def spsolve(A: FactorizableMatrix, b: Operand) -> Solution:
-    """X of A X = B for a symmetric positive definite matrix, as `scipy.sparse.linalg.spsolve`.
+    """X of A X = B for a square matrix, as `scipy.sparse.linalg.spsolve`, by the factor that its values are for.
 
-    `b`, (n,) or (n, k), may be SciPy's sparse matrix; the result is dense. I/O and errors as `cholesky` and
+    `b`, (n,) or (n, k), may be SciPy's sparse matrix; the result is dense. I/O and errors as `analyze` and
     `Factorization.solve`.
 
     >>> import outcore as oc, scipy.sparse
@@ -399,16 +632,18 @@ def spsolve(A: FactorizableMatrix, b: Operand) -> Solution:
     array([1., 2., 3.])
     """
     right = b.toarray() if hasattr(b, "toarray") else b
-    return cholesky(A).solve(right)
+    return analyze(A).solve(right)
 
 
 __all__ = [
     "FactorForecast",
     "Factorization",
+    "Inertia",
     "LimitCost",
     "analyze",
     "cholesky",
     "factorized",
     "open_factor",
+    "splu",
     "spsolve",
 ]
