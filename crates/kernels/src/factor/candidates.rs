@@ -3,7 +3,8 @@
 //! of indefinite sparse symmetric linear systems, TOMS 9 (1983); Duff, Reid, TOMS 22 (1996), for pairs).
 //!
 //! A = L D Lᴴ takes pivots of one row and of two, A = L U rows as well as columns. Columns lie one behind the other; each is
-//! brought up to date with the pivots before it when it is looked at, the others in blocks.
+//! brought up to date with the pivots before it when it is looked at, the others in blocks. Of a symmetric matrix columns have
+//! the rows of D Lᴴ from when a pivot is taken.
 
 use bytemuck::{Pod, Zeroable};
 use faer::linalg::matmul::matmul_with_conj;
@@ -15,6 +16,10 @@ use super::scalar::FactorScalar;
 
 /// Pivots that are applied to later columns in one block.
 const BLOCK: usize = 32;
+
+/// The threshold that candidates are tested by first: elements grow little where it holds for all, as with the pivots of Bunch
+/// and Kaufman (Some stable methods for calculating inertia and solving symmetric linear systems, Math. Comp. 31 (1977)).
+const PREFERRED: f64 = 0.35;
 
 /// What is factorized: A = L D Lᴴ, A = L D Lᵀ or A = L U.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,6 +85,8 @@ pub(super) struct Candidates<'a, T> {
     pub data: &'a mut [T],
     pub sides: CandidateSides,
     pub rule: PivotRule,
+    /// The threshold of the test, which is that of the rule in the end.
+    pub threshold: f64,
     pub records: &'a mut [PivotRecord],
     /// Pivots that each column is up to date with.
     applied: Vec<usize>,
@@ -111,6 +118,7 @@ impl<'a, T: FactorScalar> Candidates<'a, T> {
             data,
             sides,
             rule,
+            threshold: PREFERRED,
             records,
             applied: vec![0; sides.width],
             done: 0,
@@ -123,12 +131,13 @@ impl<'a, T: FactorScalar> Candidates<'a, T> {
 
     /// Eliminates what passes the test, and at least so much that no more than `most_left` columns are left. Gives the pivots.
     pub fn eliminate(mut self, most_left: usize) -> usize {
-        loop {
-            let before = self.done;
-            self.end = self.sides.width;
-            self.pass();
-            if self.done == before || self.done == self.sides.width {
-                break;
+        for threshold in [PREFERRED.max(self.rule.threshold), self.rule.threshold] {
+            self.threshold = threshold;
+            let mut before = self.sides.width;
+            while self.done != before && self.done < self.sides.width {
+                before = self.done;
+                self.end = self.sides.width;
+                self.pass();
             }
         }
         while self.sides.width - self.done > most_left {
@@ -222,7 +231,10 @@ impl<'a, T: FactorScalar> Candidates<'a, T> {
             if factor.size() == 0.0 {
                 continue;
             }
-            let begin = pivot + 1 + usize::from(self.records[pivot].form == PivotForm::FIRST);
+            let begin = match self.is_symmetric() {
+                true => self.done,
+                false => pivot + 1,
+            };
             let (low, high) = (pivot.min(column), pivot.max(column));
             let (before, after) = self.data.split_at_mut(high * lead);
             let (low, high) = (
@@ -264,6 +276,7 @@ impl<'a, T: FactorScalar> Candidates<'a, T> {
         if block == done {
             return;
         }
+        let is_symmetric = self.is_symmetric();
         let (pivots, columns) = self.data.split_at_mut(begin * lead);
         let pivots = &pivots[block * lead..done * lead];
         let pivots = faer::MatRef::from_column_major_slice(pivots, lead, done - block);
@@ -271,8 +284,10 @@ impl<'a, T: FactorScalar> Candidates<'a, T> {
         let columns = MatMut::from_column_major_slice_mut(columns, lead, end - begin);
         let (_, rest) = columns.split_at_row_mut(block);
         let (mut upper, lower) = rest.split_at_row_mut(done - block);
-        let triangle = pivots.get(block..done, ..);
-        solve::solve_unit_lower_triangular_in_place_with_conj(triangle, Conj::No, upper.as_mut(), Par::Seq);
+        if !is_symmetric {
+            let triangle = pivots.get(block..done, ..);
+            solve::solve_unit_lower_triangular_in_place_with_conj(triangle, Conj::No, upper.as_mut(), Par::Seq);
+        }
         let (lower, _) = lower.split_at_row_mut(height - done);
         matmul_with_conj(
             lower,
@@ -296,6 +311,7 @@ impl<'a, T: FactorScalar> Candidates<'a, T> {
                     self.exchange_rows(pivot, row);
                 }
                 self.records[pivot].form = PivotForm::ONE;
+                self.round_diagonal(pivot);
                 self.scale();
             }
             PivotChoice::Perturbed { column } => {
@@ -312,6 +328,8 @@ impl<'a, T: FactorScalar> Candidates<'a, T> {
                 self.exchange(pivot + 1, other);
                 self.records[pivot].form = PivotForm::FIRST;
                 self.records[pivot + 1].form = PivotForm::SECOND;
+                self.round_diagonal(pivot);
+                self.round_diagonal(pivot + 1);
                 self.scale_pair();
             }
         }
@@ -321,8 +339,31 @@ impl<'a, T: FactorScalar> Candidates<'a, T> {
         }
     }
 
+    /// The diagonal of a Hermitian matrix is real, but for rounding.
+    fn round_diagonal(&mut self, pivot: usize) {
+        if self.rule.kind == PivotedKind::Hermitian {
+            let place = pivot * self.sides.lead + pivot;
+            self.data[place] = T::of(self.data[place].real());
+        }
+    }
+
+    /// The rows of D Lᴴ of the next pivots, from their columns. Elements on both sides of the diagonal differ by rounding, which
+    /// would grow if rows were of the one and columns of the other.
+    fn mirror(&mut self, pivots: usize) {
+        if !self.is_symmetric() {
+            return;
+        }
+        for pivot in self.done..self.done + pivots {
+            for column in self.done + pivots..self.sides.width {
+                let value = self.mirrored(self.at(column, pivot));
+                self.data[column * self.sides.lead + pivot] = value;
+            }
+        }
+    }
+
     /// The column of L of the next pivot.
     fn scale(&mut self) {
+        self.mirror(1);
         let (pivot, lead) = (self.done, self.sides.lead);
         let column = &mut self.data[pivot * lead + pivot..pivot * lead + self.sides.height];
         let inverse = column[0].inverse();
@@ -332,6 +373,7 @@ impl<'a, T: FactorScalar> Candidates<'a, T> {
 
     /// The columns of L of the next two pivots, by the inverse of their two rows.
     fn scale_pair(&mut self) {
+        self.mirror(2);
         let (pivot, lead, height) = (self.done, self.sides.lead, self.sides.height);
         let (a, b, c) = (
             self.at(pivot, pivot),

@@ -61,7 +61,7 @@ impl<T: FactorScalar> Candidates<'_, T> {
         let sizes = self.sizes(column, column, self.done..self.sides.width);
         let own = self.at(column, column).size();
         let largest = sizes.largest.max(own);
-        let least = self.rule.threshold * largest;
+        let least = self.threshold * largest;
         if own >= least && own > self.rule.zero {
             return Some(PivotChoice::One { row: column, column });
         }
@@ -72,7 +72,7 @@ impl<T: FactorScalar> Candidates<'_, T> {
     fn choose_pair(&mut self, column: usize) -> Option<PivotChoice> {
         let sizes = self.sizes(column, column, self.done..self.end);
         let own = self.at(column, column).size();
-        if own >= self.rule.threshold * sizes.largest && own > self.rule.zero {
+        if own >= self.threshold * sizes.largest && own > self.rule.zero {
             return Some(PivotChoice::One { row: column, column });
         }
         if sizes.candidate <= self.rule.zero {
@@ -89,7 +89,7 @@ impl<T: FactorScalar> Candidates<'_, T> {
         }
         let size = self.at(other, other).size();
         let largest = with.largest.max(sizes.candidate);
-        let is_alone = size >= self.rule.threshold * largest && size > self.rule.zero;
+        let is_alone = size >= self.threshold * largest && size > self.rule.zero;
         is_alone.then_some(PivotChoice::One {
             row: other,
             column: other,
@@ -105,7 +105,7 @@ impl<T: FactorScalar> Candidates<'_, T> {
         if determinant <= CANCELLED * (a * c).max(b * b) || determinant <= self.rule.zero * self.rule.zero {
             return false;
         }
-        let most = determinant / self.rule.threshold;
+        let most = determinant / self.threshold;
         c * first + b * second <= most && b * first + a * second <= most
     }
 
@@ -126,7 +126,12 @@ impl<T: FactorScalar> Candidates<'_, T> {
             }
         }
         let [row, column] = place;
-        if largest <= self.rule.perturbation {
+        // Without rows below, a small pivot makes no other element large.
+        let least = match self.sides.height > self.sides.width {
+            true => self.rule.perturbation,
+            false => self.rule.zero,
+        };
+        if largest <= least {
             return PivotChoice::Perturbed { column: alone };
         }
         if self.rule.kind == PivotedKind::Unsymmetric {

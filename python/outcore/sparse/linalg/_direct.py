@@ -168,6 +168,8 @@ class Factorization(Factor):
     @property
     def kind(self) -> str:
         """The factor that it is: "spd", "sym", "her" or "lu"."""
+        if self._kind == "hermitian" and self.dtype.kind != "c":
+            return "sym"
         return next(name for name, kind in KINDS.items() if kind == self._kind)
 
     def __repr__(self) -> str:
@@ -201,6 +203,11 @@ class Factorization(Factor):
         made = object.__new__(Factorization)
         made.__dict__.update(self.__dict__)
         return made
+
+    def _tiles(self) -> _core.Expr:
+        if self._factor is None:
+            self.factorize()
+        return super()._tiles()
 
     def _node(self) -> _core.Expr:
         """The factor as a result. Rows and columns in the order of elimination are stored in scratch when they are
@@ -422,10 +429,7 @@ class Factorization(Factor):
             if self._kind == "definite":
                 return Inertia(self.shape[0], 0, 0)
         facts = self._pivot_facts()
-        zero = facts.perturbed
-        rows = self.shape[0]
-        negative = min(facts.negative, rows - zero)
-        return Inertia(rows - negative - zero, negative, zero)
+        return Inertia(facts.positive, facts.negative, facts.perturbed)
 
     def slogdet(self) -> tuple[Any, float]:
         """Sign and logarithm of the size of the determinant, which do not overflow. I/O: one read of tiles with pivots.

@@ -104,8 +104,10 @@ impl PivotTally<'_> {
 
     fn one(&mut self, value: [f64; 2], form: PivotForm) {
         self.multiply(value);
-        self.count(value[0] > 0.0);
-        self.facts[PERTURBED] += f64::from(u8::from(form == PivotForm::PERTURBED));
+        match form {
+            PivotForm::PERTURBED => self.facts[PERTURBED] += 1.0,
+            _ => self.count(value[0] > 0.0),
+        }
     }
 
     /// A pivot of two rows: its determinant, relative to the square of the element that is not on the diagonal.
@@ -240,6 +242,9 @@ impl Work for PivotFacts {
             each(0, u64::from(node.factor + tile), Access::Read);
         }
         each(1, 0, if task == 0 { Access::Create } else { Access::Update });
+    }
+    fn record_bytes(&self) -> u64 {
+        self.fronts.bytes() + size_of_val(&*self.tiles) as u64
     }
     fn operations(&self) -> f64 {
         self.analysis.rows() as f64

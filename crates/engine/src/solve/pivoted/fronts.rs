@@ -231,6 +231,18 @@ impl PivotedFronts {
         }
     }
 
+    /// Bytes that the records take.
+    pub fn bytes(&self) -> u64 {
+        let nodes = self.nodes.iter().map(|node| match &node.cut {
+            PivotedCut::Subtrees(_) => 0,
+            PivotedCut::Blocks(blocks) => 4 * blocks.ends.capacity(),
+        });
+        let children = self.children.iter().map(|children| 4 * children.capacity());
+        let records = self.nodes.capacity() * size_of::<PivotedNode>() + nodes.sum::<usize>();
+        let lists = self.children.capacity() * size_of::<Vec<u32>>() + children.sum::<usize>();
+        (records + lists + 8 * (self.factor.capacity() + self.contribution.capacity())) as u64
+    }
+
     /// Places of the rows of a child's contribution block in its parent.
     pub fn places(&self, analysis: &Analysis, child: u32) -> PivotedPlaces {
         let of = &analysis.fronts.nodes[child as usize];

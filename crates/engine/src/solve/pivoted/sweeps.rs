@@ -405,6 +405,10 @@ impl Work for PivotedSweeps {
         };
         bytes as u64 + 64
     }
+    fn record_bytes(&self) -> u64 {
+        let listed: usize = self.listed.iter().map(|listed| size_of_val(&**listed)).sum();
+        self.fronts.bytes() + (size_of_val(&*self.tasks) + listed) as u64
+    }
     fn operations(&self) -> f64 {
         let sides = if self.is_symmetric() { 4.0 } else { 8.0 };
         sides * self.analysis.entries() as f64 * self.grid.shape[1] as f64

@@ -445,6 +445,11 @@ impl Work for PivotedFactorization {
             PivotedStep::Row => height * width * item,
         }
     }
+    fn record_bytes(&self) -> u64 {
+        let lists = size_of_val(&*self.tasks) + size_of_val(&*self.contributions);
+        let listed: usize = self.listed.iter().map(|listed| size_of_val(&**listed)).sum();
+        self.fronts.bytes() + (lists + listed) as u64
+    }
     fn operations(&self) -> f64 {
         self.analysis.operations() * if self.is_symmetric() { 1.0 } else { 2.0 }
     }
