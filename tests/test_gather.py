@@ -234,3 +234,28 @@ def test_positions_in_runs_are_numpys_and_take_no_more_memory_than_themselves(co
         tracemalloc.stop()
         assert peak <= 32 * count + (4 << 20)
         np.testing.assert_array_equal(taken.compute(), x[positions])
+
+
+def test_indices_that_can_be_written_are_copied_and_others_are_not() -> None:
+    x, first = np.arange(500.0), np.random.default_rng(0).permutation(500) - 250
+    fixed, indices = first.copy(), first.copy()
+    fixed.flags.writeable = False
+    view = indices.view()
+    view.flags.writeable = False
+    taken = [oc.take(x, given) for given in (indices, fixed, view, fixed.reshape(-1))]
+    indices[:] = 0
+    for one in taken:
+        np.testing.assert_array_equal(one.compute(), x[first])
+    np.testing.assert_array_equal(fixed, first)
+
+
+def test_read_only_indices_take_no_memory_of_their_own() -> None:
+    order = np.random.default_rng(0).permutation(1 << 20)
+    rows = np.arange(float(1 << 20))
+    order.flags.writeable = False
+    tracemalloc.start()
+    lazy = oc.take(rows, order)
+    held = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert held < order.nbytes / 8
+    np.testing.assert_array_equal(lazy[:100].compute(), rows[order[:100]])

@@ -140,3 +140,12 @@ def test_what_the_caller_allocates_between_computations_is_part_of_the_limit(inp
     assert before - after <= 16 << 20
     assert outcome.peak_rss_bytes is not None
     assert outcome.peak_rss_bytes <= LIMIT
+
+
+def test_kept_tiles_give_way_to_the_caller_when_a_program_is_planned(inputs: dict[str, str]) -> None:
+    given = {"x": inputs["X"], "own_bytes": 100 << 20, "memory_limit": LIMIT}
+    outcome = cgroup.run_limited("support.children:data_beside_kept_tiles", given)
+    assert outcome.reason is None, outcome.stderr
+    full, beside, planned = outcome.value
+    assert full <= LIMIT < beside
+    assert planned <= LIMIT

@@ -41,7 +41,7 @@ from outcore.errors import (
     SourceChangedError,
     TargetExistsError,
 )
-from outcore.sparse.linalg import Factorization, analyze, cholesky, factorized, spsolve
+from outcore.sparse.linalg import Factorization, analyze, cholesky, factorized, open_factor, spsolve
 
 ORDERINGS = ("auto", "nd", "amd", "natural")
 GOOD = 1e-12
@@ -122,6 +122,29 @@ def test_patterns_are_solved_in_every_order(name: str, ordering: Any) -> None:
         assert (name, ordering) != ("cube", "natural") or F._analysis.counts[1] > 100
 
 
+def test_the_ordering_that_was_taken_is_told(cube: Any, tmp_path: Path) -> None:
+    fills = definite.drawn(3000, 60_000, np.random.default_rng(3))
+    with session():
+        for matrix, name in ((cube, "auto: amd"), (fills, "auto: nd")):
+            F = analyze(matrix)
+            assert F.explain().ordering == name
+            assert f", {name}, " in repr(F)
+            taken: Any = name.removeprefix("auto: ")
+            assert np.array_equal(F.order, analyze(matrix, ordering=taken).order)
+        path = tmp_path / "a.ocf"
+        F = analyze(cube, ordering=analyze(cube).order).factorize(path)
+        for one in (F, oc.sparse.linalg.open_factor(path, cube)):
+            assert one.explain().ordering == "given"
+        assert analyze(cube, ordering="natural").explain().ordering == "natural"
+
+
+def test_the_order_cannot_be_changed(cube: Any) -> None:
+    with session():
+        F = analyze(cube)
+        with pytest.raises(ValueError, match="read-only"):
+            F.order[0] = 1
+
+
 @pytest.mark.parametrize("is_complex", [False, True])
 def test_fronts_in_tiles_of_complex_and_scaled_matrices(is_complex: bool) -> None:
     random = np.random.default_rng(3)
@@ -142,6 +165,14 @@ def test_a_long_path_is_solved_like_scipys_banded_one() -> None:
         x = spsolve(matrix, b)
     bands = np.stack([np.full(n, -1.0), np.full(n, 2.001)])
     np.testing.assert_allclose(x, scipy.linalg.solveh_banded(bands, b), rtol=1e-8, atol=1e-10)
+
+
+def test_a_factor_with_a_long_record_is_opened(tmp_path: Path) -> None:
+    """The record takes more memory than what is set aside without a turn."""
+    matrix, b = definite.path(300_000), np.ones(300_000)
+    with session():
+        x = cholesky(matrix).factorize(tmp_path / "f.ocf").solve(b)
+        np.testing.assert_array_equal(open_factor(tmp_path / "f.ocf", matrix).solve(b), x)
 
 
 def test_duplicates_are_summed_and_explicit_zeros_are_entries(tmp_path: Path) -> None:

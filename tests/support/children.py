@@ -232,6 +232,21 @@ def long_plan_beside_tiles(x: str, y: str, iterations: int, memory_limit: int) -
         return dict(oc.explain(weights).to_dict())
 
 
+def data_beside_kept_tiles(x: str, own_bytes: int, memory_limit: int) -> list[int]:
+    """Resident bytes: with memory full of tiles, beside an array of the caller's made then, and after a plan."""
+    import numpy as np
+
+    import outcore as oc
+
+    with oc.Session(memory_limit=memory_limit, threads=2, progress=False):
+        oc.compute(oc.open(x).sum(axis=0))
+        resident = [rss()]
+        data = np.ones(own_bytes // 8)
+        resident.append(rss())
+        oc.explain(oc.open(x).sum() + float(data[0]))
+        return [*resident, rss()]
+
+
 def data_of_its_own(x: str, own_bytes: int, memory_limit: int) -> list[int]:
     """Budgets of three computations: the second beside an array of the caller's, made after the session was."""
     import numpy as np

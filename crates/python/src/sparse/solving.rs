@@ -379,7 +379,7 @@ fn open_factor_file(
     let ((analysis, pivoted), file, held) = watching_signals(py, |_| {
         let file = open_factor(&path, session.io())?;
         // The record, its sections, and the analysis.
-        let _room = session.set_aside("open factor", 2 * file.record_bytes())?;
+        let room = session.set_aside("open factor", 2 * file.record_bytes())?;
         let item = file.element().size() as u64;
         let tiles = file.listed().unwrap_or_default();
         let restored = file.with_record(session.io(), |sections| opened(sections, &tiles, item))?;
@@ -388,6 +388,8 @@ fn open_factor_file(
             return Err(file.malformed("the record is of another matrix").into());
         }
         let bytes = analysis_bytes(&restored.0, restored.1.is_some());
+        // Who holds the room has the turn, which what is held next waits for.
+        drop(room);
         let held = session.hold_beside("open factor", bytes)?;
         Ok((restored, file, held))
     })?;
