@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -96,7 +96,7 @@ class LUFactor(SolvingFactor):
         _, _, _, _, _, _, largest, most = self._pivots()[0]
         return float(most / largest)
 
-    def slogdet(self) -> tuple[Any, float]:
+    def slogdet(self) -> tuple[complex, float]:
         """Sign and logarithm of the size of the determinant, which do not overflow. I/O: as `pivots`.
 
         >>> import numpy as np, outcore as oc

@@ -24,7 +24,7 @@ from outcore._standard.creation import empty, eye, ones, zeros
 from outcore._standard.linear_algebra import matmul, matrix_transpose
 from outcore._standard.manipulation import broadcast_shapes, broadcast_to, concat, expand_dims
 from outcore._standard.searching import where
-from outcore.elementwise import abs, conj, floor
+from outcore.elementwise import abs, clip, conj, floor
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 
 
@@ -106,7 +106,8 @@ def _determinant_by_slabs(array: Array) -> tuple[Array, Array, Array]:
     """Sign, logarithm of the size, and value of a determinant."""
     cut, factor = _core.dense_lu(array._expr, True)
     sums = Array(cut.pivots(factor)[0])
-    power, is_complex = sums[2], array.dtype.kind == "c"
+    # Beyond these all is infinite or 0.
+    power, is_complex = clip(sums[2], -2046.0, 2046.0), array.dtype.kind == "c"
     half = floor(power / 2)
     # The power of two of the largest numbers is none itself, half of it is.
     parts = [sums[part] * 2.0**half * 2.0 ** (power - half) for part in range(2 if is_complex else 1)]

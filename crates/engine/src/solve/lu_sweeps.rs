@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use outcore_kernels::{Panel, Pivoting, TileLayout, Transposition};
 
-use super::slabs::{PivotTile, SlabCut};
+use super::slabs::{PivotRecord, SlabCut};
 use crate::expr::Expr;
 use crate::ops::{self, show};
 use crate::task::{Access, Alone, Bound, Grid, Recipe, TaskOrder, Work};
@@ -58,7 +58,7 @@ const SOLUTION: usize = 2;
 
 /// A part of the work on a band of columns.
 #[derive(Clone, Copy, Debug)]
-enum SweepStep {
+enum SlabSweepStep {
     /// Takes a tile of B.
     Begin { row: u32 },
     /// Exchanges rows as a slab did, and solves with its unit lower triangle.
@@ -76,29 +76,29 @@ enum SweepStep {
 }
 
 /// The tasks of a band.
-fn tasks_of(cut: &SlabCut, of: Transposition) -> Vec<SweepStep> {
-    let mut tasks: Vec<SweepStep> = (0..cut.tiles()).map(|row| SweepStep::Begin { row }).collect();
+fn tasks_of(cut: &SlabCut, of: Transposition) -> Vec<SlabSweepStep> {
+    let mut tasks: Vec<SlabSweepStep> = (0..cut.tiles()).map(|row| SlabSweepStep::Begin { row }).collect();
     let above = |slab: u32| 0..cut.pivot_tile(slab);
     let below = |slab: u32| cut.pivot_tile(slab) + 1..cut.tiles();
     match of {
         Transposition::None => {
             for slab in 0..cut.slabs() {
-                tasks.push(SweepStep::Lower { slab });
-                tasks.extend(below(slab).map(|row| SweepStep::Subtract { slab, row }));
+                tasks.push(SlabSweepStep::Lower { slab });
+                tasks.extend(below(slab).map(|row| SlabSweepStep::Subtract { slab, row }));
             }
             for slab in (0..cut.slabs()).rev() {
-                tasks.push(SweepStep::Upper { slab });
-                tasks.extend(above(slab).map(|row| SweepStep::Subtract { slab, row }));
+                tasks.push(SlabSweepStep::Upper { slab });
+                tasks.extend(above(slab).map(|row| SlabSweepStep::Subtract { slab, row }));
             }
         }
         Transposition::Transpose | Transposition::Adjoint => {
             for slab in 0..cut.slabs() {
-                tasks.extend(above(slab).map(|row| SweepStep::Gather { slab, row }));
-                tasks.push(SweepStep::UpperTransposed { slab });
+                tasks.extend(above(slab).map(|row| SlabSweepStep::Gather { slab, row }));
+                tasks.push(SlabSweepStep::UpperTransposed { slab });
             }
             for slab in (0..cut.slabs()).rev() {
-                tasks.extend(below(slab).map(|row| SweepStep::Gather { slab, row }));
-                tasks.push(SweepStep::LowerTransposed { slab });
+                tasks.extend(below(slab).map(|row| SlabSweepStep::Gather { slab, row }));
+                tasks.push(SlabSweepStep::LowerTransposed { slab });
             }
         }
     }
@@ -110,13 +110,13 @@ struct SlabSweeps {
     cut: SlabCut,
     of: Transposition,
     pivoting: Pivoting,
-    tasks: Arc<[SweepStep]>,
+    tasks: Arc<[SlabSweepStep]>,
     grids: [Grid; 1],
 }
 
 impl SlabSweeps {
     /// The band of columns and the task in it.
-    fn task(&self, task: u64) -> (u64, SweepStep) {
+    fn task(&self, task: u64) -> (u64, SlabSweepStep) {
         let tasks = self.tasks.len() as u64;
         (task / tasks, self.tasks[(task % tasks) as usize])
     }
@@ -130,7 +130,7 @@ impl SlabSweeps {
         let cut = &self.cut;
         let block = cut.block(slab);
         let first = cut.rows_of(cut.pivot_tile(slab)).start;
-        let pivots = PivotTile::new(bound.reads[0], block.width, cut.dtype().size()).from(first);
+        let pivots = PivotRecord::new(bound.reads[0], block.width, cut.dtype().size()).from(first);
         self.pivoting.exchange(
             (&mut bound.writes, TileLayout::Rows),
             [cut.height() as usize, width, block.first],
@@ -164,27 +164,27 @@ impl Work for SlabSweeps {
         let cut = &self.cut;
         let solution = |row: u32| u64::from(row) * self.bands() + band;
         match step {
-            SweepStep::Begin { row } => {
+            SlabSweepStep::Begin { row } => {
                 each(RIGHT, solution(row), Access::Read);
                 each(SOLUTION, solution(row), Access::Create);
             }
-            SweepStep::Lower { slab } | SweepStep::LowerTransposed { slab } => {
+            SlabSweepStep::Lower { slab } | SlabSweepStep::LowerTransposed { slab } => {
                 let own = cut.pivot_tile(slab);
                 each(FACTOR, cut.pivots(slab), Access::Read);
                 each(FACTOR, cut.tile(own, slab), Access::Read);
                 (own..cut.tiles()).for_each(|row| each(SOLUTION, solution(row), Access::Update));
             }
-            SweepStep::Upper { slab } | SweepStep::UpperTransposed { slab } => {
+            SlabSweepStep::Upper { slab } | SlabSweepStep::UpperTransposed { slab } => {
                 let own = cut.pivot_tile(slab);
                 each(FACTOR, cut.tile(own, slab), Access::Read);
                 each(SOLUTION, solution(own), Access::Update);
             }
-            SweepStep::Subtract { slab, row } => {
+            SlabSweepStep::Subtract { slab, row } => {
                 each(FACTOR, cut.tile(row, slab), Access::Read);
                 each(SOLUTION, solution(cut.pivot_tile(slab)), Access::Read);
                 each(SOLUTION, solution(row), Access::Update);
             }
-            SweepStep::Gather { slab, row } => {
+            SlabSweepStep::Gather { slab, row } => {
                 each(FACTOR, cut.tile(row, slab), Access::Read);
                 each(SOLUTION, solution(row), Access::Read);
                 each(SOLUTION, solution(cut.pivot_tile(slab)), Access::Update);
@@ -203,30 +203,30 @@ impl Work for SlabSweeps {
         let width = self.grids[0].region(band)[1].length as usize;
         let rows = TileLayout::Rows;
         match step {
-            SweepStep::Begin { .. } => bound.writes[0].copy_from_slice(bound.reads[0]),
-            SweepStep::Lower { slab } => {
+            SlabSweepStep::Begin { .. } => bound.writes[0].copy_from_slice(bound.reads[0]),
+            SlabSweepStep::Lower { slab } => {
                 self.exchange(slab, width, bound, false);
                 let to = (&mut *bound.writes[0], rows);
                 pivoting.solve_lower(cut.block(slab), bound.reads[1], to, width);
             }
-            SweepStep::Upper { slab } => {
+            SlabSweepStep::Upper { slab } => {
                 pivoting.solve_upper(cut.block(slab), bound.reads[0], bound.writes[0], width);
             }
-            SweepStep::Subtract { slab, row } => pivoting.subtract_lower(
+            SlabSweepStep::Subtract { slab, row } => pivoting.subtract_lower(
                 cut.block(slab),
                 bound.reads[0],
                 bound.reads[1],
                 (&mut *bound.writes[0], rows),
                 [cut.rows_of(row).len(), width],
             ),
-            SweepStep::UpperTransposed { slab } => {
+            SlabSweepStep::UpperTransposed { slab } => {
                 pivoting.solve_upper_transposed(cut.block(slab), bound.reads[0], bound.writes[0], width, self.of);
             }
-            SweepStep::LowerTransposed { slab } => {
+            SlabSweepStep::LowerTransposed { slab } => {
                 pivoting.solve_lower_transposed(cut.block(slab), bound.reads[1], bound.writes[0], width, self.of);
                 self.exchange(slab, width, bound, true);
             }
-            SweepStep::Gather { slab, row } => pivoting.subtract_transposed(
+            SlabSweepStep::Gather { slab, row } => pivoting.subtract_transposed(
                 cut.block(slab),
                 (bound.reads[0], cut.rows_of(row).len()),
                 bound.reads[1],

@@ -21,26 +21,27 @@ pub(super) enum SlabStep {
     Finish,
 }
 
-/// The tasks of all slabs, slab by slab: its tiles taken, then what each slab on its left contributes, then its end.
+/// The tasks of all slabs: their tiles taken by rows, then what each slab contributes to all on its right, with the end of the next one
+/// behind the contribution to it.
 #[derive(Clone, Debug)]
 pub(super) struct SlabTasks {
     cut: SlabCut,
-    /// Tasks for the contributions of the slabs before each.
-    before: Arc<[u32]>,
-    /// The first task of each slab, and the end.
+    /// The first task of the contributions of each slab, and the end.
     starts: Arc<[u32]>,
 }
 
 impl SlabTasks {
     pub fn new(cut: &SlabCut) -> SlabTasks {
-        let (mut before, mut starts) = (vec![0], vec![0]);
-        for slab in 0..cut.slabs() as usize {
-            starts.push(starts[slab] + cut.all_parts() + before[slab] + 1);
-            before.push(before[slab] + cut.tiles() - cut.pivot_tile(slab as u32));
+        let slabs = cut.slabs();
+        // The first slab ends before all contributions.
+        let mut starts = vec![slabs * cut.all_parts() + 1];
+        for from in 0..slabs {
+            let behind = slabs - 1 - from;
+            let ends = u32::from(behind > 0);
+            starts.push(starts[from as usize] + behind * parts_of(cut, from) + ends);
         }
         SlabTasks {
             cut: *cut,
-            before: before.into(),
             starts: starts.into(),
         }
     }
@@ -51,41 +52,52 @@ impl SlabTasks {
 
     /// The slab of a task, and its part of the work.
     pub fn step(&self, task: u64) -> (u32, SlabStep) {
-        let slab = self.starts.partition_point(|&start| u64::from(start) <= task) - 1;
-        let at = task as u32 - self.starts[slab];
-        let step = match at.checked_sub(self.cut.all_parts()) {
-            None => {
-                let [row, part] = self.cut.part(at);
-                SlabStep::Assemble { row, part }
-            }
-            Some(at) if at >= self.before[slab] => SlabStep::Finish,
-            Some(at) => {
-                let from = self.before.partition_point(|&before| before <= at) - 1;
-                let row = self.cut.pivot_tile(from as u32) + at - self.before[from];
-                let is_first = at == self.before[from];
-                let from = from as u32;
-                match is_first {
-                    true => SlabStep::Exchange { from },
-                    false => SlabStep::Update { from, row },
-                }
-            }
+        let (task, slabs) = (task as u32, self.cut.slabs());
+        if task < slabs * self.cut.all_parts() {
+            let [row, part] = self.cut.part(task / slabs);
+            return (task % slabs, SlabStep::Assemble { row, part });
+        }
+        if task < self.starts[0] {
+            return (0, SlabStep::Finish);
+        }
+        let from = self.starts.partition_point(|&start| start <= task) as u32 - 1;
+        let (at, parts) = (task - self.starts[from as usize], parts_of(&self.cut, from));
+        if at == parts {
+            return (from + 1, SlabStep::Finish);
+        }
+        let at = if at > parts { at - 1 } else { at };
+        let step = match at % parts {
+            0 => SlabStep::Exchange { from },
+            below => SlabStep::Update {
+                from,
+                row: self.cut.pivot_tile(from) + below,
+            },
         };
-        (slab as u32, step)
+        (from + 1 + at / parts, step)
     }
 
     fn assembly(&self, slab: u32, part: u32) -> u32 {
-        self.starts[slab as usize] + part
+        part * self.cut.slabs() + slab
     }
 
     /// The tasks for the contribution of a slab.
     fn contribution(&self, from: u32, slab: u32) -> std::ops::Range<u32> {
-        let first = self.starts[slab as usize] + self.cut.all_parts();
-        first + self.before[from as usize]..first + self.before[from as usize + 1]
+        let (behind, parts) = (slab - from - 1, parts_of(&self.cut, from));
+        let first = self.starts[from as usize] + behind * parts + u32::from(behind > 0);
+        first..first + parts
     }
 
     fn finish(&self, slab: u32) -> u32 {
-        self.starts[slab as usize + 1] - 1
+        match slab.checked_sub(1) {
+            None => self.starts[0] - 1,
+            Some(from) => self.contribution(from, slab).end,
+        }
     }
+}
+
+/// Tasks for the contribution of a slab to another.
+fn parts_of(cut: &SlabCut, from: u32) -> u32 {
+    cut.tiles() - cut.pivot_tile(from)
 }
 
 /// Slabs of a group, and what orders are called: those that take tiles of the matrix as slabs need them, and those that take all
@@ -100,12 +112,11 @@ macro_rules! groups {
                     concat!($group, " slabs at once, tiles of the matrix once"),
                 ],
             ),)*
-            (u32::MAX, ["all slabs at once", "all slabs at once, tiles of the matrix once"]),
         ]
     };
 }
 const GROUPS: &[(u32, [&str; 2])] =
-    groups!(2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 18 20 22 24 28 32 40 48 56 64 80 96 128);
+    groups!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 18 20 22 24 28 32 40 48 56 64 80 96 128);
 /// Groups that are tried: the largest that fit into memory.
 const TRIED: usize = 3;
 
@@ -121,12 +132,11 @@ pub(super) fn slab_orders(tasks: &SlabTasks, cut: &SlabCut, columns: u64, memory
         .count()
         .max(1);
     let mut tried = GROUPS[count.saturating_sub(TRIED)..count].to_vec();
-    // Of groups that have all slabs, one.
-    tried.dedup_by(|next, before| before.0 >= slabs && next.0 >= slabs);
+    // The order of the numbers has all slabs at once.
+    tried.retain(|(group, _)| *group < slabs);
     let together = (columns / cut.width()).clamp(1, slabs.into()) as u32;
     let mut orders = vec![];
     for (group, [name, whole]) in tried {
-        let group = group.min(slabs);
         let mut add = |name, together| {
             orders.push(TaskOrder {
                 name,
@@ -134,7 +144,7 @@ pub(super) fn slab_orders(tasks: &SlabTasks, cut: &SlabCut, columns: u64, memory
             });
         };
         add(name, 1);
-        if together > 1 && group < slabs {
+        if together > 1 {
             add(whole, together);
         }
     }
@@ -195,6 +205,18 @@ mod tests {
                     assert_eq!(order.tasks.len(), place.len());
                     for task in 0..tasks.count() {
                         let (slab, step) = tasks.step(task);
+                        let own = match step {
+                            SlabStep::Assemble { row, part } => {
+                                let before: u32 = (0..row).map(|_| cut.height().div_ceil(256) as u32).sum();
+                                tasks.assembly(slab, before + part)
+                            }
+                            SlabStep::Exchange { from } => tasks.contribution(from, slab).start,
+                            SlabStep::Update { from, row } => {
+                                tasks.contribution(from, slab).start + row - cut.pivot_tile(from)
+                            }
+                            SlabStep::Finish => tasks.finish(slab),
+                        };
+                        assert_eq!(u64::from(own), task);
                         if let SlabStep::Exchange { from } | SlabStep::Update { from, .. } = step {
                             assert!(place[tasks.finish(from) as usize] < place[task as usize]);
                             assert!(place[task as usize] < place[tasks.finish(slab) as usize]);

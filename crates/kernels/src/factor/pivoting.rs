@@ -13,7 +13,9 @@ use super::panel::Panel;
 use super::scalar::FactorScalar;
 
 /// Columns that are eliminated one by one.
-const ONE_BY_ONE: usize = 8;
+const ONE_BY_ONE: usize = 16;
+/// Sizes that are compared beside each other.
+const LANES: usize = 8;
 
 /// How the elements of a tile lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,7 +198,11 @@ fn subtract<T: FactorScalar>(c: MatMut<'_, T>, a: MatRef<'_, T>, conjugate: Conj
     matmul_with_conj(c, Accum::Add, a, conjugate, b, Conj::No, T::of(-1.0), Par::Seq);
 }
 
+/// The larger of two sizes; NaN where one is NaN.
 fn larger(size: f64, largest: f64) -> f64 {
+    if largest.is_nan() {
+        return largest;
+    }
     if size > largest || size.is_nan() {
         size
     } else {
@@ -336,6 +342,27 @@ fn subtract_transposed<T: FactorScalar>(
     );
 }
 
+/// The largest size by which pivots are chosen; NaN where one is NaN, and less than 0 of none.
+fn largest_part<T: FactorScalar>(elements: &[T]) -> f64 {
+    let (mut lanes, mut has_nan) = ([-1.0; LANES], [false; LANES]);
+    let chunks = elements.chunks_exact(LANES);
+    let rest = chunks.remainder();
+    for chunk in chunks {
+        for lane in 0..LANES {
+            let size = chunk[lane].sum_of_parts();
+            lanes[lane] = if size > lanes[lane] { size } else { lanes[lane] };
+            has_nan[lane] |= size.is_nan();
+        }
+    }
+    let most = rest.iter().map(|element| element.sum_of_parts()).chain(lanes);
+    let most = most.fold(-1.0, |most, size| larger(size, most));
+    if has_nan.contains(&true) {
+        f64::NAN
+    } else {
+        most
+    }
+}
+
 /// A column of tiles that is eliminated.
 struct Elimination<'a, T> {
     block: PivotBlock,
@@ -411,11 +438,14 @@ impl<T: FactorScalar> Elimination<'_, T> {
             let rows = tile.len() / width;
             let skipped = if number == 0 { row } else { 0 };
             let elements = &tile[column * rows + skipped..(column + 1) * rows];
-            for (at, element) in elements.iter().enumerate() {
-                let size = element.sum_of_parts();
-                if size > largest.0 || (size.is_nan() && !f64::is_nan(largest.0)) {
-                    largest = (size, number * height + skipped + at);
-                }
+            let size = largest_part(elements);
+            if size > largest.0 || (size.is_nan() && !f64::is_nan(largest.0)) {
+                let is_it = |element: &T| {
+                    let own = element.sum_of_parts();
+                    own == size || (own.is_nan() && size.is_nan())
+                };
+                let at = elements.iter().position(is_it).unwrap_or(0);
+                largest = (size, number * height + skipped + at);
             }
         }
         self.pivots[column] = largest.1 as u32;
