@@ -21,7 +21,7 @@ from outcore._standard.utility import all
 from outcore.elementwise import abs, conj, imag, isfinite, real, sin
 from outcore.errors import DTypeError, LinAlgError, ShapeError
 
-Matrix: TypeAlias = Any  # a lazy array, or a sparse matrix
+FactoredMatrix: TypeAlias = Any  # a lazy array, or a sparse matrix
 Solution: TypeAlias = Any  # of a lazy right-hand side a lazy array, else NumPy's
 
 # A solution whose scaled residual is larger is an error.
@@ -39,7 +39,7 @@ _NOT_HERMITIAN = (
 class SolvingFactor(ABC):
     """A square matrix, sparse or dense, and its factor once it is made."""
 
-    def __init__(self, matrix: Matrix) -> None:
+    def __init__(self, matrix: FactoredMatrix) -> None:
         self._matrix = matrix
         self._factor: _core.Factor | None = None
         self._residual: float | None = None
@@ -175,7 +175,7 @@ class SolvingFactor(ABC):
 class Factor(SolvingFactor):
     """A Hermitian positive definite matrix, sparse or dense, and its factor once it is made."""
 
-    def __init__(self, matrix: Matrix, analysis: _core.Analysis) -> None:
+    def __init__(self, matrix: FactoredMatrix, analysis: _core.Analysis) -> None:
         super().__init__(matrix)
         self._analysis = analysis
 

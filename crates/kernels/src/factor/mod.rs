@@ -14,9 +14,11 @@ macro_rules! in_type {
 }
 
 mod candidates;
+mod elimination;
 mod failure;
 mod front;
 mod panel;
+mod pivot_block;
 mod pivot_search;
 mod pivoted_front;
 mod pivoted_vectors;
@@ -29,7 +31,8 @@ mod vectors;
 pub use candidates::{CandidateSides, PivotForm, PivotRecord, PivotRule, PivotedKind};
 pub use failure::{BadPivot, Failure};
 pub use panel::Panel;
+pub use pivot_block::{NoPivot, PivotBlock, TileLayout};
 pub use pivoted_vectors::{PivotColumns, PivotTriangle};
-pub use pivoting::{NoPivot, PivotBlock, Pivoting, TileLayout, Transposition};
+pub use pivoting::{Pivoting, Transposition};
 pub use sizes::{Factor, Factorization};
 pub use vectors::RightHandSides;
