@@ -147,7 +147,7 @@ def test_columns_that_find_no_pivot_wait_for_larger_fronts() -> None:
     with session():
         F = analyze(matrix, "sym", ordering=np.arange(n + multipliers))
         assert residual(matrix, F.solve(b), b) <= GOOD
-        assert F.delayed >= multipliers
+        assert F.delayed > 10
         assert F.perturbed == 0
         assert F.inertia.negative == int((np.linalg.eigvalsh(matrix.toarray()) < 0).sum())
 
@@ -163,7 +163,8 @@ def test_kinds_are_by_the_values_where_none_is_given() -> None:
             (indefinite_diagonal, "sym"),
             (indefinite.saddle(4, random), "sym"),
             (upper, "lu"),
-            (cube + skew, "spd"),
+            (cube + 0.1 * skew, "spd"),
+            (cube + skew, "her"),
             (indefinite_diagonal - 6 * scipy.sparse.eye_array(125) + skew, "her"),
             (cube * (1 + 1j), "sym"),
         ):
@@ -219,7 +220,9 @@ def test_a_factor_is_opened_in_another_session(kind: Any, tmp_path: Path) -> Non
         np.testing.assert_array_equal(G.solve(b, "H"), x)
         assert G.slogdet() == facts
         whole = (tmp_path / "f.ocf").read_bytes()
-        for place in range(len(whole) - 2000, len(whole), 97):
+        # Where the record begins, and its bytes.
+        record, length = (int.from_bytes(whole[at : at + 8], "little") for at in (40, 72))
+        for place in range(record, record + length, 331):
             damaged = bytearray(whole)
             damaged[place] ^= 1
             (tmp_path / "d.ocf").write_bytes(damaged)

@@ -17,14 +17,21 @@ pub(super) enum PivotChoice {
     Perturbed { column: usize },
 }
 
-/// Sizes of the elements of a column that are not eliminated.
-#[derive(Clone, Copy, Debug)]
-struct ColumnSizes {
-    /// The largest beside the element on the diagonal.
-    largest: f64,
-    /// The row of the largest among the candidates that may be pivots with it, and its size.
-    row: usize,
-    candidate: f64,
+/// Sizes that are compared side by side.
+const LANES: usize = 8;
+
+fn largest_of<T: FactorScalar>(values: &[T]) -> f64 {
+    let mut lanes = [0.0; LANES];
+    let larger = |size: f64, other: f64| if size > other { size } else { other };
+    let chunks = values.chunks_exact(LANES);
+    let rest = chunks.remainder();
+    for chunk in chunks {
+        for lane in 0..LANES {
+            lanes[lane] = larger(chunk[lane].size(), lanes[lane]);
+        }
+    }
+    let rest = rest.iter().map(|value| value.size());
+    rest.chain(lanes).fold(0.0, larger)
 }
 
 impl<T: FactorScalar> Candidates<'_, T> {
@@ -36,60 +43,54 @@ impl<T: FactorScalar> Candidates<'_, T> {
         }
     }
 
-    fn sizes(&self, column: usize, other: usize, rows: std::ops::Range<usize>) -> ColumnSizes {
+    /// The largest size in a column that is not eliminated, without two rows.
+    fn largest(&self, column: usize, without: [usize; 2]) -> f64 {
         let own = &self.data[column * self.sides.lead..][..self.sides.height];
-        let mut sizes = ColumnSizes {
-            largest: 0.0,
-            row: column,
-            candidate: 0.0,
-        };
-        for row in rows.clone() {
+        let (first, last) = (without[0].min(without[1]), without[0].max(without[1]));
+        let parts = [self.done..first, first + 1..last.max(first + 1), last + 1..own.len()];
+        parts.into_iter().map(|part| largest_of(&own[part])).fold(0.0, f64::max)
+    }
+
+    /// The row of the largest size in a column among some, but for the diagonal, and that size.
+    fn partner(&self, column: usize, rows: std::ops::Range<usize>) -> (usize, f64) {
+        let own = &self.data[column * self.sides.lead..][..self.sides.height];
+        let (mut place, mut largest) = (column, 0.0);
+        for row in rows {
             let size = own[row].size();
-            if row != column && size > sizes.candidate {
-                (sizes.candidate, sizes.row) = (size, row);
+            if size > largest && row != column {
+                (place, largest) = (row, size);
             }
         }
-        for (row, value) in own.iter().enumerate().skip(self.done) {
-            if row != column && row != other {
-                sizes.largest = sizes.largest.max(value.size());
-            }
-        }
-        sizes
+        (place, largest)
     }
 
     fn choose_row(&self, column: usize) -> Option<PivotChoice> {
-        let sizes = self.sizes(column, column, self.done..self.sides.width);
         let own = self.at(column, column).size();
-        let largest = sizes.largest.max(own);
-        let least = self.threshold * largest;
+        let least = self.threshold * self.largest(column, [column; 2]).max(own);
         if own >= least && own > self.rule.zero {
             return Some(PivotChoice::One { row: column, column });
         }
-        let row = sizes.row;
-        (sizes.candidate >= least && sizes.candidate > self.rule.zero).then_some(PivotChoice::One { row, column })
+        let (row, size) = self.partner(column, self.done..self.sides.width);
+        (size >= least && size > self.rule.zero).then_some(PivotChoice::One { row, column })
     }
 
     fn choose_pair(&mut self, column: usize) -> Option<PivotChoice> {
-        let sizes = self.sizes(column, column, self.done..self.end);
         let own = self.at(column, column).size();
-        if own >= self.threshold * sizes.largest && own > self.rule.zero {
+        if own >= self.threshold * self.largest(column, [column; 2]) && own > self.rule.zero {
             return Some(PivotChoice::One { row: column, column });
         }
-        if sizes.candidate <= self.rule.zero {
+        let (row, size) = self.partner(column, self.done..self.end);
+        if size <= self.rule.zero {
             return None;
         }
-        let other = match sizes.row < self.fresh {
-            true => sizes.row,
-            false => self.refresh(sizes.row),
-        };
-        let with = self.sizes(other, column, self.done..self.done);
-        let alone = self.sizes(column, other, self.done..self.done);
-        if self.is_pair([column, other], [alone.largest, with.largest]) {
-            return Some(PivotChoice::Two([column, other]));
+        let other = if row < self.fresh { row } else { self.refresh(row) };
+        let both = [column, other];
+        let rests = both.map(|one| self.largest(one, both));
+        if self.is_pair(both, rests) {
+            return Some(PivotChoice::Two(both));
         }
-        let size = self.at(other, other).size();
-        let largest = with.largest.max(sizes.candidate);
-        let is_alone = size >= self.threshold * largest && size > self.rule.zero;
+        let alone = self.at(other, other).size();
+        let is_alone = alone >= self.threshold * rests[1].max(size) && alone > self.rule.zero;
         is_alone.then_some(PivotChoice::One {
             row: other,
             column: other,

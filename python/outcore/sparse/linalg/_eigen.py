@@ -13,8 +13,10 @@ from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array
 from outcore._run.checkpoints import Checkpoints, content, identity
 from outcore.errors import ArgumentError, LinAlgError
+from outcore.sparse._convert import from_coo
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse.linalg._copies import Copies, Gain, margin_of
+from outcore.sparse.linalg._direct import analyze
 from outcore.sparse.linalg._krylov import Krylov, check_range
 from outcore.sparse.linalg._operators import MatrixLike, Operator, Shifted
 from outcore.sparse.linalg._preconditioners import factored, factored_operator
@@ -25,6 +27,7 @@ _ROUNDINGS = 4  # of |A|, to which an estimate of a residual is brought where no
 _STRICTEST = 4.0**-6  # part of an estimate's limit, below which true residuals do not follow it
 _SKEW = 0.5  # power of a rounding, above which products of vectors tell that a matrix is not Hermitian
 _LOST = 0.2  # power of a rounding, above which the residual of a solution says that it has no digits
+_FACTORED_AT_ONCE = 20_000  # rows up to which SciPy factorizes a matrix in memory, whose solves take less time
 _SLACK = 200  # roundings of |A|, to which a true residual can be brought
 
 
@@ -61,8 +64,10 @@ class Problem:
 
 
 def inverse(name: str, A: MatrixLike, a: Operator, sigma: complex) -> Operator:
-    """(A − σI)⁻¹: complete LU factors of a matrix that fits into memory."""
+    """(A − σI)⁻¹: SciPy's complete LU factors of a small matrix, our own of a larger one on disk."""
     if isinstance(A, SparseMatrix):
+        if A.shape[0] > _FACTORED_AT_ONCE:
+            return _factored_inverse(name, A, Shifted(a, sigma).dtype, sigma)
         matrix = A.to_scipy()
     elif hasattr(A, "tocsc"):
         matrix = A
@@ -80,6 +85,16 @@ def inverse(name: str, A: MatrixLike, a: Operator, sigma: complex) -> Operator:
     if not residual <= float(np.finfo(dtype).eps) ** _LOST * np.linalg.norm(x):
         raise _singular(name, sigma)
     return factored_operator(factors, dtype)
+
+
+def _factored_inverse(name: str, A: SparseMatrix, dtype: DType, sigma: complex) -> Operator:
+    """The inverse by a factor that may be larger than memory."""
+    places = np.arange(A.shape[0])
+    shift = from_coo(places, places, np.full(len(places), sigma, dtype), A.shape)
+    factor = analyze(A.astype(dtype) - shift, "sym" if name == "eigsh" and dtype.kind != "c" else "auto").factorize()
+    if factor.perturbed:
+        raise _singular(name, sigma)
+    return factor.outcore_operator
 
 
 def _singular(name: str, sigma: complex) -> LinAlgError:

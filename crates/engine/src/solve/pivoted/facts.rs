@@ -183,8 +183,8 @@ impl PivotFacts {
         [number(at), if self.item > 8 { number(at + 8) } else { 0.0 }]
     }
 
-    fn of_subtrees(&self, front: &FrontNode, tile: &[u8], tally: &mut PivotTally<'_>) {
-        let mut pairs = vec![];
+    fn of_subtrees(&self, front: &FrontNode, slots: u32, tile: &[u8], tally: &mut PivotTally<'_>) {
+        let (mut pairs, mut empty) = (vec![], f64::from(slots));
         let is_symmetric = self.kind != PivotedKind::Unsymmetric;
         each_supernode(&self.analysis, front, self.kind, self.item, tile, |of| {
             let pivots = &of.columns.records[..of.columns.pivots];
@@ -201,18 +201,22 @@ impl PivotFacts {
                 self.number(of.columns.data, start(place) + below)
             });
             let is_root = self.analysis.supernodes[of.supernode as usize].parent >= front.supernodes.end;
-            let left = if is_root {
+            let known = if is_root {
                 of.columns.records.len()
             } else {
                 of.columns.pivots
             };
             pairs.extend(
-                of.columns.records[..left]
+                of.columns.records[..known]
                     .iter()
                     .map(|record| [record.row, record.column]),
             );
-            tally.facts[LEFT] += (of.columns.records.len() - of.columns.pivots) as f64;
+            let left = (of.columns.records.len() - of.columns.pivots) as f64;
+            tally.facts[LEFT] += left;
+            empty -= if is_root { left } else { 0.0 };
         });
+        // An empty slot is a pivot of 1 wherever it is eliminated.
+        tally.facts[POSITIVE] -= empty;
         if !is_symmetric {
             tally.permuted(&pairs);
         }
@@ -264,7 +268,7 @@ impl Work for PivotFacts {
         );
         let mut tally = PivotTally { facts, kind: self.kind };
         let Some(blocks) = node.blocks() else {
-            self.of_subtrees(front, bound.reads[0], &mut tally);
+            self.of_subtrees(front, node.slots, bound.reads[0], &mut tally);
             return Ok(());
         };
         let side = blocks.side(*block);
@@ -278,7 +282,6 @@ impl Work for PivotFacts {
             let pairs: Vec<[u32; 2]> = records.iter().map(|record| [record.row, record.column]).collect();
             tally.permuted(&pairs);
         }
-        // An empty slot is a pivot of 1 wherever it is eliminated.
         if *block + 1 == blocks.pivots {
             let used = match blocks.slots < blocks.pivots {
                 // The slots of a root are its last block, and what it leaves none.
