@@ -12,7 +12,7 @@ use outcore_store::FactorOutput;
 use super::dense::DenseRows;
 use super::factorize::listed_grid;
 use super::slab_orders::{slab_orders, SlabStep, SlabTasks};
-use super::slabs::{PivotRecord, PivotRecordMut, SlabCut, SlabRecord};
+use super::slabs::{SlabCut, SlabExchanges, SlabExchangesMut, SlabRecord};
 use crate::expr::Expr;
 use crate::ops::{self, show};
 use crate::task::{Access, Alone, Bound, FileOutput, Grid, Recipe, TaskOrder, Work};
@@ -85,7 +85,7 @@ impl DenseLu {
         let (cut, item) = (&self.cut, self.item());
         let (block, width) = (cut.block(from), cut.columns(slab).len());
         let first = cut.rows_of(cut.pivot_tile(from)).start;
-        let pivots = PivotRecord::new(bound.reads[0], block.width, item).from(first);
+        let pivots = SlabExchanges::new(bound.reads[0], block.width, item).from(first);
         let layout = TileLayout::Columns;
         self.pivoting.exchange(
             (&mut *tiles, layout),
@@ -96,7 +96,7 @@ impl DenseLu {
         let size = self
             .pivoting
             .solve_lower(block, bound.reads[1], (tiles[0], layout), width);
-        PivotRecordMut::new(own, width, item).take(1, size);
+        SlabExchangesMut::new(own, width, item).take(1, size);
     }
 
     fn finish(&self, slab: u32, bound: &mut Bound<'_>) -> Result<(), EngineError> {
@@ -105,7 +105,7 @@ impl DenseLu {
         };
         let (cut, item) = (&self.cut, self.item());
         let block = cut.block(slab);
-        let mut own = PivotRecordMut::new(own, block.width, item);
+        let mut own = SlabExchangesMut::new(own, block.width, item);
         let (size, bad) = self.pivoting.factorize(block, tiles, own.pivots);
         own.take(1, size);
         for (column, to) in own.diagonal.chunks_exact_mut(item).enumerate() {
@@ -203,7 +203,7 @@ impl Work for DenseLu {
                 }
                 if rows.end == all.end {
                     let size = self.pivoting.largest(tile[0]);
-                    PivotRecordMut::new(own[0], columns.len(), self.item()).take(0, size);
+                    SlabExchangesMut::new(own[0], columns.len(), self.item()).take(0, size);
                 }
             }
             SlabStep::Exchange { from } => self.exchange(from, slab, bound),

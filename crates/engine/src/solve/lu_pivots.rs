@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use outcore_dtype::{Complex, DType};
 
-use super::slabs::{PivotRecord, SlabCut};
+use super::slabs::{SlabCut, SlabExchanges};
 use crate::expr::Expr;
 use crate::ops;
 use crate::task::{Access, Alone, Bound, Grid, Recipe, Work};
@@ -47,7 +47,7 @@ struct SlabPivots {
 impl SlabPivots {
     /// Multiplies the determinant by pivots and by −1 for each exchange, with its power of two apart, so that it has one at any
     /// size.
-    fn multiply(&self, slab: u32, tile: &PivotRecord<'_>, sums: &mut [f64]) {
+    fn multiply(&self, slab: u32, tile: &SlabExchanges<'_>, sums: &mut [f64]) {
         let mut determinant = Complex::new(sums[0], sums[1]);
         let first = self.cut.columns(slab).start;
         let parts = self.cut.dtype().size() / 8;
@@ -112,7 +112,7 @@ impl Work for SlabPivots {
     }
     fn run(&self, task: u64, bound: &mut Bound<'_>, _workspace: &mut [u8]) -> Result<(), EngineError> {
         let (cut, slab) = (&self.cut, task as u32);
-        let tile = PivotRecord::new(bound.reads[0], cut.columns(slab).len(), cut.dtype().size());
+        let tile = SlabExchanges::new(bound.reads[0], cut.columns(slab).len(), cut.dtype().size());
         let rows: &mut [i64] = bytemuck::cast_slice_mut(bound.writes[1]);
         rows.iter_mut()
             .zip(tile.pivots)

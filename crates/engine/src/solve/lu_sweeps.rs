@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use outcore_kernels::{Panel, Pivoting, TileLayout, Transposition};
 
-use super::slabs::{PivotRecord, SlabCut};
+use super::slabs::{SlabCut, SlabExchanges};
 use crate::expr::Expr;
 use crate::ops::{self, show};
 use crate::task::{Access, Alone, Bound, Grid, Recipe, TaskOrder, Work};
@@ -130,7 +130,7 @@ impl SlabSweeps {
         let cut = &self.cut;
         let block = cut.block(slab);
         let first = cut.rows_of(cut.pivot_tile(slab)).start;
-        let pivots = PivotRecord::new(bound.reads[0], block.width, cut.dtype().size()).from(first);
+        let pivots = SlabExchanges::new(bound.reads[0], block.width, cut.dtype().size()).from(first);
         self.pivoting.exchange(
             (&mut bound.writes, TileLayout::Rows),
             [cut.height() as usize, width, block.first],

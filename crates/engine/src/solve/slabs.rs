@@ -192,18 +192,18 @@ impl FactorRecord for SlabRecord {
 }
 
 /// A tile of pivots: largest sizes, the diagonal of U, and of each row the one that it is exchanged with.
-pub(super) struct PivotRecord<'a> {
+pub(super) struct SlabExchanges<'a> {
     pub sizes: [f64; 2],
     pub diagonal: &'a [u8],
     pub pivots: &'a [u32],
 }
 
-impl<'a> PivotRecord<'a> {
-    pub fn new(bytes: &'a [u8], width: usize, item: usize) -> PivotRecord<'a> {
+impl<'a> SlabExchanges<'a> {
+    pub fn new(bytes: &'a [u8], width: usize, item: usize) -> SlabExchanges<'a> {
         let (sizes, rest) = bytes.split_at(SIZES_BYTES);
         let (diagonal, pivots) = rest.split_at(width * item);
         let sizes: &[f64] = bytemuck::cast_slice(sizes);
-        PivotRecord {
+        SlabExchanges {
             sizes: [sizes[0], sizes[1]],
             diagonal,
             pivots: bytemuck::cast_slice(&pivots[..4 * width]),
@@ -216,18 +216,18 @@ impl<'a> PivotRecord<'a> {
     }
 }
 
-/// As [`PivotRecord`], while it is made.
-pub(super) struct PivotRecordMut<'a> {
+/// As [`SlabExchanges`], while it is made.
+pub(super) struct SlabExchangesMut<'a> {
     pub sizes: &'a mut [f64],
     pub diagonal: &'a mut [u8],
     pub pivots: &'a mut [u32],
 }
 
-impl<'a> PivotRecordMut<'a> {
-    pub fn new(bytes: &'a mut [u8], width: usize, item: usize) -> PivotRecordMut<'a> {
+impl<'a> SlabExchangesMut<'a> {
+    pub fn new(bytes: &'a mut [u8], width: usize, item: usize) -> SlabExchangesMut<'a> {
         let (sizes, rest) = bytes.split_at_mut(SIZES_BYTES);
         let (diagonal, pivots) = rest.split_at_mut(width * item);
-        PivotRecordMut {
+        SlabExchangesMut {
             sizes: bytemuck::cast_slice_mut(sizes),
             diagonal,
             pivots: bytemuck::cast_slice_mut(&mut pivots[..4 * width]),

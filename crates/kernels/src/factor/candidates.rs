@@ -11,7 +11,6 @@ use faer::linalg::matmul::matmul_with_conj;
 use faer::linalg::triangular_solve as solve;
 use faer::{Accum, Conj, MatMut, Par};
 
-use super::pivot_search::PivotChoice;
 use super::scalar::FactorScalar;
 
 /// Pivots that are applied to later columns in one block.
@@ -78,6 +77,14 @@ pub struct CandidateSides {
     pub height: usize,
     pub width: usize,
     pub lead: usize,
+}
+
+/// Candidates that are pivots next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PivotChoice {
+    One { row: usize, column: usize },
+    Two([usize; 2]),
+    Perturbed { column: usize },
 }
 
 /// Columns while they are eliminated.

@@ -1,6 +1,6 @@
 //! The search for pivots among candidates: threshold partial pivoting, with pivots of two rows where the matrix is symmetric.
 
-use super::candidates::{Candidates, PivotedKind};
+use super::candidates::{Candidates, PivotChoice, PivotedKind};
 use super::scalar::FactorScalar;
 
 /// The share of the largest element that a diagonal element has at least to be taken alone (Bunch, Parlett, Direct methods for
@@ -8,14 +8,6 @@ use super::scalar::FactorScalar;
 const ALONE: f64 = 0.640_388_203_202_207_8;
 /// The share of its terms that a determinant keeps at least.
 const CANCELLED: f64 = 1e-10;
-
-/// Candidates that are pivots next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PivotChoice {
-    One { row: usize, column: usize },
-    Two([usize; 2]),
-    Perturbed { column: usize },
-}
 
 /// Sizes that are compared side by side.
 const LANES: usize = 8;

@@ -192,8 +192,25 @@ fn subtract_from_rest<T: FactorScalar>(
         subtract_product(lower, l.get(pivots.., ..pivots), (upper.as_ref(), Conj::No));
         return;
     }
-    let mut lower = others.split_at_row_mut(width).1;
-    let w = spare.take::<T>(rest * (SCALED + 1));
+    let lower = others.split_at_row_mut(width).1;
+    subtract_from_triangle(
+        own,
+        (side, width, pivots),
+        (kind, records),
+        lower,
+        spare.take::<T>(rest * (SCALED + 1)),
+    );
+}
+
+/// Subtracts L D Lᴴ from the rows below the candidates.
+fn subtract_from_triangle<T: FactorScalar>(
+    own: &[T],
+    (side, width, pivots): (usize, usize, usize),
+    (kind, records): (PivotedKind, &[PivotRecord]),
+    mut lower: MatMut<'_, T>,
+    w: &mut [T],
+) {
+    let rest = side - width;
     let mut begin = 0;
     while begin < pivots {
         let mut end = pivots.min(begin + SCALED);
@@ -225,7 +242,7 @@ fn subtract_from_rest<T: FactorScalar>(
             }
             pivot += 1 + usize::from(is_pair);
         }
-        let l = MatRef::from_column_major_slice(&*own, side, width).get(width.., begin..end);
+        let l = MatRef::from_column_major_slice(own, side, width).get(width.., begin..end);
         let w = MatRef::from_column_major_slice(&w[..rest * (end - begin)], rest, end - begin);
         triangular::matmul_with_conj(
             lower.as_mut(),

@@ -109,6 +109,20 @@ fn difference(
     let mut workspace = vec![0; panel.rest_bytes(side)];
     panel.subtract_from_rest(side, pivots, kind, &records, &mut bytes, &mut workspace);
     let after = of_bytes(&bytes, is_complex);
+    (remade(&before, &after, width, kind, pivots, &records), pivots, records)
+}
+
+/// The largest difference of a front and what its parts make.
+fn remade(
+    before: &[Number],
+    after: &[Number],
+    width: usize,
+    kind: PivotedKind,
+    pivots: usize,
+    records: &[PivotRecord],
+) -> f64 {
+    let side = before.len().isqrt();
+    assert_eq!(records.len(), width);
     let at = |row: usize, column: usize| after[column * side + row];
     let is_symmetric = kind != PivotedKind::Unsymmetric;
     let mirrored = |value: Number| {
@@ -164,7 +178,7 @@ fn difference(
             worst = worst.max((value - expected).norm());
         }
     }
-    (worst, pivots, records)
+    worst
 }
 
 #[test]

@@ -365,8 +365,8 @@ class Factorization(Factor):
         if self.dtype.kind != "c" or (trans == "H" and self._kind in ("definite", "hermitian")):
             return super().solve(b)
         # conj(A) X = B is A conj(X) = conj(B).
-        x = super().solve(oc.conj(b) if isinstance(b, Array) else np.conj(b))
-        return oc.conj(x) if isinstance(x, Array) else np.conj(x)
+        x = super().solve(oc.conj(b) if isinstance(b, Array) else np.asarray(b).conj())
+        return oc.conj(x) if isinstance(x, Array) else x.conj()
 
     def _applied(self, tiles: _core.Expr, b: Array) -> Array:
         wide, scales = b.astype(self.dtype), self._scales

@@ -175,9 +175,9 @@ def eigsh(
 
     `A` (n, n) is a sparse matrix on disk, a dense array, or what SciPy multiplies with. Arguments are SciPy's: `which`
     is "LM", "SM" (by size), "LA", "SA" (largest, smallest) or "BE" (half from each end). With `sigma` those for which
-    1/(λ − σ) is so, by `OPinv`, which solves (A − σI)x = b, or by SciPy's LU factors of up to 20,000 rows, and beyond by
-    a factor of `analyze`, which may be larger than memory. Gives eigenvalues as NumPy's, ascending, and vectors (n, k)
-    as a lazy array whose columns are held; the values only without `return_eigenvectors`.
+    1/(λ − σ) is so, by `OPinv`, which solves (A − σI)x = b, or by SciPy's LU factors of up to 20,000 rows, and by a
+    factor of `analyze`, which may be larger than memory, of more. Gives eigenvalues as NumPy's, ascending, and vectors
+    (n, k) as a lazy array whose columns are held; the values only without `return_eigenvectors`.
 
     Thick-restart Lanczos with full reorthogonalization (Wu, Simon 2000) by blocks of `block_size` vectors (block
     Krylov–Schur: Zhou, Saad 2008; Zheng 2017, 4.4.2), which take fewer reads of A for more work. `ncv` bounds the

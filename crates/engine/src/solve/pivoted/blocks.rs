@@ -19,6 +19,11 @@ pub(super) const fn record_bytes(candidates: usize) -> usize {
     (size_of::<PivotCounts>() + candidates * size_of::<PivotRecord>()).next_multiple_of(16)
 }
 
+/// Words of the counts and records of so many candidates.
+pub(super) fn header_words(candidates: u64) -> u64 {
+    record_bytes(candidates as usize) as u64 / 8
+}
+
 /// The elements of a tile on the diagonal, and its records.
 pub(super) fn split(tile: &[u8], candidates: usize) -> (&[u8], PivotCounts, &[PivotRecord]) {
     let (elements, records) = tile.split_at(tile.len() - record_bytes(candidates));

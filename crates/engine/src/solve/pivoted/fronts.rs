@@ -13,7 +13,7 @@ use super::super::fronts::{cut, FrontCut, FrontNode};
 use super::super::supernodes::triangle;
 use super::super::tree::NONE;
 use super::super::Analysis;
-use super::blocks::record_bytes;
+use super::blocks::{header_words, record_bytes};
 
 /// Slots of a front in tiles at most and at least.
 const SLOTS: std::ops::RangeInclusive<u32> = 16..=64;
@@ -363,7 +363,7 @@ impl SubtreeRoom {
             } else {
                 2 * one.entries() - pivots
             };
-            words += words_of(entries) + super::subtrees::header_words(pivots);
+            words += words_of(entries) + header_words(pivots);
         }
         words += words / u64::from(SHARE) + words_of(4 * side);
         let spare = stack / u64::from(SHARE) + 4 * more * side;

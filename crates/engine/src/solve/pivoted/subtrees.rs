@@ -10,16 +10,11 @@ use super::super::factorize::FrontPlaces;
 use super::super::fronts::FrontNode;
 use super::super::supernodes::{triangle, Supernode};
 use super::super::Analysis;
-use super::blocks::{in_slot, read, record_bytes, write, PivotCounts};
+use super::blocks::{header_words, in_slot, read, write, PivotCounts};
 use super::fronts::{PivotedCut, PivotedNode, SubtreeRoom};
 use super::tasks::PivotedFactorization;
 use crate::task::Bound;
 use crate::EngineError;
-
-/// Words of the counts and records of so many candidates.
-pub(super) fn header_words(candidates: u64) -> u64 {
-    record_bytes(candidates as usize) as u64 / 8
-}
 
 fn take<'w>(memory: &mut &'w mut [u8], bytes: usize) -> &'w mut [u8] {
     let (front, rest) = std::mem::take(memory).split_at_mut(bytes.next_multiple_of(64));
@@ -107,148 +102,41 @@ impl PivotedFactorization {
         let PivotedCut::Subtrees(room) = node.cut else {
             return Ok(());
         };
-        let words = self.words();
-        let places = FrontPlaces::new(&self.analysis, front);
-        let own = |row: u32| places.of(row).unwrap_or(0) as usize;
         let desk = self.desk(front, room, workspace);
-        let supernodes = &self.analysis.supernodes;
         let (factor, contribution) = bound.writes.split_first_mut().expect("a tile of the factor");
-        let mut entries = self.scatter(front, &bound.reads, desk.owners, factor)?;
-        let least = |one: &Supernode| {
-            let entries = self.entries_in(one.pivots as usize, one.front as usize) * words;
-            entries + header_words(u64::from(one.pivots)) as usize
+        let entries = self.scatter(front, &bound.reads, desk.owners, factor)?;
+        let own = &self.analysis.supernodes[front.supernodes.start as usize..front.supernodes.end as usize];
+        let mut run = SubtreeRun {
+            of: self,
+            front,
+            node,
+            room,
+            desk,
+            entries,
+            used: RoomUsed {
+                words: 0,
+                to_come: own.iter().map(|one| self.least_words(one)).sum(),
+                waiting: 0,
+                more: 0,
+            },
+            handed: 0,
+            waiting: vec![],
+            to_parent: vec![0; own.len()],
         };
-        let mut used = RoomUsed {
-            words: 0,
-            to_come: supernodes[front.supernodes.start as usize..front.supernodes.end as usize]
-                .iter()
-                .map(least)
-                .sum(),
-            waiting: 0,
-            more: 0,
-        };
-        // Candidates that roots have left.
-        let mut handed = 0;
-        let mut waiting: Vec<WaitingBlock> = vec![];
-        let mut to_parent = vec![0u32; front.supernodes.len()];
         for number in front.supernodes.clone() {
-            let one = &supernodes[number as usize];
-            used.to_come -= least(one);
-            let begin = waiting.partition_point(|block| supernodes[block.supernode as usize].parent != number);
-            let children = waiting.split_off(begin);
-            let below = self.analysis.below(number);
-            let own_pivots = one.pivots as usize;
-            let first = one.first - front.columns.start;
-            let mut candidates: Vec<[u32; 2]> = (first..first + one.pivots).map(|column| [column; 2]).collect();
-            for child in &children {
-                candidates.extend(&child.left);
-                used.more -= self.square(child.left.len() + child.below) - self.square(child.below);
-            }
-            used.waiting -= candidates.len() - own_pivots;
-            let width = candidates.len();
-            let side = width + below.len();
-            let data = &mut desk.front[..side * side * words];
-            data.fill(0.0);
-            for place in 0..own_pivots {
-                desk.places[first as usize + place] = place as u32;
-            }
-            for (place, &row) in below.iter().enumerate() {
-                desk.places[own(row)] = (width + place) as u32;
-            }
-            let own_entries = bytemuck::cast_slice::<u8, f64>(&factor[entries..]);
-            entries += 8 * self.begin_front(one, own_entries, data, [side, width]);
-            let mut next = own_pivots;
-            for child in &children {
-                let left = next..next + child.left.len();
-                next = left.end;
-                let rows = self.analysis.below(child.supernode);
-                let below = rows.iter().map(|row| desk.places[own(*row)] as usize);
-                let targets: Vec<usize> = left.chain(below).collect();
-                let block = &desk.stack[child.begin..][..self.square(targets.len()) * words];
-                self.add_square(block, &targets, data, side);
-            }
-            let most = self.most_left(node, room, one, &used, (handed, &to_parent), (front, side, width));
-            let before = handed;
-            let mut records = vec![EMPTY; width];
-            let sides = CandidateSides {
-                height: side,
-                width,
-                lead: side,
-            };
-            let bytes: &mut [u8] = bytemuck::cast_slice_mut(data);
-            let item = self.item();
-            let columns = &mut bytes[..side * width * item];
-            let pivots = self
-                .panel
-                .eliminate_candidates(sides, self.rule, most, columns, &mut records);
-            self.panel
-                .subtract_from_rest(side, pivots, self.kind(), &records, bytes, desk.rest);
-            for record in &mut records {
-                record.column = candidates[record.column as usize][0];
-                record.row = candidates[record.row as usize][1];
-            }
-            let left = &mut records[pivots..];
-            if one.parent >= front.supernodes.end {
-                for record in &mut *left {
-                    record.form = in_slot(handed);
-                    handed += 1;
-                }
-            } else {
-                to_parent[(one.parent - front.supernodes.start) as usize] += left.len() as u32;
-                used.waiting += left.len();
-            }
-            let left: Vec<[u32; 2]> = left.iter().map(|record| [record.column, record.row]).collect();
-            let counts = PivotCounts {
-                pivots: pivots as u32,
-                before,
-                after: handed,
-                candidates: width as u32,
-            };
-            used.words += self.put_columns(
-                counts,
-                &records,
-                &desk.front[..side * side * words],
-                side,
-                &mut factor[used.words * 8..],
-            );
-            let rest = side - pivots;
-            if rest > 0 {
-                let begin = waiting.last().map_or(0, |block| {
-                    block.begin + self.square(block.left.len() + block.below) * words
-                });
-                let out = &mut desk.stack[begin..][..self.square(rest) * words];
-                used.more += self.square(rest) - self.square(below.len());
-                self.copy_rest(&desk.front[..side * side * words], side, pivots, out);
-                waiting.push(WaitingBlock {
-                    supernode: number,
-                    begin,
-                    left,
-                    below: below.len(),
-                });
-            }
+            run.eliminate(number, factor);
         }
-        factor[used.words * 8..].fill(0);
-        let Some(out) = contribution.first_mut() else {
-            return Ok(());
-        };
-        let out: &mut [f64] = bytemuck::cast_slice_mut(out);
-        out.fill(0.0);
-        let slots = node.slots as usize;
-        let sides = slots + (front.below.end - front.below.start) as usize;
-        for slot in handed as usize..slots {
-            out[self.at(slot, slot, sides) * words] = 1.0;
-        }
-        let mut first = 0;
-        for block in waiting {
-            let rows = self.analysis.below(block.supernode);
-            let left = first..first + block.left.len();
-            first = left.end;
-            let below = rows.iter().map(|row| own(*row) - front.columns.len() + slots);
-            let targets: Vec<usize> = left.chain(below).collect();
-            let block = &desk.stack[block.begin..][..self.square(targets.len()) * words];
-            self.add_to_rows(block, &targets, out, sides);
+        factor[run.used.words * 8..].fill(0);
+        if let Some(out) = contribution.first_mut() {
+            run.hand_on(bytemuck::cast_slice_mut(out));
         }
         Ok(())
+    }
+
+    /// Words that a supernode takes without candidates of its children.
+    fn least_words(&self, one: &Supernode) -> usize {
+        let entries = self.entries_in(one.pivots as usize, one.front as usize) * self.words();
+        entries + header_words(u64::from(one.pivots)) as usize
     }
 
     /// Where an element of a contribution block of so many rows is.
@@ -257,35 +145,6 @@ impl PivotedFactorization {
             true => row * (row + 1) / 2 + column,
             false => row * side + column,
         }
-    }
-
-    /// Candidates that a supernode may leave, so that the rest has room whatever comes.
-    fn most_left(
-        &self,
-        node: &PivotedNode,
-        room: SubtreeRoom,
-        one: &Supernode,
-        used: &RoomUsed,
-        (handed, to_parent): (u32, &[u32]),
-        (front, side, width): (&FrontNode, usize, usize),
-    ) -> usize {
-        let below = side - width;
-        let mut most = width;
-        while most > 0 && used.more + self.square(most + below) - self.square(below) > room.more {
-            most -= 1;
-        }
-        if one.parent >= front.supernodes.end {
-            return most.min((node.slots - handed) as usize);
-        }
-        let parent = &self.analysis.supernodes[one.parent as usize];
-        let taken = to_parent[(one.parent - front.supernodes.start) as usize] as usize;
-        most = most.min(room.side.saturating_sub(parent.front as usize + taken));
-        let words = self.words();
-        let own = self.entries_in(width, side) * words + header_words(width as u64) as usize;
-        let free = room.words.saturating_sub(used.words + own + used.to_come);
-        // A candidate that waits takes no more than the longest column, and its record.
-        let each = self.entries_in(1, room.side) * words + 2;
-        most.min((free / each).saturating_sub(used.waiting))
     }
 
     /// Puts entries of the node's rows and columns where the tile of the factor ends, supernode by supernode: columns of L, each
@@ -480,6 +339,191 @@ impl PivotedFactorization {
             }
         }
         header + at
+    }
+}
+
+/// The elimination of a node of subtrees, supernode by supernode.
+struct SubtreeRun<'a, 'w> {
+    of: &'a PivotedFactorization,
+    front: &'a FrontNode,
+    node: &'a PivotedNode,
+    room: SubtreeRoom,
+    desk: PivotedDesk<'w>,
+    /// The byte where entries of A that are to come begin in the tile of the factor.
+    entries: usize,
+    used: RoomUsed,
+    /// Candidates that roots have left.
+    handed: u32,
+    waiting: Vec<WaitingBlock>,
+    /// Candidates that children have left to each supernode.
+    to_parent: Vec<u32>,
+}
+
+/// A supernode's candidates, by the column and row that each has in the node, and rows of its front.
+struct SubtreeFront {
+    candidates: Vec<[u32; 2]>,
+    side: usize,
+}
+
+impl SubtreeRun<'_, '_> {
+    /// The row of the node that a row of the matrix is.
+    fn row(&self, row: u32) -> usize {
+        let places = FrontPlaces::new(&self.of.analysis, self.front);
+        places.of(row).unwrap_or(0) as usize
+    }
+
+    fn is_root(&self, one: &Supernode) -> bool {
+        one.parent >= self.front.supernodes.end
+    }
+
+    fn eliminate(&mut self, number: u32, factor: &mut [u8]) {
+        let of = self.assembled(number, factor);
+        let (one, width) = (&self.of.analysis.supernodes[number as usize], of.candidates.len());
+        let most = self.most_left(one, of.side, width);
+        let before = self.handed;
+        let mut records = vec![EMPTY; width];
+        let pivots = self.search(&of, most, &mut records);
+        let left = &mut records[pivots..];
+        if self.is_root(one) {
+            for record in &mut *left {
+                record.form = in_slot(self.handed);
+                self.handed += 1;
+            }
+        } else {
+            self.to_parent[(one.parent - self.front.supernodes.start) as usize] += left.len() as u32;
+            self.used.waiting += left.len();
+        }
+        let left: Vec<[u32; 2]> = left.iter().map(|record| [record.column, record.row]).collect();
+        let counts = PivotCounts {
+            pivots: pivots as u32,
+            before,
+            after: self.handed,
+            candidates: width as u32,
+        };
+        let words = self.of.words();
+        let data = &self.desk.front[..of.side * of.side * words];
+        let out = &mut factor[self.used.words * 8..];
+        self.used.words += self.of.put_columns(counts, &records, data, of.side, out);
+        let (rest, below) = (of.side - pivots, of.side - width);
+        if rest > 0 {
+            let begin = self.stacked();
+            self.used.more += self.of.square(rest) - self.of.square(below);
+            let out = &mut self.desk.stack[begin..][..self.of.square(rest) * words];
+            self.of.copy_rest(data, of.side, pivots, out);
+            self.waiting.push(WaitingBlock {
+                supernode: number,
+                begin,
+                left,
+                below,
+            });
+        }
+    }
+
+    /// Where the blocks that wait end in the stack.
+    fn stacked(&self) -> usize {
+        let end = |block: &WaitingBlock| block.begin + self.of.square(block.left.len() + block.below) * self.of.words();
+        self.waiting.last().map_or(0, end)
+    }
+
+    /// The front of a supernode, of entries of A and blocks of its children.
+    fn assembled(&mut self, number: u32, factor: &[u8]) -> SubtreeFront {
+        let (of, supernodes) = (self.of, &self.of.analysis.supernodes);
+        let one = &supernodes[number as usize];
+        self.used.to_come -= of.least_words(one);
+        let is_other = |block: &WaitingBlock| supernodes[block.supernode as usize].parent != number;
+        let children = self.waiting.split_off(self.waiting.partition_point(is_other));
+        let below = of.analysis.below(number);
+        let (pivots, first) = (one.pivots as usize, one.first - self.front.columns.start);
+        let mut candidates: Vec<[u32; 2]> = (first..first + one.pivots).map(|column| [column; 2]).collect();
+        for child in &children {
+            candidates.extend(&child.left);
+            self.used.more -= of.square(child.left.len() + child.below) - of.square(child.below);
+        }
+        let width = candidates.len();
+        self.used.waiting -= width - pivots;
+        let side = width + below.len();
+        for place in 0..pivots {
+            self.desk.places[first as usize + place] = place as u32;
+        }
+        for (place, &row) in below.iter().enumerate() {
+            let row = self.row(row);
+            self.desk.places[row] = (width + place) as u32;
+        }
+        let data = &mut self.desk.front[..side * side * of.words()];
+        data.fill(0.0);
+        let own = bytemuck::cast_slice::<u8, f64>(&factor[self.entries..]);
+        self.entries += 8 * of.begin_front(one, own, data, [side, width]);
+        let mut next = pivots;
+        for child in &children {
+            let left = next..next + child.left.len();
+            next = left.end;
+            let rows = of.analysis.below(child.supernode);
+            let below = rows.iter().map(|row| self.desk.places[self.row(*row)] as usize);
+            let targets: Vec<usize> = left.chain(below).collect();
+            let block = &self.desk.stack[child.begin..][..of.square(targets.len()) * of.words()];
+            of.add_square(block, &targets, &mut self.desk.front[..side * side * of.words()], side);
+        }
+        SubtreeFront { candidates, side }
+    }
+
+    /// Eliminates what it can of a front, and gives the pivots.
+    fn search(&mut self, of: &SubtreeFront, most: usize, records: &mut [PivotRecord]) -> usize {
+        let (side, width, item) = (of.side, of.candidates.len(), self.of.item());
+        let sides = CandidateSides {
+            height: side,
+            width,
+            lead: side,
+        };
+        let data: &mut [u8] = bytemuck::cast_slice_mut(&mut self.desk.front[..side * side * self.of.words()]);
+        let (panel, rule) = (self.of.panel, self.of.rule);
+        let columns = &mut data[..side * width * item];
+        let pivots = panel.eliminate_candidates(sides, rule, most, columns, records);
+        panel.subtract_from_rest(side, pivots, rule.kind, records, data, self.desk.rest);
+        for record in records {
+            record.column = of.candidates[record.column as usize][0];
+            record.row = of.candidates[record.row as usize][1];
+        }
+        pivots
+    }
+
+    /// Candidates that a supernode may leave, so that the rest has room whatever comes.
+    fn most_left(&self, one: &Supernode, side: usize, width: usize) -> usize {
+        let (of, below, used) = (self.of, side - width, &self.used);
+        let mut most = width;
+        while most > 0 && used.more + of.square(most + below) - of.square(below) > self.room.more {
+            most -= 1;
+        }
+        if self.is_root(one) {
+            return most.min((self.node.slots - self.handed) as usize);
+        }
+        let parent = &of.analysis.supernodes[one.parent as usize];
+        let taken = self.to_parent[(one.parent - self.front.supernodes.start) as usize] as usize;
+        most = most.min(self.room.side.saturating_sub(parent.front as usize + taken));
+        let own = of.entries_in(width, side) * of.words() + header_words(width as u64) as usize;
+        let free = self.room.words.saturating_sub(used.words + own + used.to_come);
+        // A candidate that waits takes no more than the longest column, and its record.
+        let each = of.entries_in(1, self.room.side) * of.words() + 2;
+        most.min((free / each).saturating_sub(used.waiting))
+    }
+
+    /// Puts the blocks of roots into one, slots first.
+    fn hand_on(&self, out: &mut [f64]) {
+        out.fill(0.0);
+        let (of, slots) = (self.of, self.node.slots as usize);
+        let side = slots + (self.front.below.end - self.front.below.start) as usize;
+        for slot in self.handed as usize..slots {
+            out[of.at(slot, slot, side) * of.words()] = 1.0;
+        }
+        let mut first = 0;
+        for block in &self.waiting {
+            let left = first..first + block.left.len();
+            first = left.end;
+            let rows = of.analysis.below(block.supernode).iter();
+            let below = rows.map(|row| self.row(*row) - self.front.columns.len() + slots);
+            let targets: Vec<usize> = left.chain(below).collect();
+            let elements = &self.desk.stack[block.begin..][..of.square(targets.len()) * of.words()];
+            of.add_to_rows(elements, &targets, out, side);
+        }
     }
 }
 

@@ -205,6 +205,75 @@ impl PivotedSweeps {
             each(BELOW, self.of_node(band, front.parent), Access::Read);
         }
     }
+
+    /// The tiles that a step on a front in tiles touches.
+    fn operands_of_blocks(
+        &self,
+        band: u64,
+        number: u32,
+        (blocks, step): (&PivotedBlocks, PivotedSweepStep),
+        each: &mut dyn FnMut(usize, u64, Access),
+    ) {
+        use PivotedSweepStep::{Backward, Begin, Child, Collect, Divide, Forward, Gather, Triangle, TriangleDown};
+        let (front, node) = self.node(number);
+        let own = self.of_node(band, number);
+        let has_below = node.rows_below(front) > 0;
+        let diagonal = |block: u32| u64::from(node.factor + blocks.tile(block, block).1);
+        match step {
+            Collect | Begin => {}
+            Child(child) => {
+                each(CONTRIBUTIONS, self.of_node(band, child), Access::Read);
+                each(PIECES, own, Access::Update);
+                if has_below {
+                    each(CONTRIBUTIONS, own, Access::Update);
+                }
+            }
+            Triangle(block) => {
+                each(FACTOR, diagonal(block), Access::Read);
+                each(PIECES, own, Access::Update);
+                if has_below {
+                    each(CONTRIBUTIONS, own, Access::Update);
+                }
+            }
+            Divide(block) => {
+                each(FACTOR, diagonal(block), Access::Read);
+                each(PIECES, own, Access::Update);
+            }
+            TriangleDown(block) => {
+                each(FACTOR, diagonal(block), Access::Read);
+                if has_below {
+                    each(BELOW, own, Access::Read);
+                }
+                each(PIECES, own, Access::Update);
+            }
+            Gather => {
+                self.gathered(band, number, each);
+                each(BELOW, own, Access::Create);
+            }
+            Forward { block, rows } | Backward { block, rows } => {
+                let is_up = matches!(step, Forward { .. });
+                for row in rows[0]..rows[1] {
+                    each(
+                        FACTOR,
+                        self.factor_tile(node, blocks, [block, row], is_up),
+                        Access::Read,
+                    );
+                }
+                let is_below = rows[0] >= blocks.pivots;
+                match (is_below, is_up) {
+                    (false, _) => each(PIECES, own, Access::Update),
+                    (true, true) => {
+                        each(PIECES, own, Access::Read);
+                        each(CONTRIBUTIONS, own, Access::Update);
+                    }
+                    (true, false) => {
+                        each(BELOW, own, Access::Read);
+                        each(PIECES, own, Access::Update);
+                    }
+                }
+            }
+        }
+    }
 }
 
 fn tasks_of(nodes: &[FrontNode], fronts: &PivotedFronts, kind: PivotedKind, tiles: u64) -> Vec<PivotedSweepTask> {
@@ -292,7 +361,7 @@ impl Work for PivotedSweeps {
         self.tasks.len() as u64 * self.grid.counts()[1]
     }
     fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
-        use PivotedSweepStep::{Backward, Begin, Child, Collect, Divide, Forward, Gather, Triangle, TriangleDown};
+        use PivotedSweepStep::{Begin, Collect};
         let (band, PivotedSweepTask { node: number, step }) = self.task(task);
         let bands = self.grid.counts()[1];
         if let Collect = step {
@@ -319,69 +388,16 @@ impl Work for PivotedSweeps {
             }
             return;
         };
-        let diagonal = |block: u32| u64::from(node.factor + blocks.tile(block, block).1);
-        match step {
-            Collect => {}
-            Begin => {
-                self.right_tiles(front)
-                    .for_each(|tile| each(RIGHT, tile * bands + band, Access::Read));
-                each(PIECES, own, Access::Create);
-                if has_below {
-                    each(CONTRIBUTIONS, own, Access::Create);
-                }
+        if let Begin = step {
+            self.right_tiles(front)
+                .for_each(|tile| each(RIGHT, tile * bands + band, Access::Read));
+            each(PIECES, own, Access::Create);
+            if has_below {
+                each(CONTRIBUTIONS, own, Access::Create);
             }
-            Child(child) => {
-                each(CONTRIBUTIONS, self.of_node(band, child), Access::Read);
-                each(PIECES, own, Access::Update);
-                if has_below {
-                    each(CONTRIBUTIONS, own, Access::Update);
-                }
-            }
-            Triangle(block) => {
-                each(FACTOR, diagonal(block), Access::Read);
-                each(PIECES, own, Access::Update);
-                if has_below {
-                    each(CONTRIBUTIONS, own, Access::Update);
-                }
-            }
-            Divide(block) => {
-                each(FACTOR, diagonal(block), Access::Read);
-                each(PIECES, own, Access::Update);
-            }
-            TriangleDown(block) => {
-                each(FACTOR, diagonal(block), Access::Read);
-                if has_below {
-                    each(BELOW, own, Access::Read);
-                }
-                each(PIECES, own, Access::Update);
-            }
-            Gather => {
-                self.gathered(band, number, each);
-                each(BELOW, own, Access::Create);
-            }
-            Forward { block, rows } | Backward { block, rows } => {
-                let is_up = matches!(step, Forward { .. });
-                for row in rows[0]..rows[1] {
-                    each(
-                        FACTOR,
-                        self.factor_tile(node, blocks, [block, row], is_up),
-                        Access::Read,
-                    );
-                }
-                let is_below = rows[0] >= blocks.pivots;
-                match (is_below, is_up) {
-                    (false, _) => each(PIECES, own, Access::Update),
-                    (true, true) => {
-                        each(PIECES, own, Access::Read);
-                        each(CONTRIBUTIONS, own, Access::Update);
-                    }
-                    (true, false) => {
-                        each(BELOW, own, Access::Read);
-                        each(PIECES, own, Access::Update);
-                    }
-                }
-            }
+            return;
         }
+        self.operands_of_blocks(band, number, (blocks, step), each);
     }
     fn workspace_bytes(&self, task: u64) -> u64 {
         use PivotedSweepStep::{Begin, Divide, Triangle, TriangleDown};

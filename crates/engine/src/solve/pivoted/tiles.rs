@@ -358,28 +358,7 @@ impl PivotedFactorization {
         };
         let skipped = workspace.as_ptr().align_offset(64).min(workspace.len());
         let columns = &mut workspace[skipped..skipped + height * width * item];
-        let words = self.words();
-        let elements = |bytes: &[u8]| bytes.len() - record_bytes(width);
-        {
-            let columns: &mut [f64] = bytemuck::cast_slice_mut(columns);
-            let tile = &bound.writes[0][..elements(bound.writes[0])];
-            let tile: &[f64] = bytemuck::cast_slice(tile);
-            for row in 0..width {
-                let start = row_start(row, width, self.is_symmetric());
-                let length = if self.is_symmetric() { row + 1 } else { width };
-                for column in 0..length {
-                    columns[element(column * height + row, words)]
-                        .copy_from_slice(&tile[element(start + column, words)]);
-                }
-            }
-            let mut first = width;
-            for tile in &bound.writes[1..] {
-                let tile: &[f64] = bytemuck::cast_slice(tile);
-                let rows = tile.len() / (width * words);
-                turned(tile, [rows, width], &mut columns[first * words..], height, words);
-                first += rows;
-            }
-        }
+        self.gather(width, height, &bound.writes, bytemuck::cast_slice_mut(columns));
         let is_root_slots = blocks.slots < blocks.pivots && block == blocks.slots;
         let room = if is_root_slots { 0 } else { node.slots - before };
         let mut records = vec![
@@ -407,14 +386,42 @@ impl PivotedFactorization {
             after: before + (width - pivots) as u32,
             candidates: width as u32,
         };
-        let columns: &[f64] = bytemuck::cast_slice(columns);
-        let (tile, out) = {
-            let tile = &mut *bound.writes[0];
-            let length = elements(tile);
-            tile.split_at_mut(length)
+        let records_at = bound.writes[0].len() - record_bytes(width);
+        write(counts, &records, &mut bound.writes[0][records_at..]);
+        self.put_back(width, height, bytemuck::cast_slice(columns), &mut bound.writes);
+    }
+
+    /// Copies tiles of a block of columns into columns.
+    fn gather(&self, width: usize, height: usize, tiles: &[&mut [u8]], columns: &mut [f64]) {
+        let words = self.words();
+        let Some((diagonal, below)) = tiles.split_first() else {
+            return;
         };
-        write(counts, &records, out);
-        let tile: &mut [f64] = bytemuck::cast_slice_mut(tile);
+        let tile: &[f64] = bytemuck::cast_slice(&diagonal[..diagonal.len() - record_bytes(width)]);
+        for row in 0..width {
+            let start = row_start(row, width, self.is_symmetric());
+            let length = if self.is_symmetric() { row + 1 } else { width };
+            for column in 0..length {
+                columns[element(column * height + row, words)].copy_from_slice(&tile[element(start + column, words)]);
+            }
+        }
+        let mut first = width;
+        for tile in below {
+            let tile: &[f64] = bytemuck::cast_slice(tile);
+            let rows = tile.len() / (width * words);
+            turned(tile, [rows, width], &mut columns[first * words..], height, words);
+            first += rows;
+        }
+    }
+
+    /// Copies columns back into their tiles.
+    fn put_back(&self, width: usize, height: usize, columns: &[f64], tiles: &mut [&mut [u8]]) {
+        let words = self.words();
+        let Some((diagonal, below)) = tiles.split_first_mut() else {
+            return;
+        };
+        let length = diagonal.len() - record_bytes(width);
+        let tile: &mut [f64] = bytemuck::cast_slice_mut(&mut diagonal[..length]);
         for row in 0..width {
             let start = row_start(row, width, self.is_symmetric());
             let length = if self.is_symmetric() { row + 1 } else { width };
@@ -423,7 +430,7 @@ impl PivotedFactorization {
             }
         }
         let mut first = width;
-        for tile in &mut bound.writes[1..] {
+        for tile in below {
             let tile: &mut [f64] = bytemuck::cast_slice_mut(tile);
             let rows = tile.len() / (width * words);
             turned_back(&columns[first * words..], height, tile, [rows, width], words);
