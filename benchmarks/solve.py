@@ -3,9 +3,10 @@
     python -m benchmarks.solve [--systems 7pt:50@200MB,7pt:50,27pt:30@200MB] [--rivals mumps-ooc,pardiso-ooc,cholmod] \
         [--rival-limit 1GiB] [--rounds 3] [--folder data/bench] [--note "what else ran"]
 
-A system is name:size@limit, without a limit where nothing bounds it; names are the positive definite ones of
-`solve_systems`. Each run is a child of its own, outcore's under a memory cgroup of its limit, with the page cache
-dropped before. Rivals run without a limit unless one is given, for most of them end where it is below what they need.
+A system is name:size@limit, without a limit where nothing bounds it; names are the sparse ones of `solve_systems`, and
+each is factorized by its kind. Each run is a child of its own, outcore's under a memory cgroup of its limit, with the
+page cache dropped before. Rivals run without a limit unless one is given, for most of them end where it is below what
+they need.
 Runs alternate; figures are of the round with the median time. Rivals that cannot be had here are left out and say so
 (`solve_rivals`).
 
@@ -25,6 +26,7 @@ from typing import Any
 from benchmarks import cgroup, common, probes, solve_rivals, solve_systems
 
 THREADS = 2
+KINDS = {solve_systems.SPD: "spd", solve_systems.SYMMETRIC: "sym", solve_systems.GENERAL: "lu"}
 PROBE_BYTES = 1 << 30
 SYSTEMS = "7pt:50@200MB,7pt:50,27pt:30@200MB,5pt:500@200MB,elasticity:20@200MB"
 RIVALS = "mumps-ooc,mumps,pardiso-ooc,cholmod"
@@ -49,10 +51,10 @@ def arguments() -> argparse.Namespace:
     options = parser.parse_args()
     options.systems = [parsed(text) for text in options.systems.split(",")]
     options.rivals = [] if options.rivals == "none" else options.rivals.split(",")
-    unknown = {name for name, _, _ in options.systems if solve_systems.KINDS.get(name) != solve_systems.SPD}
+    unknown = {name for name, _, _ in options.systems if name not in solve_systems.KINDS}
     unknown |= {name for name in options.rivals if name.partition("@")[0] not in solve_rivals.RIVALS}
     if unknown or any(name.startswith("dense") for name, _, _ in options.systems):
-        parser.error(f"not a sparse positive definite system, or not a rival: {', '.join(sorted(unknown))}")
+        parser.error(f"not a sparse system, or not a rival: {', '.join(sorted(unknown))}")
     return options
 
 
@@ -73,7 +75,9 @@ def ours(path: Path, limit: int | None, options: argparse.Namespace) -> Report:
     out.mkdir(parents=True)
     cgroup.drop_page_cache(options.folder)
     cgroup.touch_memory()
+    kind = KINDS[solve_systems.KINDS[path.name.rpartition("-")[0]]]
     given = {"folder": str(path), "out": str(out), "ordering": options.ordering, "session": session(limit)}
+    given["kind"] = kind
     outcome = cgroup.run_limited("benchmarks.solve_ours:run", given, limit, options.timeout)
     shutil.rmtree(out, ignore_errors=True)
     seen = {"limited_by": outcome.limited_by, "limit_bytes": limit, "peak_rss_bytes": outcome.peak_rss_bytes}

@@ -29,7 +29,9 @@ def store(folder: str) -> None:
     oc.sparse.from_scipy(scipy.sparse.csr_matrix((data, indices, indptr), shape=(rows, rows)), path / "matrix.ocs")
 
 
-def run(folder: str, out: str, ordering: str = "auto", session: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def run(
+    folder: str, out: str, kind: Any = "spd", ordering: Any = "auto", session: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Seconds of each phase, the forecast of the factorization beside what was counted, and the scaled residual.
 
     The copy of the matrix in the order of elimination is made by `explain`; the forecast is of what follows it.
@@ -47,7 +49,7 @@ def run(folder: str, out: str, ordering: str = "auto", session: Mapping[str, Any
     with oc.Session(progress=False, **(session or {})) as current:
         matrix, b = oc.sparse.open(path / "matrix.ocs"), np.load(path / "b.npy")
         with phase("analysis"):
-            factorization = oc.sparse.linalg.analyze(matrix, ordering=ordering)
+            factorization = oc.sparse.linalg.analyze(matrix, kind, ordering=ordering)
         with phase("copy"):
             said = factorization.explain()
         with phase("factor"), oc.profile() as seen:
@@ -67,6 +69,8 @@ def run(folder: str, out: str, ordering: str = "auto", session: Mapping[str, Any
         "flops": said.operations,
         "largest_front": said.largest_front,
         "residual": factorization.residual,
+        "delayed": factorization.delayed,
+        "perturbed": factorization.perturbed,
     }
     return seconds | told | forecast | counted | solved
 

@@ -103,8 +103,8 @@ def test_what_is_no_sparse_matrix_is_told_the_way(A):
         linalg.analyze("K.ocs")
     with pytest.raises(ShapeError, match="lsmr"):
         linalg.analyze(sp.eye(3, 4, format="csr"))
-    with pytest.raises(ArgumentError, match="minres or gmres"):
-        linalg.analyze(A, kind="lu")
+    with pytest.raises(ArgumentError, match="none of 'auto', 'spd', 'her', 'sym', 'lu'"):
+        linalg.analyze(A, kind="qr")
 
 
 def test_names_of_scikit_sparse_work_or_say_what_is_nearest(A):

@@ -137,7 +137,7 @@ def test_fronts_in_tiles_are_solved(name: str) -> None:
 def test_columns_that_find_no_pivot_wait_for_larger_fronts() -> None:
     """Multipliers first, in an order that pairs cannot mend: their pivots come where their partners are."""
     random = np.random.default_rng(3)
-    n, multipliers = 1500, 40
+    n, multipliers = 1500, 24
     unknowns = random.normal(size=(n, n)) * (random.random((n, n)) < 0.02)
     unknowns = unknowns + unknowns.T + 9 * np.eye(n)
     coupling = random.normal(size=(multipliers, n)) * (random.random((multipliers, n)) < 0.02)

@@ -217,4 +217,5 @@ def is_symmetric(matrix: Any, dtype: DType, *, is_conjugate: bool) -> bool:
     turned = conj(a @ x) if is_conjugate else a @ x
     forms = sum(x * (a @ y)), sum(turned * y), sum(abs(x) * (builtins.abs(a) @ abs(y)))
     left, right, size = (np.asarray(form) for form in compute(*forms))
-    return bool(abs(left - right) <= _HERMITIAN_MOST * size)
+    with np.errstate(invalid="ignore"):
+        return bool(abs(left - right) <= _HERMITIAN_MOST * size)

@@ -1,7 +1,8 @@
 //! Direct solvers: the analysis of a pattern, and factorizations by fronts whose tiles are placed like any others.
 //!
 //! The analysis knows all of a factorization before it begins, so its tasks are a tile algorithm: forecast, limit, spills and
-//! faults are those of every program. Uses `sparse` and the rooms below. Start with `analysis.rs`, then `fronts.rs`.
+//! faults are those of every program. Uses `sparse` and the rooms below. Start with `analysis.rs`, then `fronts.rs`; `pivoted`
+//! is for matrices whose pivots are chosen as numbers are known, `slabs.rs` and `lu.rs` for dense ones of this kind.
 
 mod analysis;
 mod assembly;
