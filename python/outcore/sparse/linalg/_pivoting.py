@@ -84,8 +84,8 @@ def kind_of(matrix: SparseMatrix) -> FactorKind:
     """The kind of factor that a matrix has by its values. I/O: three reads of A."""
     dtype = factor_dtype(matrix.dtype)
     if is_symmetric(matrix, dtype, is_conjugate=True):
-        diagonal = np.asarray(matrix.diagonal())
-        return "definite" if bool((diagonal.real > 0).all()) else "hermitian"
+        diagonal = oc.real(matrix.astype(dtype).tril().triu() @ oc.ones((matrix.shape[1], 1), dtype=dtype))
+        return "definite" if bool(oc.all(diagonal > 0).compute()) else "hermitian"
     if dtype.kind == "c" and is_symmetric(matrix, dtype, is_conjugate=False):
         return "symmetric"
     return "unsymmetric"
