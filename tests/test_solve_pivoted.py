@@ -29,6 +29,7 @@ from test_solve_direct import failure
 
 import outcore as oc
 from outcore.errors import ArgumentError, DTypeError, FormatError, LinAlgError, MemoryLimitError
+from outcore.linalg import cho_factor
 from outcore.sparse.linalg import Inertia, analyze, factorized, open_factor, splu, spsolve
 
 GOOD = 1e-12
@@ -281,6 +282,52 @@ def test_a_matrix_that_is_not_symmetric_is_called_so() -> None:
             analyze(matrix, "qr")  # type: ignore[arg-type]
         with pytest.raises(DTypeError, match="right-hand sides"):
             splu(matrix).solve(["a"] * 64)
+
+
+def test_a_part_of_small_numbers_is_seen_to_be_unsymmetric() -> None:
+    matrix = np.asarray([[1e20, 0.0, 0.0], [0.0, 1.0, 2.0], [0.0, 0.0, 1.0]])
+    with session():
+        factor = analyze(scipy.sparse.csr_array(matrix))
+        assert factor.kind == "lu"
+        assert np.allclose(factor.solve([1e20, 3.0, 1.0]), 1.0)
+        assert factor.slogdet() == pytest.approx(np.linalg.slogdet(matrix))
+        with pytest.raises(LinAlgError, match="not symmetric"):
+            cho_factor(matrix + np.diag([0.0, 4.0, 4.0])).logdet()
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e300])
+def test_kinds_are_known_of_very_large_and_very_small_numbers(scale: float) -> None:
+    with session():
+        for kind, matrix in (
+            ("spd", grid(4, 4)),
+            ("sym", grid(4, 4) - 5.0 * scipy.sparse.eye_array(16)),
+            ("lu", indefinite.convection(3, 0.5)),
+        ):
+            assert analyze(scipy.sparse.csr_array(matrix) * scale).kind == kind
+
+
+@pytest.mark.parametrize("kind", ["sym", "her"])
+def test_pivots_of_a_matrix_that_is_not_symmetric_say_nothing(kind: Any) -> None:
+    with session():
+        real = analyze(indefinite.convection(4, 0.5), kind)
+        turned = analyze(indefinite.convection(4, 0.5) * (1 + 1j), kind)
+        for known in (real.slogdet, real.logdet, lambda: real.inertia, turned.slogdet):
+            with pytest.raises(LinAlgError, match="not symmetric"):
+                known()
+        # The matrix before says nothing of the next one.
+        assert real.refactorize(indefinite.convection(4, 0.0)).slogdet()[0] == 1.0
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("kind", ["auto", "sym", "lu"])
+def test_determinants_of_entries_that_are_not_finite_are_refused(value: float, kind: Any) -> None:
+    matrix = indefinite.shifted(4, 1.0).tolil()
+    matrix[3, 4] = matrix[4, 3] = value
+    with session():
+        factor = analyze(matrix.tocsr(), kind)
+        for known in (factor.slogdet, lambda: factor.solve(np.ones(64))):
+            with pytest.raises(LinAlgError, match="the matrix has elements that are not finite"):
+                known()
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

@@ -16,9 +16,10 @@ from outcore._run import factors
 from outcore._run.holding import Holder
 from outcore._run.run import compute
 from outcore._standard.creation import arange, asarray, ones, zeros
+from outcore._standard.searching import where
 from outcore._standard.statistical import max, sum
 from outcore._standard.utility import all
-from outcore.elementwise import abs, conj, imag, isfinite, real, sin
+from outcore.elementwise import abs, conj, imag, isfinite, real, sin, sqrt
 from outcore.errors import DTypeError, LinAlgError, ShapeError
 
 FactoredMatrix: TypeAlias = Any  # a lazy array, or a sparse matrix
@@ -31,8 +32,8 @@ _RESIDUAL_GOOD, _CORRECTIONS = 1e-14, 3
 # Differences of xᴴAy and (Ax)ᴴy, by |x|ᵀ|A||y|, above which a matrix is not Hermitian.
 _HERMITIAN_MOST = 1e-14
 _NOT_HERMITIAN = (
-    "the matrix is not symmetric (Hermitian). Both of its triangles must be there; unsymmetric matrices have no direct "
-    "solver where they are sparse, use gmres; dense ones have lu_factor"
+    "the matrix is not symmetric (Hermitian). Both of its triangles must be there; unsymmetric matrices have splu "
+    "where they are sparse, lu_factor where they are dense"
 )
 
 
@@ -84,7 +85,7 @@ class SolvingFactor(ABC):
 
     @abstractmethod
     def _unfit(self) -> str | None:
-        """Why the matrix has no such factor, where it can be told. I/O: two reads of A."""
+        """Why the matrix has no such factor, where it can be told. I/O: three reads of A."""
 
     def solve(self, b: Operand) -> Solution:
         """X of A X = B: (n,) or (n, k). NumPy's arrays give NumPy's; a lazy array gives a lazy array whose value is
@@ -147,14 +148,16 @@ class SolvingFactor(ABC):
         return x
 
     def _cause(self, b: Array, worst: float) -> str:
-        """Why a solution is none. I/O: two reads of A."""
+        """Why a solution is none. I/O: four reads of A."""
         if not bool(all(isfinite(b)).compute()):
             return "the right-hand sides have NaN or infinite elements"
+        if not is_finite(self._matrix):
+            return "the matrix has elements that are not finite"
         unfit = self._unfit()
         if unfit is not None:
             return unfit
         if not np.isfinite(worst):
-            return "the matrix has elements that are not finite, or the solution is too large for its type"
+            return "the solution is too large for its type"
         return "the matrix is too near to a singular one, or its rows are scaled too differently"
 
     def _scaled_residual(self, b: Array, x: Array) -> tuple[float, Array]:
@@ -189,7 +192,7 @@ class Factor(SolvingFactor):
         return is_symmetric(self._matrix, self.dtype, is_conjugate=True)
 
     def logdet(self) -> float:
-        """The logarithm of the determinant. I/O: one read of the factor's tiles with pivots, two of A.
+        """The logarithm of the determinant. I/O: one read of the factor's tiles with pivots, three of A.
 
         Raises LinAlgError for a matrix that is not Hermitian.
 
@@ -209,13 +212,32 @@ def factor_dtype(dtype: DType) -> DType:
     return np.dtype(np.complex128 if dtype.kind == "c" else np.float64)
 
 
+def is_finite(matrix: Any) -> bool:
+    """Whether all elements are. I/O: one read of A."""
+    return bool(all(isfinite(_mean_sizes(matrix))).compute())
+
+
 def is_symmetric(matrix: Any, dtype: DType, *, is_conjugate: bool) -> bool:
-    """Whether xᴴ A y = (A x)ᴴ y of x and y without a pattern, or xᵀ A y = (A x)ᵀ y. I/O: two reads of A."""
-    places = arange(matrix.shape[0], dtype=np.float64)
-    x, y = (sin(places * places * frequency + frequency) for frequency in (0.7, 1.3))
+    """Whether xᴴ A y = (A x)ᴴ y of x and y without a pattern, or xᵀ A y = (A x)ᵀ y. I/O: three reads of A.
+
+    x and y are scaled by rows of A, so that no part of a matrix hides behind larger numbers of other rows. Matrices
+    with NaN or infinities are not symmetric.
+    """
+    rows = matrix.shape[0]
     a = matrix.astype(dtype)
+    sizes = Holder(rows * 8, 1).held([_mean_sizes(a)])[0][0]
+    scale = where(sizes > 0, 1 / sqrt(where(sizes > 0, sizes, 1.0)), 1.0)
+    places = arange(rows, dtype=np.float64)
+    x, y = (sin(places * places * frequency + frequency) * scale for frequency in (0.7, 1.3))
     turned = conj(a @ x) if is_conjugate else a @ x
     forms = sum(x * (a @ y)), sum(turned * y), sum(abs(x) * (builtins.abs(a) @ abs(y)))
     left, right, size = (np.asarray(form) for form in compute(*forms))
     with np.errstate(invalid="ignore"):
         return bool(abs(left - right) <= _HERMITIAN_MOST * size)
+
+
+def _mean_sizes(matrix: Any) -> Array:
+    """The mean size of the elements of each row, which overflows for no finite ones. I/O: one read of A."""
+    columns = matrix.shape[1]
+    means: Array = builtins.abs(matrix) @ (ones((columns,)) / builtins.max(columns, 1))
+    return means

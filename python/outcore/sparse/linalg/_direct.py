@@ -20,7 +20,7 @@ from outcore._lazy.node import Operand
 from outcore._session.session import Session, current
 from outcore._show.explanation import Explanation
 from outcore.errors import ArgumentError, DTypeError, LinAlgError, MemoryLimitError, ShapeError
-from outcore.linalg._factor import Factor, Solution, factor_dtype, is_symmetric
+from outcore.linalg._factor import Factor, Solution, factor_dtype, is_finite, is_symmetric
 from outcore.sparse._convert import from_scipy
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse.linalg._operators import Operator
@@ -52,7 +52,8 @@ _NOT_SYMMETRIC = (
 _NEAREST = {
     **dict.fromkeys(("solve_A", "cho_solve"), "F.solve(b)"),
     "det": "F.slogdet()",
-    **dict.fromkeys(("P", "perm", "perm_r", "perm_c", "get_perm"), "F.order"),
+    **dict.fromkeys(("P", "perm", "perm_r", "get_perm"), "F.order"),
+    "perm_c": "F.column_order",
     **dict.fromkeys(("L", "D", "LD", "L_D", "U"), "F.factorize(path), whose file holds the factor by tiles of fronts"),
     **dict.fromkeys(("cholesky_inplace", "update_inplace"), "F.refactorize(A)"),
     "nnz": "F.explain().factor_entries",
@@ -136,6 +137,8 @@ class Factorization(Factor):
         self._ordering, self._kind = ordering, kind
         self._trans: Transposition = "N"
         self._is_guessed, self._requested = False, _AUTO
+        self._is_fit = False  # known to be symmetric, as the kind says, and finite
+        self._is_other = False  # of values that were not analyzed
         self._permuted: SparseMatrix | None = None
         self._transposed: SparseMatrix | None = None
         self._facts: PivotFacts | None = None
@@ -314,6 +317,10 @@ class Factorization(Factor):
     ) -> Factorization:
         """Makes the factor of another matrix with entries at the same places, or at fewer; the analysis is kept.
 
+        With pivoting the scales and the order of the analysis are those of its matrix: values of other sizes, as by
+        several powers of ten from entry to entry, have more pivots that wait (`delayed`) or are perturbed, and a
+        residual above the limit is an error of `solve`. `analyze` of the new matrix is the way then.
+
         Gives itself: the factor before is gone, unless an error comes. Raises ShapeError for another shape,
         ArgumentError for entries that the factor has no place for. I/O and errors else as `factorize`.
 
@@ -328,6 +335,7 @@ class Factorization(Factor):
             raise ShapeError(f"refactorize: a matrix of shape {matrix.shape}, and the analysis is of {self.shape}")
         made = self.__copy__()
         made._matrix, made._permuted, made._transposed, made._residual = matrix, None, None, None
+        made._is_fit, made._is_other = False, True
         made.factorize(path, overwrite=overwrite)
         self.__dict__.update(made.__dict__)
         return self
@@ -350,7 +358,7 @@ class Factorization(Factor):
         >>> F.solve([4.0, 8.0]), F.solve([4.0, 10.0], trans="T")
         (array([1., 2.]), array([2., 2.]))
         """
-        if trans not in ("N", "T", "H"):
+        if type(trans) is not str or trans not in ("N", "T", "H"):
             raise ArgumentError(f"solve: trans={trans!r} is none of 'N' (A), 'T' (the transpose), 'H' (the adjoint)")
         self._tiles()
         if trans == "N" or (trans == "T" and self._kind == "symmetric"):
@@ -389,7 +397,20 @@ class Factorization(Factor):
 
     def _cause(self, b: Array, worst: float) -> str:
         cause, perturbed = super()._cause(b, worst), self.perturbed
-        return f"{cause}; {perturbed} of its pivots are 0 or nearly so" if perturbed else cause
+        if not perturbed:
+            return cause
+        other = ". Scales are those of the matrix that was analyzed: analyze this one" if self._is_other else ""
+        return f"{cause}; {perturbed} of its pivots {'is' if perturbed == 1 else 'are'} 0 or nearly so{other}"
+
+    def _check_fit(self, name: str) -> None:
+        """Raises LinAlgError where pivots say nothing of the matrix: it is not symmetric as its kind says, or not
+        finite. I/O: up to four reads of A, once."""
+        if self._is_fit:
+            return
+        unfit = self._unfit() if is_finite(self._matrix) else "the matrix has elements that are not finite"
+        if unfit is not None:
+            raise LinAlgError(f"{name}: {unfit}")
+        self._is_fit = True
 
     def _pivot_facts(self) -> PivotFacts:
         if self._facts is None:
@@ -415,7 +436,8 @@ class Factorization(Factor):
         """The signs of the eigenvalues of a symmetric (Hermitian) matrix: positive, negative, zero (Sylvester's law).
 
         Where pivots were perturbed they are counted as zero, for the matrix is nearly singular. I/O: one read of tiles
-        with pivots. Raises LinAlgError of kind "lu", and of complex symmetric matrices, whose eigenvalues have no sign.
+        with pivots, the first time four of A. Raises LinAlgError of kind "lu", of complex symmetric matrices, whose
+        eigenvalues have no sign, and of matrices that are not symmetric (Hermitian) or not finite.
 
         >>> import outcore as oc, scipy.sparse
         >>> A = oc.sparse.from_scipy(scipy.sparse.csr_array([[0.0, 1.0], [1.0, 0.0]]))
@@ -424,15 +446,18 @@ class Factorization(Factor):
         """
         if self._kind in ("unsymmetric", "symmetric"):
             raise LinAlgError(f"inertia: eigenvalues have no signs known from a factor of kind {self.kind!r}")
+        self._tiles()  # a matrix taken as definite may turn out not to be
+        self._check_fit("inertia")
         if self._kind == "definite":
-            self._tiles()
-            if self._kind == "definite":
-                return Inertia(self.shape[0], 0, 0)
+            return Inertia(self.shape[0], 0, 0)
         facts = self._pivot_facts()
         return Inertia(facts.positive, facts.negative, facts.perturbed)
 
     def slogdet(self) -> tuple[Any, float]:
-        """Sign and logarithm of the size of the determinant, which do not overflow. I/O: one read of tiles with pivots.
+        """Sign and logarithm of the size of the determinant, which do not overflow. I/O: one read of tiles with pivots,
+        the first time up to four of A.
+
+        Raises LinAlgError for a matrix that is not symmetric as its kind says, or not finite.
 
         >>> import outcore as oc, scipy.sparse
         >>> A = oc.sparse.from_scipy(scipy.sparse.csr_array([[0.0, 2.0], [4.0, 0.0]]))
@@ -443,6 +468,7 @@ class Factorization(Factor):
         self._tiles()
         if self._kind == "definite":
             return 1.0, super().logdet()
+        self._check_fit("slogdet")
         facts, scales = self._pivot_facts(), self._scales
         assert scales is not None, "factors with pivoting are scaled"
         if facts.perturbed:
@@ -454,10 +480,10 @@ class Factorization(Factor):
         return (sign.real if real else sign), facts.logarithm - scales.logarithm()
 
     def logdet(self) -> float:
-        """The logarithm of the determinant, where that is positive. I/O: one read of tiles with pivots, of kind "spd"
-        two of A.
+        """The logarithm of the determinant, where that is positive. I/O: one read of tiles with pivots, and up to
+        four of A.
 
-        Raises LinAlgError for a determinant that is not positive: `slogdet` has its sign.
+        Raises LinAlgError for a determinant that is not positive, whose sign `slogdet` has, and as `slogdet`.
 
         >>> import outcore as oc, scipy.sparse
         >>> A = oc.sparse.from_scipy(scipy.sparse.eye(3, format="csr") * 4.0)
@@ -514,10 +540,10 @@ def analyze(
     nested dissection where the factorization would take longer than that. Of kinds but "lu", entries right of the
     diagonal count; a matrix that is not symmetric shows in the residual of `solve`.
 
-    I/O: one read of A, with pivoting two, of "auto" three more. Memory: the graph of A + Aᵀ (8 bytes a row, 4 an entry
-    off the diagonal) beside what the ordering takes, with pivoting 20 bytes an entry and 90 a row, in the session's
-    memory; the analysis itself stays as long as the result does. Raises ShapeError for a matrix that is not square,
-    ArgumentError for what is no kind or ordering, MemoryLimitError where the graph does not fit.
+    I/O: one read of A, with pivoting two, of "auto" four more, of complex ones up to seven. Memory: the graph of A + Aᵀ
+    (8 bytes a row, 4 an entry off the diagonal) beside what the ordering takes, with pivoting 20 bytes an entry and 90
+    a row, in the session's memory; the analysis itself stays as long as the result does. Raises ShapeError for a matrix
+    that is not square, ArgumentError for what is no kind or ordering, MemoryLimitError where the graph does not fit.
 
     >>> import outcore as oc, scipy.sparse
     >>> A = oc.sparse.from_scipy(scipy.sparse.eye(3, format="csr"))
@@ -525,7 +551,7 @@ def analyze(
     <Factorization of 3 x 3, float64, spd, auto: amd, analyzed>
     """
     matrix = _matrix(A, "analyze")
-    if kind != "auto" and kind not in KINDS:
+    if not isinstance(kind, str) or (kind != "auto" and kind not in KINDS):
         raise ArgumentError(f"analyze: kind={kind!r} is none of 'auto', {', '.join(map(repr, KINDS))}")
     if kind == "her" and factor_dtype(matrix.dtype).kind != "c":
         kind = "sym"
@@ -538,6 +564,7 @@ def analyze(
     chosen = kind_of(matrix) if kind == "auto" else of_dtype(KINDS[kind], factor_dtype(matrix.dtype))
     made = _analyzed(matrix, chosen, requested)
     made._is_guessed = kind == "auto" and chosen == "definite"
+    made._is_fit = kind == "auto" and chosen != "unsymmetric"
     return made
 
 
@@ -603,7 +630,8 @@ def cholesky(A: FactorizableMatrix, *, ordering: OrderingName | npt.ArrayLike = 
 def splu(A: FactorizableMatrix, *, ordering: OrderingName | npt.ArrayLike = "auto") -> Factorization:
     """Analyzes and factorizes any square matrix as L U, as `scipy.sparse.linalg.splu`.
 
-    The result has `solve(b, trans)` and `slogdet()`. Arguments, I/O and errors as `analyze` and
+    The result has `solve(b, trans)` and `slogdet()`. A singular matrix is no error here but of `solve`, where SciPy's
+    function raises; `ordering` is what `permc_spec` is there. Arguments, I/O and errors as `analyze` and
     `Factorization.factorize`.
 
     >>> import outcore as oc, scipy.sparse
@@ -628,7 +656,8 @@ def factorized(A: FactorizableMatrix) -> Callable[[Operand], Solution]:
 def spsolve(A: FactorizableMatrix, b: Operand) -> Solution:
     """X of A X = B for a square matrix, as `scipy.sparse.linalg.spsolve`, by the factor that its values are for.
 
-    `b`, (n,) or (n, k), may be SciPy's sparse matrix; the result is dense. I/O and errors as `analyze` and
+    `b`, (n,) or (n, k), may be SciPy's sparse matrix; the result is dense and has the shape of `b`, also where that
+    is (n, 1), of which SciPy makes (n,). I/O and errors as `analyze` and
     `Factorization.solve`.
 
     >>> import outcore as oc, scipy.sparse

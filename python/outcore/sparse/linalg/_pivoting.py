@@ -81,7 +81,7 @@ def scaled_rows(b: Array, order: npt.NDArray[np.int64], scales: npt.NDArray[np.f
 
 
 def kind_of(matrix: SparseMatrix) -> FactorKind:
-    """The kind of factor that a matrix has by its values. I/O: three reads of A."""
+    """The kind of factor that a matrix has by its values. I/O: four reads of A, of complex matrices up to seven."""
     dtype = factor_dtype(matrix.dtype)
     if is_symmetric(matrix, dtype, is_conjugate=True):
         diagonal = oc.real(matrix.astype(dtype).tril().triu() @ oc.ones((matrix.shape[1], 1), dtype=dtype))
