@@ -280,8 +280,13 @@ def test_a_matrix_that_is_not_symmetric_is_called_so() -> None:
             _ = splu(matrix).inertia
         with pytest.raises(ArgumentError, match="kind='qr'"):
             analyze(matrix, "qr")  # type: ignore[arg-type]
+        with pytest.raises(ArgumentError, match="kind=\\['lu'\\]"):
+            analyze(matrix, ["lu"])  # type: ignore[arg-type]
+        with pytest.raises(ArgumentError, match="trans=array"):
+            splu(matrix).solve(np.ones(64), np.asarray(["T", "N"]))  # type: ignore[arg-type]
         with pytest.raises(DTypeError, match="right-hand sides"):
             splu(matrix).solve(["a"] * 64)
+        assert splu(matrix).solve(np.ones(64), np.str_("T")).shape == (64,)  # type: ignore[arg-type]
 
 
 def test_a_part_of_small_numbers_is_seen_to_be_unsymmetric() -> None:

@@ -358,7 +358,7 @@ class Factorization(Factor):
         >>> F.solve([4.0, 8.0]), F.solve([4.0, 10.0], trans="T")
         (array([1., 2.]), array([2., 2.]))
         """
-        if type(trans) is not str or trans not in ("N", "T", "H"):
+        if str(trans) not in ("N", "T", "H"):
             raise ArgumentError(f"solve: trans={trans!r} is none of 'N' (A), 'T' (the transpose), 'H' (the adjoint)")
         self._tiles()
         if trans == "N" or (trans == "T" and self._kind == "symmetric"):
