@@ -248,6 +248,15 @@ def test_another_matrix_of_the_same_pattern_takes_the_analysis() -> None:
 # -- what has no answer ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("size", [1e-300, 1e-290, 1e-200, 1e200, 1e290])
+@pytest.mark.parametrize("kind", ["sym", "lu"])
+def test_matrices_near_the_ends_of_float64_are_scaled(kind: Any, size: float) -> None:
+    matrix = scipy.sparse.csr_array([[0.0, 1.0, 2.0], [1.0, 4.0, 0.0], [2.0, 0.0, 3.0]]) * size
+    x = np.array([1.0, 2.0, 3.0])
+    with session():
+        np.testing.assert_allclose(analyze(matrix, kind).solve(matrix @ x), x, rtol=1e-12)
+
+
 @pytest.mark.parametrize("kind", ["sym", "lu"])
 def test_singular_matrices_have_an_answer_only_where_there_is_one(kind: Any) -> None:
     """A graph's Laplacian: the sum of all rows is nothing."""

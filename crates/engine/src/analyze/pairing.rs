@@ -118,7 +118,7 @@ fn size_of_value(dtype: Option<DType>, values: &[u8], entry: usize) -> f64 {
 
 /// The power of two next to a scale, by which products are exact.
 fn power(scale: f64) -> f64 {
-    scale.log2().round().clamp(-500.0, 500.0).exp2()
+    scale.log2().round().clamp(-1000.0, 1000.0).exp2()
 }
 
 impl PairedRows {

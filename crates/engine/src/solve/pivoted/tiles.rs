@@ -33,12 +33,13 @@ impl PivotedFactorization {
     pub(super) fn scaled(&self, value: &[u8], [row, column]: [u32; 2], is_turned: bool) -> [f64; 2] {
         let number = |bytes: &[u8]| bytes.first_chunk().map_or(0.0, |bytes| f64::from_ne_bytes(*bytes));
         let scaling = &self.record.scaling;
-        let scale = scaling.rows[row as usize] * scaling.columns[column as usize];
+        // One after the other: their product may be beyond the numbers that there are.
+        let (by_row, by_column) = (scaling.rows[row as usize], scaling.columns[column as usize]);
         let mut value = [number(value), if value.len() > 8 { number(&value[8..]) } else { 0.0 }];
         if is_turned && self.kind() == PivotedKind::Hermitian {
             value[1] = -value[1];
         }
-        value.map(|part| part * scale)
+        value.map(|part| part * by_row * by_column)
     }
 
     pub(super) fn assemble(
