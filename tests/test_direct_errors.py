@@ -126,3 +126,18 @@ def test_a_factor_is_the_inverse_that_other_solvers_take(A):
     x, info = linalg.cg(A, np.ones(20), M=F, maxiter=2, rtol=1e-12)
     assert info == 0
     np.testing.assert_allclose(A @ x.compute(), np.ones(20), rtol=1e-10)
+
+
+def test_a_factor_with_a_long_record_is_opened(tmp_path):
+    """The record takes more memory than what is set aside without a turn."""
+    n = 300_000
+    matrix = sp.diags_array([-1.0, 2.001, -1.0], offsets=[-1, 0, 1], shape=(n, n), format="csr")
+    x = linalg.cholesky(matrix).factorize(tmp_path / "f.ocf").solve(np.ones(n))
+    np.testing.assert_array_equal(linalg.open_factor(tmp_path / "f.ocf", matrix).solve(np.ones(n)), x)
+
+
+def test_a_pattern_counts_as_ones(tmp_path):
+    A = oc.sparse.from_coo(np.arange(5), np.arange(5), None, (5, 5), tmp_path / "p.ocs")
+    assert A.is_pattern
+    for kind in ("auto", "spd", "sym", "lu"):
+        np.testing.assert_array_equal(linalg.analyze(A, kind).solve(np.arange(5.0)), np.arange(5.0))

@@ -41,7 +41,7 @@ from outcore.errors import (
     SourceChangedError,
     TargetExistsError,
 )
-from outcore.sparse.linalg import Factorization, analyze, cholesky, factorized, open_factor, spsolve
+from outcore.sparse.linalg import Factorization, analyze, cholesky, factorized, spsolve
 
 ORDERINGS = ("auto", "nd", "amd", "natural")
 GOOD = 1e-12
@@ -167,14 +167,6 @@ def test_a_long_path_is_solved_like_scipys_banded_one() -> None:
     np.testing.assert_allclose(x, scipy.linalg.solveh_banded(bands, b), rtol=1e-8, atol=1e-10)
 
 
-def test_a_factor_with_a_long_record_is_opened(tmp_path: Path) -> None:
-    """The record takes more memory than what is set aside without a turn."""
-    matrix, b = definite.path(300_000), np.ones(300_000)
-    with session():
-        x = cholesky(matrix).factorize(tmp_path / "f.ocf").solve(b)
-        np.testing.assert_array_equal(open_factor(tmp_path / "f.ocf", matrix).solve(b), x)
-
-
 def test_duplicates_are_summed_and_explicit_zeros_are_entries(tmp_path: Path) -> None:
     whole = grid(5, 6).tocoo()
     rows, columns = (np.concatenate([part, part, [0, 29]]) for part in whole.coords)
@@ -194,13 +186,6 @@ def test_other_types_are_solved_in_double_precision(dtype: str, tmp_path: Path) 
         F = cholesky(A)
         assert F.dtype == (np.complex128 if dtype == "complex64" else np.float64)
         np.testing.assert_allclose(F.solve(np.ones(6)), np.linalg.solve(matrix.toarray(), np.ones(6)), rtol=1e-14)
-
-
-def test_a_pattern_counts_as_ones(tmp_path: Path) -> None:
-    with session():
-        A = oc.sparse.from_coo(np.arange(5), np.arange(5), None, (5, 5), tmp_path / "p.ocs")
-        assert A.is_pattern
-        np.testing.assert_array_equal(spsolve(A, np.arange(5.0)), np.arange(5.0))
 
 
 @pytest.mark.parametrize("n", [0, 1, 2])

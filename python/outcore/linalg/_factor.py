@@ -212,12 +212,12 @@ def factor_dtype(dtype: DType) -> DType:
     return np.dtype(np.complex128 if dtype.kind == "c" else np.float64)
 
 
-def is_finite(matrix: Any) -> bool:
+def is_finite(matrix: FactoredMatrix) -> bool:
     """Whether all elements are. I/O: one read of A."""
     return bool(all(isfinite(_mean_sizes(matrix))).compute())
 
 
-def is_symmetric(matrix: Any, dtype: DType, *, is_conjugate: bool) -> bool:
+def is_symmetric(matrix: FactoredMatrix, dtype: DType, *, is_conjugate: bool) -> bool:
     """Whether xᴴ A y = (A x)ᴴ y of x and y without a pattern, or xᵀ A y = (A x)ᵀ y. I/O: three reads of A.
 
     x and y are scaled by rows of A, so that no part of a matrix hides behind larger numbers of other rows. Matrices
@@ -236,7 +236,7 @@ def is_symmetric(matrix: Any, dtype: DType, *, is_conjugate: bool) -> bool:
         return bool(abs(left - right) <= _HERMITIAN_MOST * size)
 
 
-def _mean_sizes(matrix: Any) -> Array:
+def _mean_sizes(matrix: FactoredMatrix) -> Array:
     """The mean size of the elements of each row, which overflows for no finite ones. I/O: one read of A."""
     columns = matrix.shape[1]
     means: Array = builtins.abs(matrix) @ (ones((columns,)) / builtins.max(columns, 1))

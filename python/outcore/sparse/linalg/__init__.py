@@ -15,11 +15,13 @@ from outcore.sparse.linalg._direct import *
 from outcore.sparse.linalg._eigen import NotConvergedError as NotConvergedError
 from outcore.sparse.linalg._eigenvalues import eigs as eigs
 from outcore.sparse.linalg._eigenvalues import eigsh as eigsh
+from outcore.sparse.linalg._factorization import *
 from outcore.sparse.linalg._gmres import *
 from outcore.sparse.linalg._iterative import *
 from outcore.sparse.linalg._lobpcg import *
 from outcore.sparse.linalg._lsmr import *
 from outcore.sparse.linalg._operators import aslinearoperator as aslinearoperator
+from outcore.sparse.linalg._pivoting import Inertia as Inertia
 from outcore.sparse.linalg._preconditioners import Preconditioner as Preconditioner
 from outcore.sparse.linalg._preconditioners import block_jacobi as block_jacobi
 from outcore.sparse.linalg._preconditioners import ic0 as ic0

@@ -1,530 +1,32 @@
-"""Direct solvers of sparse systems: an analysis, a factor on disk by tiles of fronts, solutions with their residual."""
+"""Direct solvers of sparse systems, with the names of SciPy and scikit-sparse."""
 
 from __future__ import annotations
 
-import dataclasses
-import os
 from collections.abc import Callable
-from typing import Any, Literal, NoReturn, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from outcore import _api as oc
 from outcore import _core
-from outcore._base.sizes import format_size
 from outcore._base.types import NDArray, PathLike
-from outcore._lazy.absent import missing_name
-from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
-from outcore._session.session import Session, current
-from outcore._show.explanation import Explanation
-from outcore.errors import ArgumentError, DTypeError, LinAlgError, MemoryLimitError, ShapeError
-from outcore.linalg._factor import Factor, Solution, factor_dtype, is_finite, is_symmetric
-from outcore.sparse._convert import from_scipy
+from outcore._session.session import current
+from outcore.errors import ArgumentError, DTypeError, ShapeError
+from outcore.linalg._factor import Solution, factor_dtype
 from outcore.sparse._matrix import SparseMatrix
-from outcore.sparse.linalg._operators import Operator
-from outcore.sparse.linalg._pivoting import (
-    KINDS,
-    FactorKind,
-    Inertia,
-    Kind,
-    PivotFacts,
-    PivotScales,
-    Transposition,
-    kind_of,
-    of_dtype,
-    pairing_of,
-    scaled_rows,
+from outcore.sparse.linalg._factorization import (
+    FactorizableMatrix,
+    Factorization,
+    RequestedOrder,
+    analyzed,
+    stored_matrix,
 )
+from outcore.sparse.linalg._pivoting import KINDS, Kind, kind_of, of_dtype
 
 OrderingName = Literal["auto", "nd", "amd", "natural"]
-FactorizableMatrix: TypeAlias = Any  # a sparse matrix of outcore, stored or lazy, or one of SciPy's
 
 _NAMES = ("auto", "nd", "amd", "natural")
-# A name of an ordering, and the rows of one that is given.
-_Ordering: TypeAlias = tuple[str, npt.NDArray[np.uint32] | None]
-_AUTO: _Ordering = ("auto", None)
-_NOT_SYMMETRIC = (
-    'the matrix is not symmetric. Both of its triangles must be there; kind="lu" is for unsymmetric matrices'
-)
-# Names of scikit-sparse's and SciPy's factors.
-_NEAREST = {
-    **dict.fromkeys(("solve_A", "cho_solve"), "F.solve(b)"),
-    "det": "F.slogdet()",
-    **dict.fromkeys(("P", "perm", "perm_r", "get_perm"), "F.order"),
-    "perm_c": "F.column_order",
-    **dict.fromkeys(("L", "D", "LD", "L_D", "U"), "F.factorize(path), whose file holds the factor by tiles of fronts"),
-    **dict.fromkeys(("cholesky_inplace", "update_inplace"), "F.refactorize(A)"),
-    "nnz": "F.explain().factor_entries",
-}
-
-
-@dataclasses.dataclass(frozen=True)
-class FactorForecast:
-    """The forecast of a factorization, before anything is computed; `str()` lays it out.
-
-    `ordering` names the ordering, of "auto" the one that was taken too: "auto: nd". `factor_entries` are those of the
-    factor with the zeros that larger supernodes cost, `operations` multiplications and additions, `plan` is the
-    explanation of the program under the current limit. With pivoting all are bounds, which hold.
-    """
-
-    rows: int
-    entries: int
-    ordering: str
-    factor_entries: int
-    factor_bytes: int
-    operations: float
-    largest_front: int
-    plan: Explanation
-
-    def __str__(self) -> str:
-        lines = [
-            ("rows", f"{self.rows:,}, {self.entries:,} entries"),
-            ("ordering", self.ordering),
-            ("factor", f"{self.factor_entries:,} entries, {format_size(self.factor_bytes)}"),
-            ("operations", f"{self.operations:.4g} multiplications and additions"),
-            ("largest front", f"{self.largest_front:,} rows"),
-        ]
-        return "\n".join(f"{name:<16}{value}" for name, value in lines) + f"\n\n{self.plan}"
-
-
-@dataclasses.dataclass(frozen=True)
-class LimitCost:
-    """The bytes that a factorization moves under a memory limit; all numbers are bytes."""
-
-    memory_limit: int
-    bytes_read: int
-    bytes_written: int
-    peak_bytes: int
-
-
-class _Inverse(Operator):
-    """The inverse of a factorized matrix: products are solutions, whose residuals are held against their limit."""
-
-    def __init__(self, factor: Factorization) -> None:
-        super().__init__(factor.shape, factor.dtype)
-        self._factor = factor
-
-    def __matmul__(self, x: Array) -> Array:
-        solution: Array = self._factor.solve(x)
-        return solution
-
-    def adjoint(self, x: Array) -> Array:
-        solution: Array = self._factor.solve(x, "H")
-        return solution
-
-    def pair(self, x: Array) -> tuple[Array, Array]:
-        held = oc.persist(x)
-        return held, self @ held
-
-
-class Factorization(Factor):
-    """The analysis of a sparse matrix, and its factor once `factorize` has made it.
-
-    Made by `analyze`. `kind` says which factor: "spd" P A Pᵀ = L Lᴴ of positive definite matrices, "sym" and "her"
-    P A Pᵀ = L D Lᵀ and L D Lᴴ of symmetric and Hermitian ones with pivots of one and of two rows, "lu" P A Q = L U of
-    any. All are multifrontal over tiles of fronts (Duff, Reid 1983; Liu 1992), which are placed in memory like the
-    tiles of any program, so the same bits come at every limit. With pivoting, rows and columns are scaled, and large
-    entries put where pivots are looked for (Duff, Koster 2001; Duff, Pralet 2005); a column whose pivot is less than
-    0.01 of its largest element waits for its parent's front, in slots whose number the analysis fixes.
-    """
-
-    def __init__(
-        self, matrix: SparseMatrix, analysis: _core.Analysis, ordering: str, kind: FactorKind = "definite"
-    ) -> None:
-        super().__init__(matrix, analysis)
-        self._ordering, self._kind = ordering, kind
-        self._trans: Transposition = "N"
-        self._is_guessed, self._requested = False, _AUTO
-        self._is_fit = False  # known to be symmetric, as the kind says, and finite
-        self._is_other = False  # of values that were not analyzed
-        self._permuted: SparseMatrix | None = None
-        self._transposed: SparseMatrix | None = None
-        self._facts: PivotFacts | None = None
-        self._order, self._places = analysis.orders()
-        scaling = analysis.scaling()
-        self._scales = None if scaling is None else PivotScales(*scaling)
-        self._columns = self._places
-        if self._scales is not None and kind == "unsymmetric":
-            self._columns = np.empty_like(self._order)
-            self._columns[self._scales.order] = np.arange(len(self._order))
-            self._columns.flags.writeable = False
-        # Whoever takes rows by them needs no copy.
-        self._order.flags.writeable = self._places.flags.writeable = False
-
-    @property
-    def order(self) -> npt.NDArray[np.int64]:
-        """The row that is eliminated as each: `A[order][:, order]` is what is factorized, of kind "lu" with
-        `column_order`. Read-only."""
-        return self._order
-
-    @property
-    def column_order(self) -> npt.NDArray[np.int64]:
-        """The column that is eliminated as each; `order` but of kind "lu". Read-only."""
-        if self._scales is None or self._kind != "unsymmetric":
-            return self._order
-        columns = self._scales.order
-        columns.flags.writeable = False
-        return columns
-
-    @property
-    def kind(self) -> str:
-        """The factor that it is: "spd", "sym", "her" or "lu"."""
-        if self._kind == "hermitian" and self.dtype.kind != "c":
-            return "sym"
-        return next(name for name, kind in KINDS.items() if kind == self._kind)
-
-    def __repr__(self) -> str:
-        done = "analyzed" if self._factor is None else f"factor of {format_size(self.nbytes)}"
-        return (
-            f"<Factorization of {self.shape[0]} x {self.shape[1]}, {self.dtype}, {self.kind}, {self._ordering}, {done}>"
-        )
-
-    def __getattr__(self, name: str) -> NoReturn:
-        if name in _NEAREST:
-            raise AttributeError(f"a Factorization has no attribute {name!r}; use {_NEAREST[name]}")
-        raise missing_name("outcore.sparse.linalg.Factorization", name)
-
-    def __call__(self, b: Operand) -> Solution:
-        """`solve(b)`, as a factor of scikit-sparse is called."""
-        return self.solve(b)
-
-    @property
-    def outcore_operator(self) -> Operator:
-        """The inverse of the matrix as solvers of this room take it: `eigsh(A, sigma=0, OPinv=F)`, `cg(B, b, M=F)`."""
-        return _Inverse(self)
-
-    def __reduce__(self) -> NoReturn:
-        """Raises DTypeError: analysis and factor are known to this process only."""
-        raise DTypeError(
-            "a Factorization is known to this process only and cannot be pickled: analyze the matrix in the other, "
-            "with ordering=F.order for the same factor"
-        )
-
-    def __copy__(self) -> Factorization:
-        made = object.__new__(Factorization)
-        made.__dict__.update(self.__dict__)
-        return made
-
-    def _tiles(self) -> _core.Expr:
-        if self._factor is None:
-            self.factorize()
-        return super()._tiles()
-
-    def _node(self) -> _core.Expr:
-        """The factor as a result. Rows and columns in the order of elimination are stored in scratch when they are
-        first read."""
-        matrix = _wide(self._matrix)
-        if self._permuted is None:
-            self._permuted = matrix.permute(self._order, self.column_order)
-        if self._kind == "definite":
-            # Of a Hermitian matrix the transpose has the conjugate entries.
-            return self._analysis.cholesky(self._permuted._core)
-        if self._kind == "unsymmetric" and self._transposed is None:
-            self._transposed = matrix.T.permute(self.column_order, self._order)
-        transpose = None if self._transposed is None else self._transposed._core
-        return self._analysis.pivoted(self._permuted._core, self._kind, transpose)
-
-    def explain(self) -> FactorForecast:
-        """The forecast of the factorization under the current limit, exact, before it runs.
-
-        I/O: the first time, a copy of A with rows and columns in the order of elimination is made in scratch: two
-        reads, one write and a sort of its entries.
-
-        Raises MemoryLimitError where it cannot fit, with the smallest limit that works.
-
-        >>> import outcore as oc, scipy.sparse
-        >>> A = oc.sparse.from_scipy(scipy.sparse.eye(4, format="csr") * 4.0)
-        >>> oc.sparse.linalg.analyze(A).explain().factor_entries
-        4
-        """
-        analysis = self._analysis
-        both = 2 if self._kind == "unsymmetric" else 1
-        path = current()._core.unused_path().removesuffix(".npy") + ".ocf"
-        program = current().plan([self._node()], [{"path": path, "overwrite": False, "chunks": None}])
-        return FactorForecast(
-            rows=analysis.rows,
-            entries=self._matrix.nnz,
-            ordering=self._ordering,
-            factor_entries=(entries := analysis.entries * both - (both - 1) * analysis.rows),
-            factor_bytes=entries * self.dtype.itemsize,
-            operations=analysis.operations * both,
-            largest_front=analysis.largest_front,
-            plan=Explanation.from_json(program.explain(), current().rates),
-        )
-
-    def curve(self) -> list[LimitCost]:
-        """The cost of the factorization under the smallest limit that works and each double of it, up to the first that
-        spills nothing. I/O: as `explain`.
-
-        >>> import outcore as oc, scipy.sparse
-        >>> A = oc.sparse.from_scipy(scipy.sparse.eye(4, format="csr") * 4.0)
-        >>> len(oc.sparse.linalg.analyze(A).curve())
-        1
-        """
-        node, costs = self._node(), []
-        path = current()._core.unused_path().removesuffix(".npy") + ".ocf"
-        options = {key: value for key, value in current().options.items() if key not in ("memory_limit", "progress")}
-
-        def planned(limit: int) -> Explanation:
-            with Session(**options, memory_limit=limit, progress=False) as session:
-                program = session.plan([node], [{"path": path, "overwrite": False, "chunks": None}])
-                return Explanation.from_json(program.explain())
-
-        try:
-            limit = planned(1 << 20).memory_limit
-        except MemoryLimitError as refused:
-            if refused.smallest is None:
-                raise
-            limit = refused.smallest
-        while True:
-            plan = planned(limit)
-            costs.append(LimitCost(limit, plan.bytes_read, plan.bytes_written, plan.peak_bytes))
-            if not plan.bytes_spilled:
-                return costs
-            limit *= 2
-
-    def factorize(self, path: PathLike | None = None, *, overwrite: bool = False) -> Factorization:
-        """Makes the factor, in a file whose name ends in `.ocf`, or in scratch. Gives itself.
-
-        I/O: that of `explain`, one read of the copy, one write of the factor, and of contribution blocks what does not
-        fit. Raises LinAlgError for a matrix that is not positive definite, naming the row of A whose pivot is not;
-        MemoryLimitError where it cannot fit, with the smallest limit that works. After an error the factor is the one
-        before, if there was one.
-
-        >>> import outcore as oc, scipy.sparse
-        >>> A = oc.sparse.from_scipy(scipy.sparse.diags([-1.0, 2.0, -1.0], [-1, 0, 1], shape=(4, 4)))
-        >>> F = oc.sparse.linalg.analyze(A).factorize()
-        >>> F.solve([1.0, 0.0, 0.0, 1.0]).round(12)
-        array([1., 1., 1., 1.])
-        """
-        try:
-            made = self._made(path, overwrite)
-        except LinAlgError:
-            if not self._is_guessed:
-                raise
-            # The diagonal is positive and the matrix is not: pivots of two rows are what it takes.
-            indefinite = _analyzed(self._matrix, "hermitian", self._requested)
-            indefinite.factorize(path, overwrite=overwrite)
-            self.__dict__.update(indefinite.__dict__)
-            return self
-        self._factor, self._facts = made, None
-        return self
-
-    def refactorize(
-        self, matrix: FactorizableMatrix, path: PathLike | None = None, *, overwrite: bool = False
-    ) -> Factorization:
-        """Makes the factor of another matrix with entries at the same places, or at fewer; the analysis is kept.
-
-        With pivoting the scales and the order of the analysis are those of its matrix: values of other sizes, as by
-        several powers of ten from entry to entry, have more pivots that wait (`delayed`) or are perturbed, and a
-        residual above the limit is an error of `solve`. `analyze` of the new matrix is the way then.
-
-        Gives itself: the factor before is gone, unless an error comes. Raises ShapeError for another shape,
-        ArgumentError for entries that the factor has no place for. I/O and errors else as `factorize`.
-
-        >>> import outcore as oc, scipy.sparse
-        >>> A = oc.sparse.from_scipy(scipy.sparse.eye(4, format="csr") * 4.0)
-        >>> F = oc.sparse.linalg.analyze(A).factorize()
-        >>> F.refactorize(A * 2.0).solve([8.0, 8.0, 8.0, 8.0])
-        array([1., 1., 1., 1.])
-        """
-        matrix = _matrix(matrix, "refactorize")
-        if matrix.shape != self.shape:
-            raise ShapeError(f"refactorize: a matrix of shape {matrix.shape}, and the analysis is of {self.shape}")
-        made = self.__copy__()
-        made._matrix, made._permuted, made._transposed, made._residual = matrix, None, None, None
-        made._is_fit, made._is_other = False, True
-        made.factorize(path, overwrite=overwrite)
-        self.__dict__.update(made.__dict__)
-        return self
-
-    def solve(self, b: Operand, trans: Transposition = "N") -> Solution:
-        """X of A X = B, of Aᵀ X = B (`trans="T"`) or Aᴴ X = B (`trans="H"`): (n,) or (n, k). NumPy's arrays give
-        NumPy's; a lazy array gives a lazy array whose value is held, in memory or in scratch.
-
-        Where the factor is not there yet, it is made first. The scaled residual is computed, the solution corrected by
-        it up to three times (iterative refinement), and the residual kept as `residual`: above 1e-12 it is an error, as
-        for a factor of kind "spd" or "sym" of a matrix that is not symmetric. I/O: two reads of the factor for each
-        band of columns, one of A, and again for each correction.
-
-        Raises ShapeError for another number of rows, ArgumentError for another `trans`, LinAlgError as said and for
-        right-hand sides that are not finite.
-
-        >>> import outcore as oc, scipy.sparse
-        >>> A = oc.sparse.from_scipy(scipy.sparse.csr_array([[2.0, 1.0], [0.0, 4.0]]))
-        >>> F = oc.sparse.linalg.analyze(A)
-        >>> F.solve([4.0, 8.0]), F.solve([4.0, 10.0], trans="T")
-        (array([1., 2.]), array([2., 2.]))
-        """
-        if str(trans) not in ("N", "T", "H"):
-            raise ArgumentError(f"solve: trans={trans!r} is none of 'N' (A), 'T' (the transpose), 'H' (the adjoint)")
-        self._tiles()
-        if trans == "N" or (trans == "T" and self._kind == "symmetric"):
-            return super().solve(b)
-        if self._kind == "unsymmetric":
-            turned = self.__copy__()
-            transpose = self._matrix.T
-            turned._matrix, turned._trans = (transpose if trans == "T" else transpose.conj()), trans
-            x = super(Factorization, turned).solve(b)
-            self._residual = turned._residual
-            return x
-        if self.dtype.kind != "c" or (trans == "H" and self._kind in ("definite", "hermitian")):
-            return super().solve(b)
-        # conj(A) X = B is A conj(X) = conj(B).
-        x = super().solve(oc.conj(b) if isinstance(b, Array) else np.asarray(b).conj())
-        return oc.conj(x) if isinstance(x, Array) else x.conj()
-
-    def _applied(self, tiles: _core.Expr, b: Array) -> Array:
-        wide, scales = b.astype(self.dtype), self._scales
-        if scales is None:
-            return oc.take(super()._applied(tiles, oc.take(wide, self._order, axis=0)), self._places, axis=0)
-        before, after, order, places = scales.rows, scales.columns, self._order, self._columns
-        if self._trans != "N":
-            before, after, order, places = after, before, self.column_order, self._places
-        permuted = scaled_rows(wide, order, before, self.dtype)
-        number = ("N", "T", "H").index(self._trans)
-        solved = Array(self._analysis.pivoted_solve(tiles, self.dtype.name, permuted._expr, self._kind, number))
-        return oc.take((solved * oc.asarray(after)[:, None]).astype(self.dtype), places, axis=0)
-
-    def _unfit(self) -> str | None:
-        if self._kind == "unsymmetric":
-            return None
-        if self._kind == "symmetric":
-            return None if is_symmetric(self._matrix, self.dtype, is_conjugate=False) else _NOT_SYMMETRIC
-        return super()._unfit()
-
-    def _cause(self, b: Array, worst: float) -> str:
-        cause, perturbed = super()._cause(b, worst), self.perturbed
-        if not perturbed:
-            return cause
-        other = ". Scales are those of the matrix that was analyzed: analyze this one" if self._is_other else ""
-        return f"{cause}; {perturbed} of its pivots {'is' if perturbed == 1 else 'are'} 0 or nearly so{other}"
-
-    def _check_fit(self, name: str) -> None:
-        """Raises LinAlgError where pivots say nothing of the matrix: it is not symmetric as its kind says, or not
-        finite. I/O: up to four reads of A, once."""
-        if self._is_fit:
-            return
-        unfit = self._unfit() if is_finite(self._matrix) else "the matrix has elements that are not finite"
-        if unfit is not None:
-            raise LinAlgError(f"{name}: {unfit}")
-        self._is_fit = True
-
-    def _pivot_facts(self) -> PivotFacts:
-        if self._facts is None:
-            facts = Array(self._analysis.pivot_facts(self._tiles(), self.dtype.name, self._kind))
-            self._facts = PivotFacts.of(np.asarray(facts.compute()))
-        return self._facts
-
-    @property
-    def perturbed(self) -> int:
-        """Pivots that were 0 or nearly so where none could wait, and that were taken as 1.5e-8 in the scaled matrix.
-
-        The refinement of `solve` makes up for them where the matrix is not singular. I/O: one read of tiles with
-        pivots."""
-        return 0 if self._kind == "definite" else self._pivot_facts().perturbed
-
-    @property
-    def delayed(self) -> int:
-        """Columns whose pivot failed its test and waited for another front. I/O: one read of tiles with pivots."""
-        return 0 if self._kind == "definite" else self._pivot_facts().delayed
-
-    @property
-    def inertia(self) -> Inertia:
-        """The signs of the eigenvalues of a symmetric (Hermitian) matrix: positive, negative, zero (Sylvester's law).
-
-        Where pivots were perturbed they are counted as zero, for the matrix is nearly singular. I/O: one read of tiles
-        with pivots, the first time four of A. Raises LinAlgError of kind "lu", of complex symmetric matrices, whose
-        eigenvalues have no sign, and of matrices that are not symmetric (Hermitian) or not finite.
-
-        >>> import outcore as oc, scipy.sparse
-        >>> A = oc.sparse.from_scipy(scipy.sparse.csr_array([[0.0, 1.0], [1.0, 0.0]]))
-        >>> oc.sparse.linalg.analyze(A).inertia
-        Inertia(positive=1, negative=1, zero=0)
-        """
-        if self._kind in ("unsymmetric", "symmetric"):
-            raise LinAlgError(f"inertia: eigenvalues have no signs known from a factor of kind {self.kind!r}")
-        self._tiles()  # a matrix taken as definite may turn out not to be
-        self._check_fit("inertia")
-        if self._kind == "definite":
-            return Inertia(self.shape[0], 0, 0)
-        facts = self._pivot_facts()
-        return Inertia(facts.positive, facts.negative, facts.perturbed)
-
-    def slogdet(self) -> tuple[Any, float]:
-        """Sign and logarithm of the size of the determinant, which do not overflow. I/O: one read of tiles with pivots,
-        the first time up to four of A.
-
-        Raises LinAlgError for a matrix that is not symmetric as its kind says, or not finite.
-
-        >>> import outcore as oc, scipy.sparse
-        >>> A = oc.sparse.from_scipy(scipy.sparse.csr_array([[0.0, 2.0], [4.0, 0.0]]))
-        >>> sign, logarithm = oc.sparse.linalg.analyze(A).slogdet()
-        >>> sign, round(logarithm, 9)
-        (-1.0, 2.079441542)
-        """
-        self._tiles()
-        if self._kind == "definite":
-            return 1.0, super().logdet()
-        self._check_fit("slogdet")
-        facts, scales = self._pivot_facts(), self._scales
-        assert scales is not None, "factors with pivoting are scaled"
-        if facts.perturbed:
-            return (0j if self.dtype.kind == "c" else 0.0), -np.inf
-        sign = facts.sign
-        if self._kind == "unsymmetric":
-            sign *= scales.sign(self._order)
-        real = self.dtype.kind != "c"
-        return (sign.real if real else sign), facts.logarithm - scales.logarithm()
-
-    def logdet(self) -> float:
-        """The logarithm of the determinant, where that is positive. I/O: one read of tiles with pivots, and up to
-        four of A.
-
-        Raises LinAlgError for a determinant that is not positive, whose sign `slogdet` has, and as `slogdet`.
-
-        >>> import outcore as oc, scipy.sparse
-        >>> A = oc.sparse.from_scipy(scipy.sparse.eye(3, format="csr") * 4.0)
-        >>> round(oc.sparse.linalg.analyze(A).logdet(), 9)
-        4.158883083
-        """
-        self._tiles()
-        if self._kind == "definite":
-            return super().logdet()
-        sign, logarithm = self.slogdet()
-        if abs(sign - 1.0) > 1e-6:
-            raise LinAlgError(f"logdet: the determinant has the sign {sign}; slogdet gives both")
-        return logarithm
-
-
-def _wide(matrix: SparseMatrix) -> SparseMatrix:
-    """The matrix in the type of its factor."""
-    dtype = factor_dtype(matrix.dtype)
-    return matrix if matrix.dtype == dtype else matrix.astype(dtype)
-
-
-def _matrix(matrix: FactorizableMatrix, name: str) -> SparseMatrix:
-    """The matrix on disk, one of SciPy's stored in scratch."""
-    stored = matrix if isinstance(matrix, SparseMatrix) else None
-    if stored is None and hasattr(matrix, "tocoo"):
-        stored = from_scipy(matrix)
-    if stored is None:
-        raise ArgumentError(f"{name}: {type(matrix).__name__} is no sparse matrix; {_nearest(matrix)}")
-    if stored.shape[0] != stored.shape[1]:
-        raise ShapeError(f"{name}: a matrix of shape {stored.shape} is not square; lsmr solves least squares")
-    if stored.dtype.kind not in "biufc":
-        raise DTypeError(f"{name}: a matrix of {stored.dtype} has no factor")
-    return stored
-
-
-def _nearest(matrix: FactorizableMatrix) -> str:
-    if isinstance(matrix, (str, os.PathLike)):
-        return "outcore.sparse.open(path) opens one, outcore.sparse.from_mtx converts Matrix Market's"
-    if isinstance(matrix, (np.ndarray, Array)):
-        return "outcore.linalg.solve solves dense systems, scipy.sparse.csr_array(A) makes it one"
-    return "outcore.sparse.from_scipy stores one of SciPy's"
 
 
 def analyze(
@@ -550,7 +52,7 @@ def analyze(
     >>> oc.sparse.linalg.analyze(A)
     <Factorization of 3 x 3, float64, spd, auto: amd, analyzed>
     """
-    matrix = _matrix(A, "analyze")
+    matrix = stored_matrix(A, "analyze")
     if not isinstance(kind, str) or (kind != "auto" and kind not in KINDS):
         raise ArgumentError(f"analyze: kind={kind!r} is none of 'auto', {', '.join(map(repr, KINDS))}")
     if kind == "her" and factor_dtype(matrix.dtype).kind != "c":
@@ -558,22 +60,13 @@ def analyze(
     if isinstance(ordering, str):
         if ordering not in _NAMES:
             raise ArgumentError(f"analyze: ordering={ordering!r} is none of {', '.join(_NAMES)}, or a permutation")
-        requested: _Ordering = ordering, None
+        requested: RequestedOrder = ordering, None
     else:
         requested = "given", _permutation(np.asarray(ordering), matrix.shape[0])
     chosen = kind_of(matrix) if kind == "auto" else of_dtype(KINDS[kind], factor_dtype(matrix.dtype))
-    made = _analyzed(matrix, chosen, requested)
+    made = analyzed(matrix, chosen, requested)
     made._is_guessed = kind == "auto" and chosen == "definite"
     made._is_fit = kind == "auto" and chosen != "unsymmetric"
-    return made
-
-
-def _analyzed(matrix: SparseMatrix, kind: FactorKind, requested: _Ordering) -> Factorization:
-    name, permutation = requested
-    wide = matrix if kind == "definite" else _wide(matrix)
-    analysis = _core.analyze(current()._core, wide._core, name, permutation, pairing_of(kind))
-    made = Factorization(matrix, analysis, f"auto: {analysis.ordering}" if name == "auto" else name, kind)
-    made._requested = requested
     return made
 
 
@@ -591,7 +84,7 @@ def open_factor(path: PathLike, A: SparseMatrix | Any) -> Factorization:
     >>> oc.sparse.linalg.open_factor(path, A).solve([4.0, 8.0, 12.0])
     array([1., 2., 3.])
     """
-    matrix = _matrix(A, "open_factor")
+    matrix = stored_matrix(A, "open_factor")
     analysis, factor, kind = _core.open_factor_file(current()._core, str(path))
     if analysis.rows != matrix.shape[0]:
         raise ShapeError(f"open_factor: {path} is of {analysis.rows} rows, the matrix of {matrix.shape[0]}")
@@ -668,15 +161,4 @@ def spsolve(A: FactorizableMatrix, b: Operand) -> Solution:
     return analyze(A).solve(right)
 
 
-__all__ = [
-    "FactorForecast",
-    "Factorization",
-    "Inertia",
-    "LimitCost",
-    "analyze",
-    "cholesky",
-    "factorized",
-    "open_factor",
-    "splu",
-    "spsolve",
-]
+__all__ = ["analyze", "cholesky", "factorized", "open_factor", "splu", "spsolve"]

@@ -16,7 +16,7 @@ from outcore.sparse._matrix import SparseMatrix
 
 Kind = Literal["auto", "spd", "sym", "her", "lu"]
 FactorKind = Literal["definite", "hermitian", "symmetric", "unsymmetric"]
-Transposition = Literal["N", "T", "H"]
+SystemLetter = Literal["N", "T", "H"]
 
 KINDS: dict[Kind, FactorKind] = {"spd": "definite", "her": "hermitian", "sym": "symmetric", "lu": "unsymmetric"}
 
@@ -50,7 +50,7 @@ class PivotFacts:
 
 @dataclasses.dataclass(frozen=True)
 class PivotScales:
-    """What rows and columns are multiplied by, and the columns, in the order of elimination."""
+    """The scales of rows and columns, and the columns, in the order of elimination."""
 
     rows: npt.NDArray[np.float64]
     columns: npt.NDArray[np.float64]
@@ -99,3 +99,6 @@ def of_dtype(kind: FactorKind, dtype: DType) -> FactorKind:
 def pairing_of(kind: FactorKind) -> str:
     """How pivots are paired beforehand."""
     return {"definite": "nothing", "unsymmetric": "unsymmetric"}.get(kind, "symmetric")
+
+
+__all__ = ["Inertia"]

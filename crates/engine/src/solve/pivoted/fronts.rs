@@ -19,6 +19,8 @@ use super::blocks::{header_words, record_bytes};
 const SLOTS: std::ops::RangeInclusive<u32> = 16..=64;
 /// Slots of a node of subtrees at most and at least.
 const SUBTREE_SLOTS: std::ops::RangeInclusive<u32> = 4..=24;
+/// Places that a front has for candidates of its children at least.
+const INHERITED: u64 = 32;
 /// The share of its columns that a front has slots for, and by which subtrees may grow.
 const SHARE: u32 = 10;
 
@@ -160,6 +162,36 @@ pub(super) struct PivotedFronts {
     pub contribution: Vec<u64>,
 }
 
+/// Slots of each node: a share of its columns, less where children are so many that theirs were more than a share of their
+/// parent's, and none of a node of subtrees that has no parent.
+fn slots_of(analysis: &Analysis) -> Vec<u32> {
+    let nodes = &analysis.fronts.nodes;
+    let wanted = |node: &FrontNode| match node.cut {
+        FrontCut::Blocks { .. } => (node.columns.len() as u32 / SHARE).clamp(*SLOTS.start(), *SLOTS.end()),
+        FrontCut::Subtrees { .. } if node.parent == NONE => 0,
+        FrontCut::Subtrees { .. } => {
+            let root = analysis.supernodes[node.supernodes.end as usize - 1];
+            (root.pivots / SHARE).clamp(*SUBTREE_SLOTS.start(), *SUBTREE_SLOTS.end())
+        }
+    };
+    let mut all = vec![0u64; nodes.len()];
+    for node in nodes.iter().filter(|node| node.parent != NONE) {
+        all[node.parent as usize] += u64::from(wanted(node));
+    }
+    let of = |node: &FrontNode| {
+        let Some(parent) = nodes.get(node.parent as usize) else {
+            return wanted(node);
+        };
+        let (all, most) = (
+            all[node.parent as usize],
+            parent.columns.len() as u64 / u64::from(SHARE),
+        );
+        let part = u64::from(wanted(node)) * most.max(INHERITED) / all.max(1);
+        (part.max(1) as u32).min(wanted(node))
+    };
+    nodes.iter().map(of).collect()
+}
+
 impl PivotedFronts {
     pub fn new(analysis: &Analysis, kind: PivotedKind, item: u64) -> PivotedFronts {
         let nodes = &analysis.fronts.nodes;
@@ -169,9 +201,10 @@ impl PivotedFronts {
             factor: vec![],
             contribution: vec![],
         };
+        let slots = slots_of(analysis);
         let mut inherited = vec![0u32; nodes.len()];
         for (number, node) in nodes.iter().enumerate() {
-            let mut own = fronts.sized(analysis, node, inherited[number], kind, item);
+            let mut own = fronts.sized(analysis, node, (slots[number], inherited[number]), (kind, item));
             if node.parent != NONE {
                 let taken = &mut inherited[node.parent as usize];
                 own.offset = *taken;
@@ -187,29 +220,24 @@ impl PivotedFronts {
         &mut self,
         analysis: &Analysis,
         node: &FrontNode,
-        inherited: u32,
-        kind: PivotedKind,
-        item: u64,
+        (slots, inherited): (u32, u32),
+        (kind, item): (PivotedKind, u64),
     ) -> PivotedNode {
         let (factor, contribution) = (self.factor.len() as u32, self.contribution.len() as u32);
         let is_symmetric = kind != PivotedKind::Unsymmetric;
         let below = (node.below.end - node.below.start) as u32;
         let square = |side: u64| if is_symmetric { triangle(side) } else { side * side };
-        let (slots, cut) = match &node.cut {
+        let cut = match &node.cut {
             FrontCut::Subtrees { front, stack, .. } => {
-                let root = analysis.supernodes[node.supernodes.end as usize - 1];
-                let wanted = (root.pivots / SHARE).clamp(*SUBTREE_SLOTS.start(), *SUBTREE_SLOTS.end());
-                let slots = if below == 0 { 0 } else { wanted };
                 let room = SubtreeRoom::new(analysis, node, [*front, *stack], (is_symmetric, item));
                 self.factor.push(8 * room.words as u64);
                 if below > 0 {
                     self.contribution.push(square(u64::from(slots + below)) * item);
                 }
-                (slots, PivotedCut::Subtrees(room))
+                PivotedCut::Subtrees(room)
             }
             FrontCut::Blocks { .. } => {
                 let own = node.columns.len() as u32;
-                let slots = (own / SHARE).clamp(*SLOTS.start(), *SLOTS.end());
                 let blocks = PivotedBlocks::new([own, inherited, slots, below], is_symmetric);
                 for tile in blocks.tiles() {
                     let bytes = blocks.tile_bytes(tile, item);
@@ -218,7 +246,7 @@ impl PivotedFronts {
                         false => self.contribution.push(bytes),
                     }
                 }
-                (slots, PivotedCut::Blocks(blocks))
+                PivotedCut::Blocks(blocks)
             }
         };
         PivotedNode {
