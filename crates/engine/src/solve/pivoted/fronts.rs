@@ -16,11 +16,11 @@ use super::super::Analysis;
 use super::blocks::{header_words, record_bytes};
 
 /// Slots of a front in tiles at most and at least.
-const SLOTS: std::ops::RangeInclusive<u32> = 16..=64;
+const SLOTS: std::ops::RangeInclusive<u32> = 2..=64;
 /// Slots of a node of subtrees at most and at least.
-const SUBTREE_SLOTS: std::ops::RangeInclusive<u32> = 4..=24;
+const SUBTREE_SLOTS: std::ops::RangeInclusive<u32> = 2..=24;
 /// Places that a front has for candidates of its children at least.
-const INHERITED: u64 = 32;
+const INHERITED: u64 = 4;
 /// The share of its columns that a front has slots for, and by which subtrees may grow.
 const SHARE: u32 = 10;
 
