@@ -67,6 +67,9 @@ pub struct AnalyzedMatrix<'a> {
     pub pairing: Pairing,
 }
 
+/// A function that orders a graph.
+type Orderer = dyn Fn(SymmetricGraph<'_>, &OrderingWatch<'_>) -> Result<Vec<u32>, Stopped>;
+
 /// Operations of a factorization that take as long as a nested dissection spends on one row.
 const DISSECTION_OPERATIONS: f64 = 6e-6 * 60e9;
 /// Dissections that a factorization must take as long as, for it saves a part of its operations alone.
@@ -89,7 +92,7 @@ impl AnalyzedMatrix<'_> {
         // Members of a pair are eliminated one behind the other.
         let paired = partners.map(|partners| compress(&graph, partners, &watch)).transpose();
         let paired = paired.map_err(stopped)?;
-        let of = |by: &dyn Fn(SymmetricGraph<'_>, &OrderingWatch<'_>) -> Result<Vec<u32>, Stopped>| match &paired {
+        let of = |by: &Orderer| match &paired {
             None => by(graph, &watch).map_err(stopped),
             Some(paired) => Ok(paired.expand(&by(paired.graph(), &watch).map_err(stopped)?)),
         };

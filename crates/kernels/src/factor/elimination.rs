@@ -92,7 +92,7 @@ impl<T: FactorScalar> Elimination<'_, T> {
         subtract(rest, l_below, Conj::No, u.as_ref());
         for tile in below {
             let height = tile.len() / width;
-            let tile = MatMut::from_column_major_slice_mut(&mut **tile, height, width);
+            let tile = MatMut::from_column_major_slice_mut(tile, height, width);
             let (left, right) = tile.split_at_col_mut(middle);
             let left = left.into_const().subcols(start, middle - start);
             subtract(right.subcols_mut(0, end - middle), left, Conj::No, u.as_ref());
