@@ -207,6 +207,24 @@ def test_functions_have_scipys_names() -> None:
             splu(matrix).solve(b, "X")  # type: ignore[arg-type]
 
 
+def test_eigenvalues_next_to_a_number_go_by_the_factor(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = np.linalg.eigvalsh(grid(7).toarray())
+    values = np.sort((line[:, None, None] + line[:, None] + line).ravel())
+    monkeypatch.setattr("outcore.sparse.linalg._eigen._FACTORED_AT_ONCE", 100)
+    with session():
+        A = oc.sparse.from_scipy(grid(7, 7, 7))
+        found = oc.sparse.linalg.eigsh(A, k=4, sigma=5.3, return_eigenvectors=False)
+        np.testing.assert_allclose(found, np.sort(values[np.argsort(abs(values - 5.3))[:4]]), rtol=1e-12)
+        B = oc.sparse.from_scipy(indefinite.convection(6, 0.3))
+        dense = np.linalg.eigvals(indefinite.convection(6, 0.3).toarray())
+        near = oc.sparse.linalg.eigs(B, k=3, sigma=5.1, return_eigenvectors=False)
+        expected = dense[np.argsort(abs(dense - 5.1))[:3]]
+        np.testing.assert_allclose(np.sort(abs(near - 5.1)), np.sort(abs(expected - 5.1)), rtol=1e-8)
+        one = oc.sparse.from_scipy(scipy.sparse.csr_array(3.0 * scipy.sparse.eye_array(200)))
+        with pytest.raises(LinAlgError, match="is an eigenvalue"):
+            oc.sparse.linalg.eigsh(one, k=2, sigma=3.0)
+
+
 @pytest.mark.parametrize("kind", ["sym", "her", "lu"])
 def test_a_factor_is_opened_in_another_session(kind: Any, tmp_path: Path) -> None:
     random = np.random.default_rng(6)
