@@ -153,6 +153,23 @@ def test_columns_that_find_no_pivot_wait_for_larger_fronts() -> None:
         assert F.inertia.negative == int((np.linalg.eigvalsh(matrix.toarray()) < 0).sum())
 
 
+def test_what_replaced_pivots_leave_open_is_not_told() -> None:
+    """More multipliers than there are slots, each with a pivot far below the elements of its column."""
+    random = np.random.default_rng(3)
+    n = 1500
+    coupling = random.normal(size=(n, n)) * (random.random((n, n)) < 0.02)
+    blocks = [[scipy.sparse.diags_array(1e-9 * random.normal(size=n)), coupling], [coupling.T, np.eye(n)]]
+    matrix = scipy.sparse.csr_array(scipy.sparse.block_array(blocks))
+    with session():
+        F = analyze(matrix, "sym", ordering=np.arange(2 * n)).factorize()
+        assert F.perturbed > 0
+        with pytest.raises(LinAlgError, match="not determined"):
+            _ = F.inertia
+        with pytest.raises(LinAlgError, match="not determined"):
+            F.slogdet()
+        assert analyze(matrix, "sym").inertia == Inertia(n, n, 0)
+
+
 def test_kinds_are_by_the_values_where_none_is_given() -> None:
     cube, random = grid(5, 5, 5), np.random.default_rng(4)
     indefinite_diagonal = cube - 3 * scipy.sparse.eye_array(125)

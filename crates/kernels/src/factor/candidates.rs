@@ -60,10 +60,12 @@ impl PivotForm {
     /// The first and the second of a pivot of two rows.
     pub const FIRST: PivotForm = PivotForm(1);
     pub const SECOND: PivotForm = PivotForm(2);
-    /// A pivot that was none, and is another number.
+    /// A pivot that is another number, for it would make elements below large.
     pub const PERTURBED: PivotForm = PivotForm(3);
+    /// A pivot that was 0 with nothing below, and is another number.
+    pub const ZERO: PivotForm = PivotForm(4);
     /// No pivot: the first place that the columns left have.
-    pub const LEFT: PivotForm = PivotForm(4);
+    pub const LEFT: PivotForm = PivotForm(5);
 
     pub fn is_left(self) -> bool {
         self.0 >= PivotForm::LEFT.0
@@ -190,6 +192,10 @@ impl<'a, T: FactorScalar> Candidates<'a, T> {
 
     fn is_symmetric(&self) -> bool {
         self.rule.kind != PivotedKind::Unsymmetric
+    }
+
+    pub fn has_rows_below(&self) -> bool {
+        self.sides.height > self.sides.width
     }
 
     /// Brings a column up to date, and those up to date to it.
@@ -326,7 +332,10 @@ impl<'a, T: FactorScalar> Candidates<'a, T> {
                 let place = pivot * self.sides.lead + pivot;
                 let value = self.data[place].real();
                 self.data[place] = T::of(self.rule.perturbation.copysign(value));
-                self.records[pivot].form = PivotForm::PERTURBED;
+                self.records[pivot].form = match self.has_rows_below() {
+                    true => PivotForm::PERTURBED,
+                    false => PivotForm::ZERO,
+                };
                 self.scale();
             }
             PivotChoice::Two([one, other]) => {

@@ -120,7 +120,7 @@ impl<T: FactorScalar> Candidates<'_, T> {
         }
         let [row, column] = place;
         // Without rows below, a small pivot makes no other element large.
-        let least = match self.sides.height > self.sides.width {
+        let least = match self.has_rows_below() {
             true => self.rule.perturbation,
             false => self.rule.zero,
         };

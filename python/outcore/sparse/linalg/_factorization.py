@@ -283,7 +283,8 @@ class Factorization(Factor):
         """Makes the factor, in a file whose name ends in `.ocf`, or in scratch. Gives itself.
 
         I/O: that of `explain`, one read of the copy, one write of the factor, and of contribution blocks what does not
-        fit. Raises LinAlgError for a matrix that is not positive definite, naming the row of A whose pivot is not;
+        fit. Raises LinAlgError of kind "spd" for a matrix that is not positive definite, naming the row of A whose
+        pivot is not (with pivoting, a singular matrix shows in `perturbed`, and in the residual of `solve`);
         MemoryLimitError where it cannot fit, with the smallest limit that works. After an error the factor is the one
         before, if there was one.
 
@@ -412,13 +413,23 @@ class Factorization(Factor):
             self._facts = PivotFacts.of(np.asarray(facts.compute()))
         return self._facts
 
+    def _determined(self, name: str) -> PivotFacts:
+        """Facts of pivots that are all the matrix's own."""
+        facts = self._pivot_facts()
+        if facts.perturbed:
+            raise LinAlgError(
+                f"{name}: not determined, for {facts.perturbed} pivots were replaced where no slot was free; another "
+                "ordering may need fewer slots"
+            )
+        return facts
+
     @property
     def perturbed(self) -> int:
         """Pivots that were 0 or nearly so where none could wait, and that were taken as 1.5e-8 in the scaled matrix.
 
         The refinement of `solve` makes up for them where the matrix is not singular. I/O: one read of tiles with
         pivots."""
-        return 0 if self._kind == "definite" else self._pivot_facts().perturbed
+        return 0 if self._kind == "definite" else self._pivot_facts().perturbed + self._pivot_facts().zero
 
     @property
     def delayed(self) -> int:
@@ -429,9 +440,10 @@ class Factorization(Factor):
     def inertia(self) -> Inertia:
         """The signs of the eigenvalues of a symmetric (Hermitian) matrix: positive, negative, zero (Sylvester's law).
 
-        Where pivots were perturbed they are counted as zero, for the matrix is nearly singular. I/O: one read of tiles
-        with pivots, the first time four of A. Raises LinAlgError of kind "lu", of complex symmetric matrices, whose
-        eigenvalues have no sign, and of matrices that are not symmetric (Hermitian) or not finite.
+        I/O: one read of tiles with pivots, the first time four of A. Raises LinAlgError of kind "lu", of complex
+        symmetric matrices, whose eigenvalues have no sign, of matrices that are not symmetric (Hermitian) or not
+        finite, and where it is not determined: a pivot was replaced because rows below it had much larger elements
+        and all slots of its front were taken.
 
         >>> import outcore as oc, scipy.sparse
         >>> A = oc.sparse.from_scipy(scipy.sparse.csr_array([[0.0, 1.0], [1.0, 0.0]]))
@@ -444,14 +456,15 @@ class Factorization(Factor):
         self._check_fit("inertia")
         if self._kind == "definite":
             return Inertia(self.shape[0], 0, 0)
-        facts = self._pivot_facts()
-        return Inertia(facts.positive, facts.negative, facts.perturbed)
+        facts = self._determined("inertia")
+        return Inertia(facts.positive, facts.negative, facts.zero)
 
     def slogdet(self) -> tuple[complex, float]:
         """Sign and logarithm of the size of the determinant, which do not overflow. I/O: one read of tiles with pivots,
         the first time up to four of A.
 
-        Raises LinAlgError for a matrix that is not symmetric as its kind says, or not finite.
+        Raises LinAlgError for a matrix that is not symmetric as its kind says, or not finite, and where it is not
+        determined, as `inertia`.
 
         >>> import outcore as oc, scipy.sparse
         >>> A = oc.sparse.from_scipy(scipy.sparse.csr_array([[0.0, 2.0], [4.0, 0.0]]))
@@ -463,9 +476,9 @@ class Factorization(Factor):
         if self._kind == "definite":
             return 1.0, super().logdet()
         self._check_fit("slogdet")
-        facts, scales = self._pivot_facts(), self._scales
+        facts, scales = self._determined("slogdet"), self._scales
         assert scales is not None, "factors with pivoting are scaled"
-        if facts.perturbed:
+        if facts.zero:
             return (0j if self.dtype.kind == "c" else 0.0), -np.inf
         sign = facts.sign
         if self._kind == "unsymmetric":

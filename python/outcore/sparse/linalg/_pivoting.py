@@ -41,11 +41,12 @@ class PivotFacts:
     negative: int
     perturbed: int
     delayed: int
+    zero: int
 
     @classmethod
     def of(cls, facts: npt.NDArray[np.float64]) -> PivotFacts:
-        logarithm, real, imaginary, positive, negative, perturbed, delayed = facts.tolist()
-        return cls(logarithm, complex(real, imaginary), *(int(x) for x in (positive, negative, perturbed, delayed)))
+        logarithm, real, imaginary, *counts = facts.tolist()
+        return cls(logarithm, complex(real, imaginary), *map(int, counts))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,14 +18,15 @@ use crate::task::{Access, Alone, Bound, Grid, Work};
 use crate::{ops, EngineError};
 
 /// The facts: the logarithm of the absolute value of the determinant, its sign as a complex number, positive and negative
-/// pivots, pivots that were none and are another number, candidates that were left for another front.
-const PIVOT_FACTS: usize = 7;
+/// pivots, pivots that are another number for what is below them, candidates that were left for another front, pivots of 0.
+const PIVOT_FACTS: usize = 8;
 const LOG: usize = 0;
 const SIGN: usize = 1;
 const POSITIVE: usize = 3;
 const NEGATIVE: usize = 4;
 const PERTURBED: usize = 5;
 const LEFT: usize = 6;
+const ZERO: usize = 7;
 
 /// Facts of a factor whose elements are of a type, as float64.
 ///
@@ -106,6 +107,7 @@ impl PivotTally<'_> {
         self.multiply(value);
         match form {
             PivotForm::PERTURBED => self.facts[PERTURBED] += 1.0,
+            PivotForm::ZERO => self.facts[ZERO] += 1.0,
             _ => self.count(value[0] > 0.0),
         }
     }
