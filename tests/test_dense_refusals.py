@@ -156,7 +156,7 @@ def test_names_of_other_libraries_say_what_is_nearest():
         (oc, "concatenate", "outcore.concat"),
         (oc, "read_csv", "outcore.open"),
         (oc, "merge", "searchsorted"),
-        (oc.sparse.linalg, "splu", "cholesky"),
+        (oc.sparse.linalg, "spilu", "ilu0"),
         (oc.linalg, "expm", "scipy"),
         (oc.ones(3), "fillna", "isnan"),
     ):

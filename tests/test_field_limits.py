@@ -35,9 +35,12 @@ RESERVES_NOTHING = {
 BEYOND_THE_LIMIT: dict[str, str] = {}
 _TILE_ROWS = "each program is refused by itself, then the tile rows that are written"
 _OPERANDS = "a tile row is refused, then those of both operands, then that of the result"
+_KIND = "the products that find the kind of a matrix are refused, then its analysis, then its factor"
 REFUSED_OFTEN = {
     "sparse.from_csr": _TILE_ROWS,
     "sparse.linalg.eigs": "each doubling of the basis is refused by itself",
+    "sparse.linalg.factorized": _KIND,
+    "sparse.linalg.spsolve": _KIND,
 }
 # These are refused a third time, or not, as the process is a page larger or smaller.
 REFUSED_AT_TIMES = {

@@ -341,7 +341,7 @@ def test_answers_that_are_none_are_refused(cube: Any) -> None:
             b[5, 1] = value
             with pytest.raises(LinAlgError, match="NaN or infinite"):
                 F.solve(b)
-        with pytest.raises(LinAlgError, match="not finite"):
+        with pytest.raises(LinAlgError, match="too large for its type"):
             cholesky(cube * 1e-100).solve(np.full(n, 1e300))
         zero = definite.path(50).tolil()
         zero[7, :] = zero[:, 7] = 0.0
@@ -548,7 +548,7 @@ def test_the_nth_call_of_factorize_and_solve_fails_for_every_n(
     matrix, b = grid(13, 13, 13), np.ones(13**3)
 
     def work() -> Any:
-        F = analyze(oc.sparse.open(faulty), ordering="natural").factorize(out / "f.ocf", overwrite=True)
+        F = analyze(oc.sparse.open(faulty), "spd", ordering="natural").factorize(out / "f.ocf", overwrite=True)
         return F.solve(b)
 
     sweep = Sweep(fault, 3000)

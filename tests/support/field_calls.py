@@ -241,7 +241,11 @@ def _preconditioned(name: str, *given: Any) -> Call:
 
 
 def _analyzed(inputs: Inputs) -> oc.sparse.linalg.Factorization:
-    return oc.sparse.linalg.analyze(inputs.matrix("grid"), ordering="nd")
+    return oc.sparse.linalg.analyze(inputs.matrix("grid"), "spd", ordering="nd")
+
+
+def _indefinite(inputs: Inputs) -> oc.sparse.linalg.Factorization:
+    return oc.sparse.linalg.analyze(inputs.matrix("grid"), "sym", ordering="nd")
 
 
 def _opened_factor(inputs: Inputs) -> Any:
@@ -273,6 +277,11 @@ LINALG: dict[str, Call] = {
     "Factorization.refactorize": lambda inputs: _analyzed(inputs).refactorize(inputs.matrix("grid") * 2.0).nbytes,
     "Factorization.solve": lambda inputs: _analyzed(inputs).solve(inputs.array("grids")),
     "Factorization.logdet": lambda inputs: _analyzed(inputs).logdet(),
+    "splu": lambda inputs: oc.sparse.linalg.splu(inputs.matrix("grid")).nbytes,
+    "Factorization.inertia": lambda inputs: _indefinite(inputs).inertia,
+    "Factorization.slogdet": lambda inputs: _indefinite(inputs).slogdet(),
+    "Factorization.delayed": lambda inputs: _indefinite(inputs).delayed,
+    "Factorization.perturbed": lambda inputs: _indefinite(inputs).perturbed,
 }
 
 
@@ -443,7 +452,7 @@ MOVES_NOTHING: dict[str, str] = {
     **dict.fromkeys(
         (
             f"sparse.linalg.Factorization.{name}"
-            for name in ("dtype", "nbytes", "order", "outcore_operator", "residual", "shape")
+            for name in ("column_order", "dtype", "kind", "nbytes", "order", "outcore_operator", "residual", "shape")
         ),
         "tells what the analysis, or the last solution, says",
     ),
@@ -451,6 +460,7 @@ MOVES_NOTHING: dict[str, str] = {
         (
             *(
                 "sparse.linalg.FactorForecast",
+                "sparse.linalg.Inertia",
                 "sparse.linalg.LimitCost",
                 "sparse.linalg.LSMRResult",
                 "sparse.linalg.NotConvergedError",

@@ -53,7 +53,6 @@ _NEAREST: dict[str, str] = {
     "norm": "outcore.linalg.norm(x)",
     "lstsq": "outcore.linalg.lstsq(A, b)",
     "spsolve": "outcore.sparse.linalg.spsolve of positive definite matrices; cg, gmres or minres of others",
-    "splu": "outcore.sparse.linalg.cholesky of positive definite matrices; of others ilu0 as a preconditioner of gmres",
     "expm": "scipy.linalg.expm(x.compute()) for a matrix that fits the memory",
     "logm": "scipy.linalg.logm(x.compute()) for a matrix that fits the memory",
     "sqrtm": "scipy.linalg.sqrtm(x.compute()) for a matrix that fits the memory",
