@@ -12,7 +12,7 @@ use crate::solve::{PivotScaling, Stop};
 use crate::sparse::SparseMatrix;
 use crate::EngineError;
 
-/// What pairs have to be for.
+/// The symmetry that pairs of rows and columns are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pairing {
     Nothing,

@@ -6,6 +6,7 @@
 
 mod analysis;
 mod assembly;
+mod band;
 mod dense;
 mod factorize;
 mod fronts;

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::assembly::unpack;
+use super::band;
 use super::factorize::FrontPlaces;
 use super::fronts::FrontNode;
 use super::sweeps::{has_below, TriangularSweeps, BELOW, PIECES};
@@ -22,21 +23,6 @@ impl TriangularSweeps {
         each(PIECES, self.of_node(band, node.parent), Access::Read);
         if has_below(self.node(node.parent)) {
             each(BELOW, self.of_node(band, node.parent), Access::Read);
-        }
-    }
-
-    /// Rows of B for the pivots of a node.
-    pub(super) fn take_right(&self, node: &FrontNode, width: usize, tiles: &[&[u8]], piece: &mut [u8]) {
-        let (side, row_bytes) = (self.grid.tile[0], width * self.item());
-        let mut to = piece;
-        for (tile, bytes) in self.right_tiles(node).zip(tiles) {
-            let first = tile * side;
-            let start = u64::from(node.columns.start).max(first) - first;
-            let end = u64::from(node.columns.end).min(first + side) - first;
-            let rows = &bytes[start as usize * row_bytes..end as usize * row_bytes];
-            let (front, rest) = to.split_at_mut(rows.len());
-            front.copy_from_slice(rows);
-            to = rest;
         }
     }
 
@@ -167,7 +153,7 @@ impl TriangularSweeps {
         let (pivots, row_bytes) = (node.columns.len(), width * self.item());
         let rows = &mut workspace[..(pivots + (node.below.end - node.below.start) as usize) * row_bytes];
         let (piece, below) = rows.split_at_mut(pivots * row_bytes);
-        self.take_right(node, width, &bound.reads[1..], piece);
+        band::take_right(&self.grid, node, row_bytes, &bound.reads[1..], piece);
         below.fill(0);
         let places = FrontPlaces::new(&self.analysis, node);
         let mut l = bound.reads[0];
@@ -217,20 +203,5 @@ impl TriangularSweeps {
     fn places_below(&self, places: &FrontPlaces<'_>, supernode: u32) -> Vec<usize> {
         let rows = self.analysis.below(supernode).iter();
         rows.filter_map(|row| Some(places.of(*row)? as usize)).collect()
-    }
-
-    pub(super) fn collect(&self, tile: u32, width: usize, bound: &mut Bound<'_>) {
-        let row_bytes = width * self.item();
-        let first = u64::from(tile) * self.grid.tile[0];
-        let out = &mut *bound.writes[0];
-        let end = first + (out.len() / row_bytes.max(1)) as u64;
-        for (number, piece) in self.nodes_of(tile).zip(&bound.reads) {
-            let columns = &self.node(number).columns;
-            let (start, stop) = (u64::from(columns.start).max(first), u64::from(columns.end).min(end));
-            let from = (start - u64::from(columns.start)) as usize * row_bytes;
-            let to = (start - first) as usize * row_bytes;
-            let bytes = (stop - start) as usize * row_bytes;
-            out[to..to + bytes].copy_from_slice(&piece[from..from + bytes]);
-        }
     }
 }

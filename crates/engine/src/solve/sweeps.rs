@@ -3,13 +3,13 @@
 //! Each node has the rows of its pivots as a tile of its own, so the sweeps read a tile of the factor once each. Columns of B
 //! that are cut apart are solved apart.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use outcore_dtype::DType;
 use outcore_kernels::{Panel, RightHandSides};
 
 use super::analysis::Analysis;
+use super::band;
 use super::factorize::listed_grid;
 use super::fronts::{BlockCounts, FrontNode};
 use super::tree::NONE;
@@ -173,23 +173,6 @@ impl TriangularSweeps {
         band * self.analysis.fronts.nodes.len() as u64 + u64::from(node)
     }
 
-    /// Tiles along the rows of B that have rows of a node.
-    pub(super) fn right_tiles(&self, node: &FrontNode) -> Range<u64> {
-        let side = self.grid.tile[0];
-        let (start, end) = (u64::from(node.columns.start), u64::from(node.columns.end));
-        start / side..(end - 1) / side + 1
-    }
-
-    /// Nodes that have rows of a tile of the solution.
-    pub(super) fn nodes_of(&self, tile: u32) -> Range<u32> {
-        let start = u64::from(tile) * self.grid.tile[0];
-        let end = (start + self.grid.tile[0]).min(self.grid.shape[0]);
-        let nodes = &self.analysis.fronts.nodes;
-        let first = nodes.partition_point(|node| u64::from(node.columns.end) <= start);
-        let last = nodes.partition_point(|node| u64::from(node.columns.start) < end);
-        first as u32..last as u32
-    }
-
     fn factor_tile(node: &FrontNode, blocks: BlockCounts, row: u32, column: u32) -> u64 {
         u64::from(node.factor + blocks.tile(row, column))
     }
@@ -288,7 +271,7 @@ impl Work for TriangularSweeps {
     fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
         let (band, SweepTask { node: number, step }) = self.task(task);
         if let SweepStep::Collect = step {
-            let nodes = self.nodes_of(number);
+            let nodes = band::nodes_of(&self.grid, &self.analysis.fronts.nodes, number);
             nodes.for_each(|node| each(PIECES, self.of_node(band, node), Access::Read));
             each(
                 SOLUTION,
@@ -305,8 +288,7 @@ impl Work for TriangularSweeps {
                     each(FACTOR, u64::from(node.factor), Access::Read);
                 }
                 let bands = self.grid.counts()[1];
-                self.right_tiles(node)
-                    .for_each(|tile| each(RIGHT, tile * bands + band, Access::Read));
+                band::right_tiles(&self.grid, node).for_each(|tile| each(RIGHT, tile * bands + band, Access::Read));
                 each(PIECES, own, Access::Create);
                 if has_below(node) {
                     each(CONTRIBUTIONS, own, Access::Create);
@@ -394,13 +376,14 @@ impl Work for TriangularSweeps {
         let (band, SweepTask { node: number, step }) = self.task(task);
         let width = self.width(band);
         if let SweepStep::Collect = step {
-            self.collect(number, width, bound);
+            let nodes = &self.analysis.fronts.nodes;
+            band::collect(&self.grid, nodes, number, width * self.item(), bound);
             return Ok(());
         }
         let node = self.node(number);
         match (step, node.blocks().is_some()) {
             (SweepStep::Begin, true) => {
-                self.take_right(node, width, &bound.reads, bound.writes[0]);
+                band::take_right(&self.grid, node, width * self.item(), &bound.reads, bound.writes[0]);
                 if let Some(below) = bound.writes.get_mut(1) {
                     below.fill(0);
                 }

@@ -20,7 +20,7 @@ const BLOCK: usize = 32;
 /// and Kaufman (Some stable methods for calculating inertia and solving symmetric linear systems, Math. Comp. 31 (1977)).
 const PREFERRED: f64 = 0.35;
 
-/// What is factorized: A = L D Lᴴ, A = L D Lᵀ or A = L U.
+/// The factors of a matrix: A = L D Lᴴ, A = L D Lᵀ or A = L U.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PivotedKind {
     Hermitian,

@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 use outcore_kernels::{PivotForm, PivotRecord};
 
-/// What became of the candidates of a block.
+/// Counts of the candidates of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct PivotCounts {

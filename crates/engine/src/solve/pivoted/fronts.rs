@@ -44,7 +44,7 @@ pub(super) enum PivotedCut {
     Blocks(PivotedBlocks),
 }
 
-/// What subtrees in one task have room for.
+/// The room of subtrees in one task.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SubtreeRoom {
     /// Rows of a front at most, elements of blocks that wait, words of the tile of the factor.

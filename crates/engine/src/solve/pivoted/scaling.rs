@@ -1,4 +1,4 @@
-//! What a matrix is multiplied by and reordered to before it is factorized, and its place in a factor's file.
+//! Scales and order of a matrix that is factorized, and their place in a factor's file.
 
 use std::sync::Arc;
 

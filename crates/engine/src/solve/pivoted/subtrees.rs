@@ -42,7 +42,7 @@ struct PivotedDesk<'w> {
     rest: &'w mut [u8],
 }
 
-/// What subtrees have used of their room.
+/// The part of their room that subtrees have used.
 struct RoomUsed {
     words: usize,
     /// Words that supernodes to come take at least, and candidates that wait.
@@ -252,52 +252,43 @@ impl PivotedFactorization {
         at
     }
 
-    /// Adds a contribution block, column by column, to a front.
-    fn add_square(&self, block: &[f64], targets: &[usize], data: &mut [f64], side: usize) {
-        let words = self.words();
+    /// Calls `each` with row, column and place of the elements of a contribution block, which lie column by column.
+    fn each_element(&self, targets: &[usize], mut each: impl FnMut([usize; 2], usize)) {
         let mut at = 0;
-        for (column, &target) in targets.iter().enumerate() {
-            let rows = if self.is_symmetric() {
-                &targets[column..]
-            } else {
-                targets
-            };
-            for &row in rows {
-                // The lower triangle counts; of candidates that were left, rows below may lie before them.
-                let is_turned = self.is_symmetric() && row < target;
-                let (row, column) = if is_turned { (target, row) } else { (row, target) };
-                let to = (column * side + row) * words;
-                let from = &block[at..at + words];
-                data[to] += from[0];
-                if let [_, imaginary] = from {
-                    let is_conjugate = is_turned && self.kind() == PivotedKind::Hermitian;
-                    data[to + 1] += if is_conjugate { -imaginary } else { *imaginary };
-                }
-                at += words;
+        for (number, &column) in targets.iter().enumerate() {
+            let first = if self.is_symmetric() { number } else { 0 };
+            for &row in &targets[first..] {
+                each([row, column], at);
+                at += self.words();
             }
         }
+    }
+
+    /// Adds a contribution block to a front.
+    fn add_square(&self, block: &[f64], targets: &[usize], data: &mut [f64], side: usize) {
+        let words = self.words();
+        self.each_element(targets, |[row, column], at| {
+            // The lower triangle counts; of candidates that were left, rows below may lie before them.
+            let is_turned = self.is_symmetric() && row < column;
+            let (row, column) = if is_turned { (column, row) } else { (row, column) };
+            let to = (column * side + row) * words;
+            let from = &block[at..at + words];
+            data[to] += from[0];
+            if let [_, imaginary] = from {
+                let is_conjugate = is_turned && self.kind() == PivotedKind::Hermitian;
+                data[to + 1] += if is_conjugate { -imaginary } else { *imaginary };
+            }
+        });
     }
 
     /// As [`PivotedFactorization::add_square`], to a tile of a contribution block.
     fn add_to_rows(&self, block: &[f64], targets: &[usize], out: &mut [f64], side: usize) {
         let words = self.words();
-        let mut at = 0;
-        for (column, &target) in targets.iter().enumerate() {
-            let rows = if self.is_symmetric() {
-                &targets[column..]
-            } else {
-                targets
-            };
-            for &row in rows {
-                let to = self.at(row, target, side) * words;
-                let from = &block[at..at + words];
-                out[to..to + words]
-                    .iter_mut()
-                    .zip(from)
-                    .for_each(|(to, from)| *to += from);
-                at += words;
-            }
-        }
+        self.each_element(targets, |[row, column], at| {
+            let to = self.at(row, column, side) * words;
+            let (to, from) = (&mut out[to..to + words], &block[at..at + words]);
+            to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+        });
     }
 
     /// Copies what is left of a front behind its pivots.

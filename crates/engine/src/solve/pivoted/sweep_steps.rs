@@ -1,8 +1,11 @@
 //! Work on the rows of a node in a sweep.
 
+use std::ops::Range;
+
 use outcore_kernels::{PivotForm, PivotRecord, Transposition};
 
 use super::super::assembly::unpack;
+use super::super::band;
 use super::super::factorize::FrontPlaces;
 use super::super::fronts::FrontNode;
 use super::blocks::{slot_of, split};
@@ -52,7 +55,7 @@ impl PivotedSweeps {
         (if is_row { record.row } else { record.column }) as usize
     }
 
-    fn interval(blocks: &PivotedBlocks, block: u32, row: usize) -> std::ops::Range<usize> {
+    fn interval(blocks: &PivotedBlocks, block: u32, row: usize) -> Range<usize> {
         let rows = blocks.block(block);
         rows.start as usize * row..rows.end as usize * row
     }
@@ -198,32 +201,33 @@ impl PivotedSweeps {
         }
     }
 
-    /// Adds rows that a child contributes to those of its parent.
-    pub(super) fn add_child(&self, number: u32, child: u32, row: usize, bound: &mut Bound<'_>) {
-        let (front, node) = self.node(number);
-        let candidates = node.candidates(front) as usize;
-        let places = self.fronts.places(&self.analysis, child);
-        for (&place, from) in places.places.iter().zip(bound.reads[0].chunks_exact(row)) {
+    /// For each row of a child's contribution, the bytes of the row of its parent: in the tile of candidates, 0, or in that of
+    /// the rows below them, 1.
+    fn places_in_parent(&self, child: u32, row: usize) -> impl Iterator<Item = (usize, Range<usize>)> {
+        let (parent, node) = self.node(self.node(child).0.parent);
+        let candidates = node.candidates(parent) as usize;
+        let places = self.fronts.places(&self.analysis, child).places;
+        places.into_iter().map(move |place| {
             let (set, at) = match (place as usize).checked_sub(candidates) {
                 None => (0, place as usize),
                 Some(below) => (1, below),
             };
-            self.vectors.add(from, &mut bound.writes[set][at * row..(at + 1) * row]);
+            (set, at * row..(at + 1) * row)
+        })
+    }
+
+    /// Adds rows that a child contributes to those of its parent.
+    pub(super) fn add_child(&self, child: u32, row: usize, bound: &mut Bound<'_>) {
+        let rows = bound.reads[0].chunks_exact(row);
+        for ((set, place), from) in self.places_in_parent(child, row).zip(rows) {
+            self.vectors.add(from, &mut bound.writes[set][place]);
         }
     }
 
     /// X of the slots of a node and below, from its parent's rows.
     pub(super) fn gather(&self, number: u32, row: usize, reads: &[&[u8]], out: &mut [u8]) {
-        let (front, _) = self.node(number);
-        let (parent, own) = self.node(front.parent);
-        let candidates = own.candidates(parent) as usize;
-        let places = self.fronts.places(&self.analysis, number);
-        for (&place, to) in places.places.iter().zip(out.chunks_exact_mut(row)) {
-            let (set, at) = match (place as usize).checked_sub(candidates) {
-                None => (0, place as usize),
-                Some(below) => (1, below),
-            };
-            to.copy_from_slice(&reads[set][at * row..(at + 1) * row]);
+        for ((set, place), to) in self.places_in_parent(number, row).zip(out.chunks_exact_mut(row)) {
+            to.copy_from_slice(&reads[set][place]);
         }
     }
 
@@ -263,7 +267,7 @@ impl PivotedSweeps {
         let own = front.columns.len() * row;
         let rows = own + (front.below.end - front.below.start) as usize * row;
         let x = &mut workspace[..rows];
-        self.take_right(front, row, &bound.reads[1..], &mut x[..own]);
+        band::take_right(&self.grid, front, row, &bound.reads[1..], &mut x[..own]);
         x[own..].fill(0);
         let places = FrontPlaces::new(&self.analysis, front);
         let (_, turn) = self.turned(true);

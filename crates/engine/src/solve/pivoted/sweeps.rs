@@ -2,11 +2,11 @@
 //! definite matrix. A block's rows are in the order of its pivots between both; rows of candidates that were left go to their
 //! slots on the way up, and come back on the way down.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use outcore_kernels::{Panel, PivotTriangle, PivotedKind, RightHandSides, Transposition};
 
+use super::super::band;
 use super::super::factorize::listed_grid;
 use super::super::fronts::FrontNode;
 use super::super::sweeps::{band_tile, checked_right};
@@ -147,22 +147,6 @@ impl PivotedSweeps {
 
     fn of_node(&self, band: u64, node: u32) -> u64 {
         band * self.fronts.nodes.len() as u64 + u64::from(node)
-    }
-
-    /// Tiles along the rows of B that have rows of a node.
-    fn right_tiles(&self, node: &FrontNode) -> Range<u64> {
-        let side = self.grid.tile[0];
-        u64::from(node.columns.start) / side..(u64::from(node.columns.end) - 1) / side + 1
-    }
-
-    /// Nodes that have rows of a tile of the solution.
-    fn nodes_of(&self, tile: u32) -> Range<u32> {
-        let start = u64::from(tile) * self.grid.tile[0];
-        let end = (start + self.grid.tile[0]).min(self.grid.shape[0]);
-        let nodes = &self.analysis.fronts.nodes;
-        let first = nodes.partition_point(|node| u64::from(node.columns.end) <= start);
-        let last = nodes.partition_point(|node| u64::from(node.columns.start) < end);
-        first as u32..last as u32
     }
 
     pub fn is_symmetric(&self) -> bool {
@@ -365,7 +349,7 @@ impl Work for PivotedSweeps {
         let (band, PivotedSweepTask { node: number, step }) = self.task(task);
         let bands = self.grid.counts()[1];
         if let Collect = step {
-            let nodes = self.nodes_of(number);
+            let nodes = band::nodes_of(&self.grid, &self.analysis.fronts.nodes, number);
             nodes.for_each(|node| each(PIECES, self.of_node(band, node), Access::Read));
             each(SOLUTION, u64::from(number) * bands + band, Access::Create);
             return;
@@ -376,8 +360,7 @@ impl Work for PivotedSweeps {
         let Some(blocks) = node.blocks() else {
             each(FACTOR, u64::from(node.factor), Access::Read);
             if let Begin = step {
-                self.right_tiles(front)
-                    .for_each(|tile| each(RIGHT, tile * bands + band, Access::Read));
+                band::right_tiles(&self.grid, front).for_each(|tile| each(RIGHT, tile * bands + band, Access::Read));
                 each(PIECES, own, Access::Create);
                 if has_below {
                     each(CONTRIBUTIONS, own, Access::Create);
@@ -389,8 +372,7 @@ impl Work for PivotedSweeps {
             return;
         };
         if let Begin = step {
-            self.right_tiles(front)
-                .for_each(|tile| each(RIGHT, tile * bands + band, Access::Read));
+            band::right_tiles(&self.grid, front).for_each(|tile| each(RIGHT, tile * bands + band, Access::Read));
             each(PIECES, own, Access::Create);
             if has_below {
                 each(CONTRIBUTIONS, own, Access::Create);
@@ -434,7 +416,7 @@ impl Work for PivotedSweeps {
         let (band, PivotedSweepTask { node: number, step }) = self.task(task);
         let row = self.row_bytes(band);
         if let Collect = step {
-            self.collect(number, row, bound);
+            band::collect(&self.grid, &self.analysis.fronts.nodes, number, row, bound);
             return Ok(());
         }
         let (front, node) = self.node(number);
@@ -446,12 +428,12 @@ impl Work for PivotedSweeps {
             (Some(_), Begin) => {
                 bound.writes[0].fill(0);
                 let piece = &mut bound.writes[0][..front.columns.len() * row];
-                self.take_right(front, row, &bound.reads, piece);
+                band::take_right(&self.grid, front, row, &bound.reads, piece);
                 if let Some(below) = bound.writes.get_mut(1) {
                     below.fill(0);
                 }
             }
-            (Some(_), Child(child)) => self.add_child(number, child, row, bound),
+            (Some(_), Child(child)) => self.add_child(child, row, bound),
             (Some(blocks), Triangle(block)) => self.triangle(blocks, block, row, bound, workspace),
             (Some(blocks), Forward { block, rows }) => self.forward(blocks, block, rows, row, bound),
             (Some(_), Gather) => self.gather(number, row, &bound.reads, bound.writes[0]),
@@ -461,36 +443,5 @@ impl Work for PivotedSweeps {
             (Some(_), Collect) => {}
         }
         Ok(())
-    }
-}
-
-impl PivotedSweeps {
-    /// Rows of B for the own columns of a node.
-    pub fn take_right(&self, node: &FrontNode, row: usize, tiles: &[&[u8]], piece: &mut [u8]) {
-        let side = self.grid.tile[0];
-        let mut to = piece;
-        for (tile, bytes) in self.right_tiles(node).zip(tiles) {
-            let first = tile * side;
-            let start = u64::from(node.columns.start).max(first) - first;
-            let end = u64::from(node.columns.end).min(first + side) - first;
-            let rows = &bytes[start as usize * row..end as usize * row];
-            let (front, rest) = to.split_at_mut(rows.len());
-            front.copy_from_slice(rows);
-            to = rest;
-        }
-    }
-
-    fn collect(&self, tile: u32, row: usize, bound: &mut Bound<'_>) {
-        let first = u64::from(tile) * self.grid.tile[0];
-        let out = &mut *bound.writes[0];
-        let end = first + (out.len() / row.max(1)) as u64;
-        for (number, piece) in self.nodes_of(tile).zip(&bound.reads) {
-            let columns = &self.node(number).0.columns;
-            let (start, stop) = (u64::from(columns.start).max(first), u64::from(columns.end).min(end));
-            let from = (start - u64::from(columns.start)) as usize * row;
-            let to = (start - first) as usize * row;
-            let bytes = (stop - start) as usize * row;
-            out[to..to + bytes].copy_from_slice(&piece[from..from + bytes]);
-        }
     }
 }

@@ -55,7 +55,7 @@ pub(super) struct PivotedContribution {
     pub column: u32,
 }
 
-/// What is factorized, and how: A of an analysis, scaled, by pivots that a rule chooses.
+/// The matrix that is factorized, A of an analysis, scaled, and the rule that its pivots are chosen by.
 #[derive(Clone, Debug)]
 pub struct PivotedMatrix {
     pub analysis: Arc<Analysis>,

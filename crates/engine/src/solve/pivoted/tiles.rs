@@ -462,7 +462,7 @@ impl PivotedFactorization {
     }
 }
 
-/// What the product of a block of pivots reads, where the tile has slots.
+/// The tiles that the product of a block of pivots reads, where the result has slots.
 struct SlotParts<'a> {
     triangle: &'a [u8],
     records: &'a [PivotRecord],
