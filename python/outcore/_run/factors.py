@@ -24,6 +24,6 @@ def dense_cholesky(x: _core.Expr) -> tuple[_core.Analysis, _core.Expr]:
     return _core.dense_cholesky(current()._core, x)
 
 
-def opened_lu(path: PathLike) -> tuple[_core.DenseLu, _core.Factor]:
-    """A dense LU factor in a file, and its cut."""
-    return _core.open_lu_file(current()._core, str(path))
+def opened_dense(path: PathLike) -> tuple[_core.DenseLu | _core.DenseQr, _core.Factor]:
+    """A factor of a dense matrix in a file, and its cut."""
+    return _core.open_dense_file(current()._core, str(path))

@@ -6,13 +6,16 @@ It uses the standard's functions and the core's factorizations. Start with `prod
 import typing as _typing
 
 from outcore._lazy.absent import hinted as _hinted
-from outcore.linalg import _cholesky, _lu, factorizations, products
+from outcore.linalg import _cholesky, _lu, _opening, _qr, factorizations, products
 from outcore.linalg._cholesky import *
 from outcore.linalg._lu import *
+from outcore.linalg._opening import *
+from outcore.linalg._qr import *
 from outcore.linalg.factorizations import *
 from outcore.linalg.products import *
 
 __getattr__ = _hinted(__name__)
 
 if not _typing.TYPE_CHECKING:  # a type checker follows the imports
-    __all__ = sorted([*_cholesky.__all__, *_lu.__all__, *factorizations.__all__, *products.__all__])
+    _modules = (_cholesky, _lu, _opening, _qr, factorizations, products)
+    __all__ = sorted(name for module in _modules for name in module.__all__)

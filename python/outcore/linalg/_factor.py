@@ -11,7 +11,7 @@ import numpy as np
 from outcore import _core
 from outcore._base.types import DType, PathLike
 from outcore._lazy.array import Array
-from outcore._lazy.node import Operand
+from outcore._lazy.node import Operand, node
 from outcore._run import factors
 from outcore._run.holding import Holder
 from outcore._run.run import compute
@@ -38,7 +38,7 @@ _NOT_HERMITIAN = (
 
 
 class SolvingFactor(ABC):
-    """A square matrix, sparse or dense, and its factor once it is made."""
+    """A matrix, sparse or dense, and its factor once it is made."""
 
     def __init__(self, matrix: FactoredMatrix) -> None:
         self._matrix = matrix
@@ -123,7 +123,7 @@ class SolvingFactor(ABC):
             joined = parts[0] + 1j * parts[1]
             return joined if isinstance(b, Array) else joined.compute()
         wide = right if right.ndim == 2 else right[:, None]
-        x = self._refined(wide) if 0 not in wide.shape else zeros(wide.shape, dtype=self.dtype)
+        x = self._refined(wide) if wide.shape[1] else zeros((self.shape[1], 0), dtype=self.dtype)
         x = x if right.ndim == 2 else x[:, 0]
         return x if isinstance(b, Array) else x.compute()
 
@@ -205,6 +205,18 @@ class Factor(SolvingFactor):
             raise LinAlgError(f"logdet: {_NOT_HERMITIAN}")
         pivots = Array(self._analysis.log_pivots(self._tiles(), self.dtype.name))
         return 2.0 * float(pivots.compute()[0])
+
+
+def factored_matrix(name: str, x: Operand, *, is_square: bool) -> Array:
+    """A dense matrix in the type of its factor."""
+    array = Array(node(x))
+    if array.ndim != 2 or 0 in array.shape:
+        raise ShapeError(f"{name}: an array of shape {array.shape} is no matrix with elements")
+    if is_square and array.shape[0] != array.shape[1]:
+        raise ShapeError(f"{name}: {array.shape} is no square matrix")
+    if array.dtype.kind not in "biufc":
+        raise DTypeError(f"{name}: a matrix of {array.dtype} has no factor")
+    return array.astype(factor_dtype(array.dtype))
 
 
 def factor_dtype(dtype: DType) -> DType:

@@ -10,12 +10,11 @@ from outcore import _core
 from outcore._base.sizes import format_size
 from outcore._base.types import NDArray, PathLike
 from outcore._lazy.array import Array
-from outcore._lazy.node import Operand, node
-from outcore._run.factors import opened_lu
+from outcore._lazy.node import Operand
 from outcore._run.run import compute
 from outcore.elementwise import conj
-from outcore.errors import ArgumentError, DTypeError, ShapeError
-from outcore.linalg._factor import Solution, SolvingFactor, factor_dtype
+from outcore.errors import ArgumentError
+from outcore.linalg._factor import Solution, SolvingFactor, factored_matrix
 
 Transposition: TypeAlias = Literal[0, 1, 2]  # A, Aᵀ, Aᴴ
 
@@ -111,15 +110,6 @@ class LUFactor(SolvingFactor):
         return f"<LUFactor of {self.shape[0]} x {self.shape[1]}, {self.dtype}, {format_size(self.nbytes)}>"
 
 
-def _square(name: str, x: Operand) -> Array:
-    array = Array(node(x))
-    if array.ndim != 2 or array.shape[0] != array.shape[1] or 0 in array.shape:
-        raise ShapeError(f"{name}: {array.shape} is no square matrix")
-    if array.dtype.kind not in "biufc":
-        raise DTypeError(f"{name}: a matrix of {array.dtype} has no factor")
-    return array.astype(factor_dtype(array.dtype))
-
-
 def lu_factor(x: Operand, /, *, path: PathLike | None = None, overwrite: bool = False) -> LUFactor:
     """The factors of a square matrix (n, n), P A = L U with the pivots of LAPACK, larger than memory or not.
 
@@ -138,7 +128,7 @@ def lu_factor(x: Operand, /, *, path: PathLike | None = None, overwrite: bool = 
     >>> F.pivots
     array([1, 1])
     """
-    wide = _square("lu_factor", x)
+    wide = factored_matrix("lu_factor", x, is_square=True)
     cut, factor = _core.dense_lu(wide._expr, False)
     made = LUFactor(wide, cut, factor)
     made._factor = made._made(path, overwrite)
@@ -157,27 +147,4 @@ def lu_solve(factor: LUFactor, b: Operand, trans: Transposition = 0) -> Solution
     return factor.solve(b, trans)
 
 
-def open_factor(path: PathLike, A: Operand) -> LUFactor:  # noqa: N803 - the matrix's name
-    """The factors that `lu_factor(A, path=path)` made, in this or another process, with the matrix that they are of.
-
-    I/O: the file's directory. Raises FormatError for a file that is no LU factor, or damaged, ShapeError and
-    DTypeError for another matrix.
-
-    >>> import numpy as np, outcore as oc, tempfile, pathlib
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocf"
-    >>> _ = oc.linalg.lu_factor(np.eye(2) * 4.0, path=path)
-    >>> oc.linalg.open_factor(path, np.eye(2) * 4.0).solve([4.0, 8.0])
-    array([1., 2.])
-    """
-    matrix = _square("open_factor", A)
-    cut, factor = opened_lu(path)
-    if cut.rows != matrix.shape[0]:
-        raise ShapeError(f"open_factor: {path} is of {cut.rows} rows, the matrix of {matrix.shape[0]}")
-    if factor.dtype != matrix.dtype.name:
-        raise DTypeError(f"open_factor: {path} has {factor.dtype}, a factor of this matrix {matrix.dtype}")
-    opened = LUFactor(matrix, cut, None)
-    opened._factor = factor
-    return opened
-
-
-__all__ = ["LUFactor", "lu_factor", "lu_solve", "open_factor"]
+__all__ = ["LUFactor", "lu_factor", "lu_solve"]

@@ -3,7 +3,8 @@
 Each matrix along the last two axes is a task of its own and must fit the memory limit, with the workspace that its
 factorization says (by `faer`): a plan that cannot fit is refused with the number. Tall matrices of any length go by
 tiles instead: QR in two reads, R, singular values and least squares in one (Demmel and others 2012, section 3). So do
-systems, inverses and determinants of one matrix of more than 2048 rows, by slabs of its LU factor (`lu_factor`).
+systems, inverses and determinants of one matrix of more than 2048 rows, by slabs of its LU factor (`lu_factor`), and QR
+of one with more than 2048 rows and columns (`qr_factor`).
 
 float32 and complex64 are factorized in double precision and rounded once at the end; integers count as float64.
 """
@@ -97,6 +98,10 @@ def _goes_by_slabs(array: Array) -> bool:
     return array.ndim == 2 and array.shape[0] > _WHOLE_ROWS
 
 
+def _goes_by_tiles(array: Array) -> bool:
+    return array.ndim == 2 and min(array.shape) > _WHOLE_ROWS
+
+
 def _solved_by_slabs(left: Array, right: Array) -> Array:
     cut, factor = _core.dense_lu(left._expr, False)
     return Array(cut.solve(factor, right._expr, 0))
@@ -158,7 +163,8 @@ def qr(x: Operand, /, *, mode: Literal["reduced", "complete", "r"] = "reduced") 
     """A = Q R with orthonormal columns in Q and a triangle R: (…, m, n) → (…, m, k), (…, k, n), k = min(m, n).
 
     "complete" gives a square Q (m, m) and R (m, n), "r" R alone. I/O: one read of matrices that fit; of tall ones, two
-    reads and one write of Q, or one read for R alone.
+    reads and one write of Q, or one read for R alone; of one matrix with more than 2048 rows and columns that and a
+    write of `qr_factor`, and reads of the factor for Q and R.
 
     >>> import numpy as np, outcore as oc
     >>> q, r = oc.linalg.qr(np.asarray([[3.0], [4.0]]))
@@ -174,6 +180,15 @@ def qr(x: Operand, /, *, mode: Literal["reduced", "complete", "r"] = "reduced") 
         basis = _identities(tuple(batch), m, kind)[..., :side]
         triangle = zeros((*batch, side, n), dtype=kind)
         return triangle if mode == "r" else QRResult(basis, triangle)
+    if _goes_by_tiles(array):
+        cut, factor = _core.dense_qr(array._expr)
+        triangle = Array(cut.triangle(factor)).astype(kind)
+        if mode == "r":
+            return triangle
+        side = m if mode == "complete" else k
+        below = zeros((side - k, n), dtype=kind)
+        triangle = concat([triangle, below]) if side > k else triangle
+        return QRResult(Array(cut.basis(factor, side)).astype(kind), triangle)
     if mode == "r":
         return _factors("triangle", array)[0].astype(kind)
     basis, triangle = _factors("qr" if mode == "reduced" else "qr_complete", array)[:2]

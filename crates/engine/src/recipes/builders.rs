@@ -8,7 +8,7 @@ use outcore_kernels::{Factor, Fourier, Scan, Tally, Transposition};
 use outcore_sparse::Semiring;
 
 use crate::expr::{Expr, Node, Op};
-use crate::solve::SlabCut;
+use crate::solve::{QrCut, SlabCut};
 use crate::sort::Method;
 use crate::sparse::{KeyedMatrix, PartPlaces, Rearrangement, SparseOperand};
 use crate::task::{Parameter, Parameters, Recipe};
@@ -34,6 +34,16 @@ type Builder = fn(&mut Parameters<'_>, &[Expr]) -> BuiltResults;
 
 /// Each builder, and how many inputs it takes at least.
 const BUILDERS: &[(&str, usize, Builder)] = &[
+    ("Q basis", 1, |with, of| {
+        let cut = QrCut::described_by(with)?;
+        one(solve::qr_basis(&cut, &of[0], with.word()?))
+    }),
+    ("Q product", 2, |with, of| {
+        one(solve::qr_product(&QrCut::described_by(with)?, &of[0], &of[1], false))
+    }),
+    ("adjoint Q product", 2, |with, of| {
+        one(solve::qr_product(&QrCut::described_by(with)?, &of[0], &of[1], true))
+    }),
     ("column statistics", 1, |with, of| {
         sort::column_statistics(&of[0], with.floats()?)
     }),
@@ -66,6 +76,14 @@ const BUILDERS: &[(&str, usize, Builder)] = &[
     ("nonzero", 1, |with, of| one(ops::nonzero_before(&of[0], with.words()?))),
     ("order statistics", 1, |with, of| {
         sort::order_statistics(&of[0], with.floats()?)
+    }),
+    ("qr", 1, |_, of| one(solve::dense_qr(&of[0]).map(|(_, factor)| factor))),
+    ("qr least squares", 2, |with, of| {
+        let [solution, turned] = solve::qr_least_squares(&QrCut::described_by(with)?, &of[0], &of[1])?;
+        Ok(vec![turned, solution])
+    }),
+    ("qr triangle", 1, |with, of| {
+        one(solve::qr_triangle(&QrCut::described_by(with)?, &of[0]))
     }),
     ("rows by", 3, |_, of| one(sort::rows_by(&of[0], &of[1], &of[2]))),
     ("scan", 1, |with, of| {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use outcore_kernels::{Panel, Pivoting, TileLayout, Transposition};
 
+use super::band::by_bands;
 use super::slabs::{SlabCut, SlabExchanges};
 use crate::expr::Expr;
 use crate::ops::{self, show};
@@ -235,59 +236,5 @@ impl Work for SlabSweeps {
             ),
         }
         Ok(())
-    }
-}
-
-/// Bands of a group, which read the factor together.
-const GROUPS: [(&str, u64); 8] = [
-    ("2 bands at once", 2),
-    ("3 bands at once", 3),
-    ("4 bands at once", 4),
-    ("6 bands at once", 6),
-    ("8 bands at once", 8),
-    ("12 bands at once", 12),
-    ("16 bands at once", 16),
-    ("32 bands at once", 32),
-];
-/// Groups that are tried: the largest that fit into memory.
-const TRIED: usize = 2;
-
-/// Orders of tasks of bands, each with as many tasks: a task of all bands of a group, then the next.
-fn by_bands(tasks: u32, bands: u64, bytes: u64, memory: u64) -> Vec<TaskOrder> {
-    if bands < 2 {
-        return vec![];
-    }
-    let count = GROUPS
-        .iter()
-        .filter(|(_, group)| bands.min(*group) * bytes <= memory)
-        .count()
-        .max(1);
-    let order = |&(name, group): &(&'static str, u64)| {
-        let groups = (0..bands).step_by(group as usize);
-        let of_group = |start: u64| {
-            let end = bands.min(start + group) as u32;
-            (0..tasks).flat_map(move |task| (start as u32..end).map(move |band| band * tasks + task))
-        };
-        TaskOrder {
-            name,
-            tasks: groups.flat_map(of_group).collect(),
-        }
-    };
-    GROUPS[count.saturating_sub(TRIED)..count].iter().map(order).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn orders_have_each_task_of_each_band_once() {
-        for bands in [2, 3, 7] {
-            for order in by_bands(5, bands, 10, 45) {
-                let mut tasks = order.tasks.clone();
-                tasks.sort_unstable();
-                assert_eq!(tasks, (0..5 * bands as u32).collect::<Vec<_>>());
-            }
-        }
     }
 }

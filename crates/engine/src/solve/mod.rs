@@ -2,7 +2,8 @@
 //!
 //! The analysis knows all of a factorization before it begins, so its tasks are a tile algorithm: forecast, limit, spills and
 //! faults are those of every program. Uses `sparse` and the rooms below. Start with `analysis.rs`, then `fronts.rs`; `pivoted`
-//! is for matrices whose pivots are chosen as numbers are known, `slabs.rs` and `lu.rs` for dense ones of this kind.
+//! is for matrices whose pivots are chosen as numbers are known, `slabs.rs` and `lu.rs` for dense ones of this kind, `qr` for
+//! dense ones of any shape.
 
 mod analysis;
 mod assembly;
@@ -17,6 +18,7 @@ mod orders;
 mod pattern;
 mod pivoted;
 mod pivots;
+mod qr;
 mod slab_orders;
 mod slabs;
 mod subtrees;
@@ -33,6 +35,7 @@ pub use lu_sweeps::lu_solved;
 pub use pattern::{pattern_bytes, Pattern};
 pub use pivoted::{pivot_facts, pivoted, pivoted_solved, PivotScaling, PivotedFactor, PivotedMatrix, PivotedRecord};
 pub use pivots::log_pivots;
+pub use qr::{dense_qr, qr_basis, qr_least_squares, qr_product, qr_triangle, QrCut};
 pub use slabs::SlabCut;
 pub use supernodes::SupernodeTree;
 pub use sweeps::solved;

@@ -72,7 +72,9 @@ impl SlabCut {
             return Err("a factor of another kind than dense LU".into());
         }
         let cut = SlabCut::of(rows, dtype)?;
-        match tiles == cut.lengths() {
+        // Rows of a file are not trusted with an allocation.
+        let count = u64::from(cut.slabs()) * (u64::from(cut.tiles()) + 1);
+        match count == tiles.len() as u64 && tiles == cut.lengths() {
             true => Ok(cut),
             false => Err("the tiles are not those of a dense LU factor".into()),
         }

@@ -35,6 +35,14 @@ pub(super) fn matrix<T: FactorScalar>(data: &[u8], height: usize, width: usize, 
     }
 }
 
+pub(super) fn matrix_mut<T: FactorScalar>(data: &mut [u8], height: usize, width: usize, layout: TileLayout) -> MatMut<'_, T> {
+    let data = bytemuck::cast_slice_mut(data);
+    match layout {
+        TileLayout::Rows => MatMut::from_row_major_slice_mut(data, height, width),
+        TileLayout::Columns => MatMut::from_column_major_slice_mut(data, height, width),
+    }
+}
+
 pub(super) fn rows_of<T: FactorScalar>(data: &[u8], width: usize) -> usize {
     data.len() / (width * size_of::<T>()).max(1)
 }

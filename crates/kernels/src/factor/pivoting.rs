@@ -5,11 +5,11 @@
 //! caller's thread, so the bits depend on the tiles alone.
 
 use faer::linalg::triangular_solve as solve;
-use faer::{Conj, MatMut, Par};
+use faer::{Conj, Par};
 
 use super::elimination::factorize;
 use super::panel::Panel;
-use super::pivot_block::{larger, largest_of, matrix, subtract, NoPivot, PivotBlock, TileLayout};
+use super::pivot_block::{larger, largest_of, matrix, matrix_mut, subtract, NoPivot, PivotBlock, TileLayout};
 use super::scalar::FactorScalar;
 
 /// The system that a factor is applied to: A, its transpose or its adjoint.
@@ -137,14 +137,6 @@ impl Pivoting {
     /// The largest size of some elements; NaN where one is NaN.
     pub fn largest(&self, elements: &[u8]) -> f64 {
         in_type!(self, largest(elements))
-    }
-}
-
-fn matrix_mut<T: FactorScalar>(data: &mut [u8], height: usize, width: usize, layout: TileLayout) -> MatMut<'_, T> {
-    let data = bytemuck::cast_slice_mut(data);
-    match layout {
-        TileLayout::Rows => MatMut::from_row_major_slice_mut(data, height, width),
-        TileLayout::Columns => MatMut::from_column_major_slice_mut(data, height, width),
     }
 }
 

@@ -18,6 +18,7 @@ mod layout;
 mod panel;
 mod pivoting;
 mod reduce;
+mod reflectors;
 mod scan;
 mod sort;
 mod sort_words;

@@ -8,7 +8,7 @@ use outcore_dtype::DType;
 use outcore_engine::analyze::{AnalyzedMatrix, EliminationOrder, OrderedAnalysis, Pairing};
 use outcore_engine::live::LiveRun;
 use outcore_engine::ops;
-use outcore_engine::solve::{self, Analysis, PivotScaling, PivotedFactor, PivotedMatrix, PivotedRecord, SlabCut};
+use outcore_engine::solve::{self, Analysis, PivotScaling, PivotedFactor, PivotedMatrix, PivotedRecord, QrCut, SlabCut};
 use outcore_kernels::{PivotRule, PivotedKind, Transposition};
 use outcore_store::{open_factor, FactorFile, Reservation, Source};
 use pyo3::prelude::*;
@@ -272,58 +272,13 @@ fn dense_cholesky(
 }
 
 /// SciPy's numbers: of A, of its transpose, of its adjoint.
-fn transposition(trans: u8) -> PyResult<Transposition> {
+pub(super) fn transposition(trans: u8) -> PyResult<Transposition> {
     Transposition::numbered(trans.into()).ok_or_else(|| argument(format!("solve: trans={trans} is not 0, 1 or 2")))
-}
-
-/// The cut of a dense LU factor.
-#[pyclass(frozen, name = "DenseLu", module = "outcore._core")]
-pub struct PyDenseLu(SlabCut);
-
-#[pymethods]
-impl PyDenseLu {
-    #[getter]
-    fn rows(&self) -> u64 {
-        self.0.rows()
-    }
-
-    /// The solution for right-hand sides (rows, count) by the tiles of a factor: of A (0), its transpose (1) or adjoint (2).
-    fn solve(&self, factor: PyRef<'_, PyExpr>, b: PyRef<'_, PyExpr>, trans: u8) -> PyResult<PyExpr> {
-        let solved = solve::lu_solved(&self.0, &factor.0, &b.0, transposition(trans)?);
-        solved.map(PyExpr::new).map_err(to_python)
-    }
-
-    /// Sums over the pivots of a factor, and of each row the one that it was exchanged with.
-    fn pivots(&self, factor: PyRef<'_, PyExpr>) -> PyResult<[PyExpr; 2]> {
-        let pivots = solve::lu_pivots(&self.0, &factor.0).map_err(to_python)?;
-        Ok(pivots.map(PyExpr::new))
-    }
-}
-
-/// The LU factor of a dense matrix as a result, and its cut.
-#[pyfunction]
-fn dense_lu(x: PyRef<'_, PyExpr>, allows_singular: bool) -> PyResult<(PyDenseLu, PyExpr)> {
-    let (cut, factor) = solve::dense_lu(&x.0, allows_singular).map_err(to_python)?;
-    Ok((PyDenseLu(cut), PyExpr::new(factor)))
-}
-
-/// Opens a dense LU factor.
-#[pyfunction]
-fn open_lu_file(session: PyRef<'_, PySession>, path: PathBuf) -> PyResult<(PyDenseLu, PyFactor)> {
-    let io = session.0.io();
-    let file = open_factor(&path, io).map_err(|error| to_python(error.into()))?;
-    let tiles = file.listed().unwrap_or_default();
-    let (rows, dtype) = (file.rows(), file.element());
-    let restored = file.with_record(io, |sections| SlabCut::restored(rows, dtype, sections, &tiles));
-    let cut = restored
-        .and_then(|cut| cut.map_err(|reason| file.malformed(reason)))
-        .map_err(|error| to_python(error.into()))?;
-    Ok((PyDenseLu(cut), PyFactor(Arc::new(file))))
 }
 
 /// The tiles of a factor in a file.
 #[pyclass(frozen, name = "Factor", module = "outcore._core")]
-pub struct PyFactor(Arc<FactorFile>);
+pub struct PyFactor(pub(super) Arc<FactorFile>);
 
 #[pymethods]
 impl PyFactor {
@@ -358,8 +313,8 @@ fn open_factor_tiles(session: PyRef<'_, PySession>, path: PathBuf, held: bool) -
 type OpenedAnalysis = (Arc<Analysis>, Option<(PivotScaling, PivotedKind)>);
 
 fn opened(sections: &[&[u8]], tiles: &[u64], item: u64) -> Result<OpenedAnalysis, &'static str> {
-    if SlabCut::is_record(sections) {
-        return Err("a dense LU factor: linalg.open_factor opens it");
+    if SlabCut::is_record(sections) || QrCut::is_record(sections) {
+        return Err("a dense LU or QR factor: linalg.open_factor opens it");
     }
     if sections.len() != PivotedRecord::SECTIONS {
         return Ok((Arc::new(Analysis::restored(sections, tiles, item)?), None));
@@ -416,12 +371,9 @@ fn analysis_bytes(analysis: &Analysis, is_scaled: bool) -> u64 {
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyAnalysis>()?;
-    module.add_class::<PyDenseLu>()?;
     module.add_class::<PyFactor>()?;
     module.add_function(wrap_pyfunction!(analyze, module)?)?;
     module.add_function(wrap_pyfunction!(dense_cholesky, module)?)?;
-    module.add_function(wrap_pyfunction!(dense_lu, module)?)?;
     module.add_function(wrap_pyfunction!(open_factor_file, module)?)?;
-    module.add_function(wrap_pyfunction!(open_lu_file, module)?)?;
     module.add_function(wrap_pyfunction!(open_factor_tiles, module)?)
 }

@@ -1,0 +1,40 @@
+"""Factors of dense matrices that are on disk already."""
+
+from __future__ import annotations
+
+from outcore import _core
+from outcore._base.types import PathLike
+from outcore._lazy.node import Operand
+from outcore._run.factors import opened_dense
+from outcore.errors import DTypeError, ShapeError
+from outcore.linalg._factor import factored_matrix
+from outcore.linalg._lu import LUFactor
+from outcore.linalg._qr import QRFactor
+
+
+def open_factor(path: PathLike, A: Operand) -> LUFactor | QRFactor:  # noqa: N803 - the matrix's name
+    """The factors that `lu_factor(A, path=path)` or `qr_factor(A, path=path)` made, in this or another process, with the
+    matrix that they are of.
+
+    I/O: the file's directory. Raises FormatError for a file that is no such factor, or damaged, ShapeError and
+    DTypeError for another matrix.
+
+    >>> import numpy as np, outcore as oc, tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocf"
+    >>> _ = oc.linalg.lu_factor(np.eye(2) * 4.0, path=path)
+    >>> oc.linalg.open_factor(path, np.eye(2) * 4.0).solve([4.0, 8.0])
+    array([1., 2.])
+    """
+    matrix = factored_matrix("open_factor", A, is_square=False)
+    cut, factor = opened_dense(path)
+    rows, columns = (cut.rows, cut.rows) if isinstance(cut, _core.DenseLu) else cut.shape
+    if (rows, columns) != matrix.shape:
+        raise ShapeError(f"open_factor: {path} is of ({rows}, {columns}), the matrix of {matrix.shape}")
+    if factor.dtype != matrix.dtype.name:
+        raise DTypeError(f"open_factor: {path} has {factor.dtype}, a factor of this matrix {matrix.dtype}")
+    opened = LUFactor(matrix, cut, None) if isinstance(cut, _core.DenseLu) else QRFactor(matrix, cut, None)
+    opened._factor = factor
+    return opened
+
+
+__all__ = ["open_factor"]
