@@ -29,6 +29,8 @@ Solution: TypeAlias = Any  # of a lazy right-hand side a lazy array, else NumPy'
 _RESIDUAL_MOST = 1e-12
 # Corrections of a solution: each is a solve, and made while the residual is above the first number and falls to a half.
 _RESIDUAL_GOOD, _CORRECTIONS = 1e-14, 3
+# The share of |b| in |b - Ax| from which a solution is none: that of a matrix of condition 1e15 and more.
+_SHARE_MOST = 0.1
 # Differences of xᴴAy and (Ax)ᴴy, by |x|ᵀ|A||y|, above which a matrix is not Hermitian.
 _HERMITIAN_MOST = 1e-14
 _NOT_HERMITIAN = (
@@ -40,10 +42,14 @@ _NOT_HERMITIAN = (
 class SolvingFactor(ABC):
     """A matrix, sparse or dense, and its factor once it is made."""
 
+    # Whether a residual as large as a share of |b| is an error. Iterations next to an eigenvalue have such, and are right.
+    _judges_share = False
+
     def __init__(self, matrix: FactoredMatrix) -> None:
         self._matrix = matrix
         self._factor: _core.Factor | None = None
         self._residual: float | None = None
+        self._share = 0.0  # of |b| in the last residual
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -145,6 +151,11 @@ class SolvingFactor(ABC):
             raise LinAlgError(
                 f"solve: the scaled residual is {worst:.2g}, more than {_RESIDUAL_MOST:.0g}: {self._cause(b, worst)}"
             )
+        if self._judges_share and self._share > _SHARE_MOST:
+            raise LinAlgError(
+                "solve: the matrix is singular to working precision: the largest |b - Ax| of the solution is "
+                f"{self._share:.2g} of the largest |b|"
+            )
         return x
 
     def _cause(self, b: Array, worst: float) -> str:
@@ -170,8 +181,10 @@ class SolvingFactor(ABC):
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             scale = norm * largest + right
             scaled = np.where(np.isinf(scale), most / norm / largest, most / scale)
+            share = np.where(most == 0, 0.0, most / right)
         # Nothing by nothing is no residual; where a size is not finite, neither is the residual.
         scaled = np.where((most == 0) & (scale == 0), 0.0, scaled)
+        self._share = float(share.max(initial=0.0))
         return float(scaled.max(initial=0.0)), difference
 
 

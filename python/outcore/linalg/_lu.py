@@ -29,6 +29,8 @@ class LUFactor(SolvingFactor):
     array([2., 2.])
     """
 
+    _judges_share = True
+
     def __init__(self, matrix: Array, cut: _core.DenseLu, result: _core.Expr | None) -> None:
         super().__init__(matrix)
         self._cut, self._result = cut, result

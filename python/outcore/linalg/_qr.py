@@ -28,6 +28,8 @@ class QRFactor(SolvingFactor):
     array([1., 2.])
     """
 
+    _judges_share = True
+
     def __init__(self, matrix: Array, cut: _core.DenseQr, result: _core.Expr | None) -> None:
         super().__init__(matrix)
         self._cut, self._result = cut, result

@@ -105,8 +105,8 @@ impl AnalyzedMatrix<'_> {
             EliminationOrder::NestedDissection => (OrderingMethod::NestedDissection, by_dissection()?),
             EliminationOrder::Auto => {
                 let order = by_degree()?;
-                let operations = crate::solve::operations_of(pattern, order.clone(), stop)?;
-                match operations > WORTH * DISSECTION_OPERATIONS * pattern.vertices() as f64 {
+                let effort = crate::solve::effort_of(pattern, order.clone(), stop)?;
+                match effort > WORTH * DISSECTION_OPERATIONS * pattern.vertices() as f64 {
                     true => (OrderingMethod::NestedDissection, by_dissection()?),
                     false => (OrderingMethod::MinimumDegree, order),
                 }

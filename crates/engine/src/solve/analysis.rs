@@ -3,7 +3,7 @@
 use bytemuck::Pod;
 use outcore_store::FactorRecord;
 
-use super::fronts::Fronts;
+use super::fronts::{Fronts, SUBTREE};
 use super::pattern::Pattern;
 use super::supernodes::{supernode_bytes, FrontRows, Supernode, SupernodeTree};
 use super::tree::{tree_bytes, EliminationTree, Stop, NONE};
@@ -154,13 +154,30 @@ impl FactorRecord for Analysis {
     }
 }
 
-/// Multiplications and additions of a factorization in an order, without the zeros of larger supernodes.
+/// Operations that take as long as the tasks that a front of few columns adds, where no task eliminates its whole subtree.
+const FRONT_OPERATIONS: f64 = 100e-6 * 60e9;
+
+/// The effort of a factorization in an order, as operations: its multiplications and additions, without the zeros of larger
+/// supernodes, and its tasks. Chains of small columns have few operations and a task for each few of them.
 ///
 /// # Errors
 /// It was stopped.
-pub fn operations_of(pattern: &Pattern, order: Vec<u32>, stop: Stop<'_>) -> Result<f64, EngineError> {
+pub fn effort_of(pattern: &Pattern, order: Vec<u32>, stop: Stop<'_>) -> Result<f64, EngineError> {
     let tree = EliminationTree::new(pattern, order, stop)?;
-    Ok(tree.counts.iter().map(|&count| f64::from(count).powi(2)).sum())
+    let mut below: Vec<u64> = tree.counts.iter().map(|&count| count.into()).collect();
+    let mut effort = 0.0;
+    for (column, (&parent, &count)) in tree.parents.iter().zip(&tree.counts).enumerate() {
+        let entries = below[column];
+        if parent != NONE {
+            below[parent as usize] += entries;
+        }
+        effort += f64::from(count).powi(2);
+        let continues = column > 0 && tree.parents[column - 1] == column as u32 && tree.counts[column - 1] == count + 1;
+        if entries > SUBTREE && !continues {
+            effort += FRONT_OPERATIONS;
+        }
+    }
+    Ok(effort)
 }
 
 /// Numbers of a section.

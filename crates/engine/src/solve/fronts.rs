@@ -7,7 +7,7 @@ use super::tree::NONE;
 /// Longest side of a tile of a front.
 pub const SIDE: u64 = 512;
 /// Elements of the workspace of a subtree at most, and of its columns of the factor.
-const SUBTREE: u64 = 1 << 20;
+pub(super) const SUBTREE: u64 = 1 << 20;
 
 /// Subtrees that one task eliminates, or a front in tiles.
 #[derive(Clone, Debug)]

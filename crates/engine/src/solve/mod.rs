@@ -27,7 +27,7 @@ mod sweep_steps;
 mod sweeps;
 mod tree;
 
-pub use analysis::{operations_of, Analysis};
+pub use analysis::{effort_of, Analysis};
 pub use factorize::{cholesky, dense_cholesky};
 pub use lu::dense_lu;
 pub use lu_pivots::lu_pivots;

@@ -5,6 +5,8 @@ use std::ops::Range;
 use outcore_dtype::DType;
 use outcore_store::{Interval, SparseFile};
 
+use crate::task::Grid;
+
 /// Columns of a dense matrix that are worked on together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bands {
@@ -20,6 +22,14 @@ impl Bands {
 
     pub fn width_of(&self, band: u64) -> u64 {
         self.width.min(self.columns - band * self.width)
+    }
+
+    /// The result with tiles as wide as a band: those of all columns would need all bands of the rows at once.
+    pub fn cut(&self, result: &Grid) -> Grid {
+        Grid {
+            tile: vec![result.tile[0], self.width],
+            ..result.clone()
+        }
     }
 }
 

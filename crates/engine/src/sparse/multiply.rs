@@ -41,7 +41,7 @@ impl Multiply {
             dtype,
         };
         Multiply {
-            results: [times.result[0].clone(), held, listed_grid(&lengths)],
+            results: [bands.cut(&times.result[0]), held, listed_grid(&lengths)],
             lengths,
             times,
             bands,

@@ -97,7 +97,8 @@ impl Work for CutRows {
     }
 }
 
-/// Makes the regular tiles of a result of its pieces; rows that belong to none are the sum of nothing.
+/// Makes the regular tiles of a result of its pieces, band by band; rows that belong to none are the sum of nothing. Tiles are as
+/// wide as a band.
 #[derive(Clone, Debug)]
 pub(super) struct Join {
     pub bands: Bands,
@@ -109,8 +110,12 @@ pub(super) struct Join {
 }
 
 impl Join {
-    fn rows(&self, task: u64) -> Interval {
-        self.result.region(task)[0]
+    /// The band of a task and the tile of the result, with its rows.
+    fn place(&self, task: u64) -> (u64, u64, Interval) {
+        let rows = self.result.counts()[0];
+        let (band, row) = (task / rows, task % rows);
+        let tile = row * self.bands.count() + band;
+        (band, tile, self.result.region(tile)[0])
     }
 }
 
@@ -119,41 +124,28 @@ impl Work for Join {
         "join rows".into()
     }
     fn tasks(&self) -> u64 {
-        self.result.counts()[0]
+        self.result.tiles()
     }
     fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
-        let rows = self.rows(task);
-        for band in 0..self.bands.count() {
-            for piece in meeting(&self.pieces, rows) {
-                each(
-                    self.sets.0,
-                    band * self.pieces.len() as u64 + piece as u64,
-                    Access::Read,
-                );
-            }
+        let (band, tile, rows) = self.place(task);
+        for piece in meeting(&self.pieces, rows) {
+            let number = band * self.pieces.len() as u64 + piece as u64;
+            each(self.sets.0, number, Access::Read);
         }
-        each(self.sets.1, task, Access::Create);
+        each(self.sets.1, tile, Access::Create);
     }
     fn operations(&self) -> f64 {
         self.result.shape.iter().product::<u64>() as f64
     }
     fn run(&self, task: u64, tiles: &mut Bound<'_>, _workspace: &mut [u8]) -> Result<(), EngineError> {
-        let rows = self.rows(task);
-        let (dtype, out) = (self.result.dtype, &mut *tiles.writes[0]);
-        let mut reads = tiles.reads.iter();
+        let (band, _, rows) = self.place(task);
+        let pitch = bytes_of(self.bands.width_of(band), self.result.dtype);
+        let out = &mut *tiles.writes[0];
         fill(out, &self.zero);
-        for band in 0..self.bands.count() {
-            let (own, all) = (
-                bytes_of(self.bands.width_of(band), dtype),
-                bytes_of(self.bands.columns, dtype),
-            );
-            let at = bytes_of(band * self.bands.width, dtype);
-            for piece in meeting(&self.pieces, rows) {
-                let piece = self.pieces[piece];
-                let tile = reads.next().expect("as many as are named");
-                let shared = piece.intersection(rows);
-                copy_rows((tile, piece.start, own, 0), (out, rows.start, all, at), shared, own);
-            }
+        for (piece, tile) in meeting(&self.pieces, rows).zip(&tiles.reads) {
+            let piece = self.pieces[piece];
+            let shared = piece.intersection(rows);
+            copy_rows((tile, piece.start, pitch, 0), (out, rows.start, pitch, 0), shared, pitch);
         }
         Ok(())
     }

@@ -175,12 +175,11 @@ impl Times {
             )));
         }
         let inputs = [inputs[0].clone(), x];
-        let mut nodes = match self.transposed {
+        let nodes = match self.transposed {
             false => ops::algorithm(Arc::new(Multiply::new(times, bands, dense)), &inputs)?,
             true => ops::algorithm(Arc::new(MultiplyTransposed::new(times, bands, dense)), &inputs)?,
         };
-        nodes.truncate(1);
-        Ok(nodes)
+        Ok(vec![ops::in_tiles(&nodes[0], result.tile.clone())])
     }
 }
 

@@ -52,7 +52,7 @@ impl MultiplyTransposed {
         let lengths = [lengths(&times.rows()), lengths(&blocks)];
         MultiplyTransposed {
             results: [
-                times.result[0].clone(),
+                bands.cut(&times.result[0]),
                 listed_grid(&lengths[0]),
                 listed_grid(&lengths[1]),
             ],

@@ -135,7 +135,8 @@ fn factorize<T: FactorScalar>(
 ) {
     let count = height.min(width);
     let mut a = matrix_mut::<T>(a, height, width, TileLayout::Columns);
-    let t = matrix_mut::<T>(t, BLOCK.min(count), count, TileLayout::Columns);
+    let mut t = matrix_mut::<T>(t, BLOCK.min(count), count, TileLayout::Columns);
+    t.fill(T::of(0.0));
     qr::qr_in_place(a.as_mut(), t, Par::Seq, spare.stack(), Default::default());
     let mut r = matrix_mut::<T>(r, count, width, TileLayout::Columns);
     for column in 0..width {

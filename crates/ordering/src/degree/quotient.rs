@@ -61,6 +61,8 @@ pub(crate) struct Quotient {
     total: i64,
     eliminated: i64,
     flag: u32,
+    /// The largest weight of an element's variables so far: marks are no further above `flag`.
+    largest: u32,
     pub(super) pivots: Vec<u32>,
     hashed: Vec<u32>,
 }
@@ -94,6 +96,7 @@ impl Quotient {
             total: 0,
             eliminated: 0,
             flag: 2,
+            largest: 0,
             pivots: Vec::new(),
             hashed: Vec::new(),
         }
@@ -114,6 +117,7 @@ impl Quotient {
         self.total = 0;
         self.eliminated = 0;
         self.flag = 2;
+        self.largest = 0;
     }
 
     /// Adds the next vertex.
@@ -422,7 +426,7 @@ impl Quotient {
 
     /// Merges the pivot's variables of equal lists.
     fn merge_equal(&mut self, pivot: &Pivot, patience: &Patience<'_>) -> Result<(), Stopped> {
-        self.flag += self.total as u32 + 1;
+        self.flag += self.largest + 1;
         for at in pivot.start..pivot.end {
             let variable = self.entries[at] as usize;
             if variable >= self.inner || self.weights[variable] >= 0 {
@@ -505,6 +509,7 @@ impl Quotient {
         let node = &mut self.nodes[pivot.vertex as usize];
         node.length = (kept - pivot.start) as u32;
         node.degree = pivot.degree as u32;
+        self.largest = self.largest.max(node.degree);
         node.mark = 1;
         if kept == pivot.start {
             node.mark = 0;

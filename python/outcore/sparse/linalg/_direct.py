@@ -20,6 +20,7 @@ from outcore.sparse.linalg._factorization import (
     Factorization,
     RequestedOrder,
     analyzed,
+    real_where_it_is,
     stored_matrix,
 )
 from outcore.sparse.linalg._pivoting import KINDS, Kind, kind_of, of_dtype
@@ -40,9 +41,10 @@ def analyze(
     positive definite is taken as indefinite. `ordering` is "amd" (approximate minimum degree: Amestoy, Davis, Duff
     1996), "nd" (nested dissection: Karypis, Kumar 1998), "natural", a permutation, or "auto": minimum degree, and
     nested dissection where the factorization would take longer than that. Of kinds but "lu", entries right of the
-    diagonal count; a matrix that is not symmetric shows in the residual of `solve`.
+    diagonal count; a matrix that is not symmetric shows in the residual of `solve`. A complex matrix whose imaginary
+    part is 0 is taken as real.
 
-    I/O: one read of A, with pivoting two, of "auto" four more, of complex ones up to seven. Memory: the graph of A + Aᵀ
+    I/O: one read of A, with pivoting two, of "auto" four more, of complex ones up to eight. Memory: the graph of A + Aᵀ
     (8 bytes a row, 4 an entry off the diagonal) beside what the ordering takes, with pivoting 20 bytes an entry and 90
     a row, in the session's memory; the analysis itself stays as long as the result does. Raises ShapeError for a matrix
     that is not square, ArgumentError for what is no kind or ordering, MemoryLimitError where the graph does not fit.
@@ -52,7 +54,7 @@ def analyze(
     >>> oc.sparse.linalg.analyze(A)
     <Factorization of 3 x 3, float64, spd, auto: amd, analyzed>
     """
-    matrix = stored_matrix(A, "analyze")
+    matrix = real_where_it_is(stored_matrix(A, "analyze"))
     if not isinstance(kind, str) or (kind != "auto" and kind not in KINDS):
         raise ArgumentError(f"analyze: kind={kind!r} is none of 'auto', {', '.join(map(repr, KINDS))}")
     if kind == "her" and factor_dtype(matrix.dtype).kind != "c":
@@ -88,6 +90,7 @@ def open_factor(path: PathLike, A: SparseMatrix | Any) -> Factorization:
     analysis, factor, kind = _core.open_factor_file(current()._core, str(path))
     if analysis.rows != matrix.shape[0]:
         raise ShapeError(f"open_factor: {path} is of {analysis.rows} rows, the matrix of {matrix.shape[0]}")
+    matrix = matrix if factor.dtype == "complex128" else real_where_it_is(matrix)
     opened = Factorization(matrix, analysis, "given", kind)
     if factor.dtype != opened.dtype.name:
         raise DTypeError(

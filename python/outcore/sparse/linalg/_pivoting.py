@@ -42,11 +42,15 @@ class PivotFacts:
     perturbed: int
     delayed: int
     zero: int
+    # The least size of pivots that were not replaced; the first that was, in the order of elimination and from 1.
+    smallest: float
+    first_weak: int
 
     @classmethod
     def of(cls, facts: npt.NDArray[np.float64]) -> PivotFacts:
-        logarithm, real, imaginary, *counts = facts.tolist()
-        return cls(logarithm, complex(real, imaginary), *map(int, counts))
+        logarithm, real, imaginary, positive, negative, perturbed, delayed, zero, smallest, first = facts.tolist()
+        counts = map(int, (positive, negative, perturbed, delayed, zero))
+        return cls(logarithm, complex(real, imaginary), *counts, smallest, int(first))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,8 +18,9 @@ use crate::task::{Access, Alone, Bound, Grid, Work};
 use crate::{ops, EngineError};
 
 /// The facts: the logarithm of the absolute value of the determinant, its sign as a complex number, positive and negative
-/// pivots, pivots that are another number for what is below them, candidates that were left for another front, pivots of 0.
-const PIVOT_FACTS: usize = 8;
+/// pivots, pivots that are another number for what is below them, candidates that were left for another front, pivots of 0, the
+/// least size of other pivots, and the first row of those that are 0 or another number, in the order of elimination and from 1.
+const PIVOT_FACTS: usize = 10;
 const LOG: usize = 0;
 const SIGN: usize = 1;
 const POSITIVE: usize = 3;
@@ -27,6 +28,8 @@ const NEGATIVE: usize = 4;
 const PERTURBED: usize = 5;
 const LEFT: usize = 6;
 const ZERO: usize = 7;
+const SMALLEST: usize = 8;
+const FIRST_WEAK: usize = 9;
 
 /// Facts of a factor whose elements are of a type, as float64.
 ///
@@ -103,13 +106,28 @@ impl PivotTally<'_> {
         self.facts[if is_positive { POSITIVE } else { NEGATIVE }] += 1.0;
     }
 
-    fn one(&mut self, value: [f64; 2], form: PivotForm) {
+    fn one(&mut self, value: [f64; 2], record: &PivotRecord) {
         self.multiply(value);
-        match form {
-            PivotForm::PERTURBED => self.facts[PERTURBED] += 1.0,
-            PivotForm::ZERO => self.facts[ZERO] += 1.0,
-            _ => self.count(value[0] > 0.0),
+        match record.form {
+            PivotForm::PERTURBED => self.weak(PERTURBED, record.row),
+            PivotForm::ZERO => self.weak(ZERO, record.row),
+            _ => {
+                self.count(value[0] > 0.0);
+                self.sized(value[0].hypot(value[1]));
+            }
         }
+    }
+
+    /// A pivot that is 0, or another number.
+    fn weak(&mut self, fact: usize, row: u32) {
+        self.facts[fact] += 1.0;
+        if self.facts[FIRST_WEAK] == 0.0 {
+            self.facts[FIRST_WEAK] = f64::from(row) + 1.0;
+        }
+    }
+
+    fn sized(&mut self, size: f64) {
+        self.facts[SMALLEST] = self.facts[SMALLEST].min(size);
     }
 
     /// A pivot of two rows: its determinant, relative to the square of the element that is not on the diagonal.
@@ -127,6 +145,8 @@ impl PivotTally<'_> {
         let product = times(times(a, c), inverse);
         let determinant = [product[0] - 1.0, product[1]];
         self.multiply(determinant);
+        let largest = [a, b, c].map(|[re, im]| re.hypot(im)).into_iter().fold(0.0, f64::max);
+        self.sized(determinant[0].hypot(determinant[1]) * square / largest);
         match self.kind {
             PivotedKind::Hermitian => self.multiply([square, 0.0]),
             _ => self.multiply(times(b, b)),
@@ -147,7 +167,7 @@ impl PivotTally<'_> {
             match record.form {
                 PivotForm::FIRST => self.two([at(place, 0), at(place, 1), at(place + 1, 0)]),
                 PivotForm::SECOND => {}
-                form => self.one(at(place, 0), form),
+                _ => self.one(at(place, 0), record),
             }
         }
     }
@@ -260,6 +280,7 @@ impl Work for PivotFacts {
         if task == 0 {
             facts.fill(0.0);
             facts[SIGN] = 1.0;
+            facts[SMALLEST] = f64::INFINITY;
         }
         let Some(FactTile { node: number, block }) = self.tiles.get(task as usize) else {
             return Ok(());
