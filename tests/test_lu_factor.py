@@ -257,7 +257,7 @@ def test_a_factor_is_opened_again(tmp_path: Path) -> None:
     assert np.array_equal(opened.solve(b, 1), made.solve(b, 1))
     assert opened.slogdet() == made.slogdet()
     assert repr(opened) == repr(made)
-    with pytest.raises(ShapeError, match="600 rows"):
+    with pytest.raises(ShapeError, match=r"is of \(600, 600\), the matrix of \(5, 5\)"):
         oc.linalg.open_factor(tmp_path / "a.ocf", a[:5, :5])
     with pytest.raises(DTypeError, match="float64"):
         oc.linalg.open_factor(tmp_path / "a.ocf", a * 1j)
@@ -269,7 +269,7 @@ def test_files_of_other_factors_and_damaged_ones_are_refused(tmp_path: Path) -> 
     oc.linalg.cho_factor(a, path=tmp_path / "cholesky.ocf")
     with pytest.raises(FormatError, match="another kind"):
         oc.linalg.open_factor(tmp_path / "cholesky.ocf", a)
-    with pytest.raises(FormatError, match="a dense LU factor"):
+    with pytest.raises(FormatError, match="a dense LU or QR factor"):
         oc.sparse.linalg.open_factor(tmp_path / "lu.ocf", oc.sparse.from_scipy(scipy.sparse.csr_array(a)))
     whole = (tmp_path / "lu.ocf").read_bytes()
     for cut in [0, 50, 4096, len(whole) // 2, len(whole) - 5000]:

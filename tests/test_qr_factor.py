@@ -199,7 +199,8 @@ def test_files_are_opened_again_and_refused_where_they_are_others(tmp_path: Path
     factor = oc.linalg.qr_factor(a, path=path)
     again = oc.linalg.open_factor(path, a)
     assert isinstance(again, oc.linalg.QRFactor)
-    assert np.array_equal(again.solve(np.ones(300)), factor.solve(np.ones(300)))
+    solution = factor.solve(np.ones(300))
+    assert np.array_equal(again.solve(np.ones(300)), solution)
     with pytest.raises(TargetExistsError):
         oc.linalg.qr_factor(a, path=path)
     oc.linalg.qr_factor(a, path=path, overwrite=True)
@@ -214,8 +215,12 @@ def test_files_are_opened_again_and_refused_where_they_are_others(tmp_path: Path
         one = damaged.copy()
         one[place] ^= 0xFF
         path.write_bytes(bytes(one))
-        with pytest.raises((FormatError, ShapeError, DTypeError, LinAlgError)):
-            oc.linalg.open_factor(path, a).solve(np.ones(300))
+        try:
+            # Between tiles are bytes that nothing reads.
+            x = oc.linalg.open_factor(path, a).solve(np.ones(300))
+        except (FormatError, ShapeError, DTypeError, LinAlgError):
+            continue
+        assert np.array_equal(x, solution)
 
 
 def test_refusals() -> None:
@@ -223,7 +228,7 @@ def test_refusals() -> None:
         oc.linalg.qr_factor(np.zeros((0, 3)))
     with pytest.raises(ShapeError, match="is no matrix"):
         oc.linalg.qr_factor(np.zeros((2, 3, 3)))
-    with pytest.raises(DTypeError, match="has no factor"):
+    with pytest.raises(DTypeError, match="is not supported"):
         oc.linalg.qr_factor(np.zeros((3, 3), dtype="datetime64[s]"))
     with pytest.raises(ArgumentError, match=r"does not end in \.ocf"):
         oc.linalg.qr_factor(np.eye(3), path=os.devnull)

@@ -93,18 +93,6 @@ def test_a_banded_order_is_priced_beside_a_better_one() -> None:
         np.testing.assert_allclose(natural.solve(b), best.solve(b), rtol=1e-10)
 
 
-def test_a_complex_matrix_without_imaginary_parts_has_a_real_solution() -> None:
-    """complex128 whose imaginary parts are all zero (scikit-sparse issue 128)."""
-    matrix, b = grid(9, 9, 9).astype(np.complex128), np.random.default_rng(2).normal(size=729)
-    with session():
-        F = analyze(matrix)
-        x = F.solve(b)
-        assert F.kind == "spd"
-        assert x.dtype == np.complex128
-        assert not x.imag.any()
-        np.testing.assert_allclose(x.real, cholesky(matrix.real).solve(b), rtol=1e-10)
-
-
 def test_a_nearly_full_hermitian_matrix_is_solved_as_a_full_one() -> None:
     """Hermitian, and a twentieth of the entries there (SuperLU issue 50)."""
     n, random = 900, np.random.default_rng(3)
@@ -433,6 +421,86 @@ def test_solvers_print_nothing(capfd: pytest.CaptureFixture[str]) -> None:
             oc.linalg.lu_factor(np.zeros((50, 50)))
     said = capfd.readouterr()
     assert (said.out, said.err) == ("", "")
+
+
+# -- many small fronts, wide right-hand sides, singular and nearly singular ones ----------------------------------------
+
+
+def test_minimum_degree_is_linear_in_millions_of_rows() -> None:
+    """A diagonal matrix of 3 M rows is ordered within a few times of one of a third of them (the marks of the method)."""
+    seconds = []
+    for rows in (1_000_000, 3_000_000):
+        matrix = oc.sparse.from_scipy(scipy.sparse.csr_array(2.0 * scipy.sparse.eye_array(rows)))
+        start = time.perf_counter()
+        analyze(matrix, "spd", ordering="amd")
+        seconds.append(time.perf_counter() - start)
+    assert seconds[1] < 6 * seconds[0] + 0.5, seconds
+
+
+@pytest.mark.parametrize("matrix", [definite.path(250_000), grid(10, 25_000)], ids=["path", "strip"])
+def test_chains_of_small_fronts_are_dissected(matrix: Any) -> None:
+    """Trees that minimum degree makes chains of have a task for each few rows (METIS issue 42)."""
+    F = analyze(matrix)
+    assert "nd" in repr(F)
+    b = np.ones(matrix.shape[0])
+    assert residual(matrix, F.solve(b), b) <= GOOD
+
+
+def test_right_hand_sides_are_larger_than_memory(scratch: Path) -> None:
+    """More right-hand sides than memory holds, as products of the residual have too (SciPy issue 14984)."""
+    matrix, width = grid(60, 60), 5000
+    B = oc.random.uniform((3600, width), seed=1)
+    with session(scratch, pool_limit=64 * MIB):
+        F = cholesky(matrix)
+        x = F.solve(B)
+        assert F.residual is not None
+        assert F.residual <= GOOD
+        part = slice(width - 3, width)
+        np.testing.assert_allclose(matrix @ x[:, part].compute(), B[:, part].compute(), atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["auto", "sym", "lu"])
+def test_a_row_without_entries_is_named(kind: Any) -> None:
+    """An isolated bus of a power grid (pandapower issue 392)."""
+    matrix = grid(20, 20).tolil()
+    matrix[137, :] = 0
+    matrix[:, 137] = 0
+    with pytest.raises(LinAlgError, match=r"0 or nearly so, first that of row 137$"):
+        analyze(scipy.sparse.csr_array(matrix.tocsr()), kind).solve(np.ones(400))
+
+
+def test_signs_of_pivots_that_rounding_makes_are_not_told() -> None:
+    """A matrix of condition 1e29, of which each ordering would tell other signs (feral issue 76)."""
+    random = np.random.default_rng(0)
+    q = np.linalg.qr(random.normal(size=(60, 60)))[0]
+    matrix = q @ np.diag(np.where(np.arange(60) % 2, 1, -1) * 10.0 ** np.linspace(-14.5, 14.5, 60)) @ q.T
+    F = analyze(scipy.sparse.csr_array((matrix + matrix.T) / 2), "sym")
+    with pytest.raises(LinAlgError, match="not determined"):
+        F.inertia  # noqa: B018 - it is what fails
+
+
+@pytest.mark.parametrize("factor", [oc.linalg.lu_factor, oc.linalg.qr_factor])
+def test_a_dense_matrix_singular_to_working_precision_has_no_solution(factor: Any) -> None:
+    """Two equal rows, whose difference is rounding: a backward stable solution is as wrong as 0."""
+    matrix = indefinite.convection(7, 0.5).toarray()
+    matrix[100] = matrix[101]
+    F = factor(matrix)
+    with pytest.raises(LinAlgError, match="singular to working precision"):
+        F.solve(np.random.default_rng(0).normal(size=343))
+
+
+def test_complex_matrices_that_are_real_have_a_real_factor(out: Path) -> None:
+    """Half of the bytes, a quarter of the work (scikit-sparse issue 128)."""
+    matrix, path = grid(30, 30).astype(np.complex128), out / "f.ocf"
+    F = analyze(matrix).factorize(path)
+    assert F.dtype == np.float64
+    for b in (np.ones(900), 1j * np.ones(900)):
+        for factor in (F, open_factor(path, matrix)):
+            x = factor.solve(b)
+            assert x.dtype == np.complex128
+            assert residual(matrix, x, b) <= GOOD
+    assert F.refactorize(matrix * 2.0).dtype == np.float64
+    assert analyze(matrix * 1j).dtype == np.complex128
 
 
 def interrupted(work: Callable[[], Any], after: float) -> float:

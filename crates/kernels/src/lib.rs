@@ -43,7 +43,8 @@ pub use elementwise::{
 };
 pub use factor::{
     BadPivot, CandidateSides, Factor, Factorization, Failure, NoPivot, Panel, PivotBlock, PivotColumns, PivotForm,
-    PivotRecord, PivotRule, PivotTriangle, PivotedKind, Pivoting, Reflectors, RightHandSides, TileLayout, Transposition,
+    PivotRecord, PivotRule, PivotTriangle, PivotedKind, Pivoting, Reflectors, RightHandSides, TileLayout,
+    Transposition,
 };
 pub use fence::hint::{prefetch, prefetch_for_write};
 pub use fence::operands::SparseTile;

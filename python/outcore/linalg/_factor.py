@@ -63,6 +63,10 @@ class SolvingFactor(ABC):
         return factor_dtype(self._matrix.dtype)
 
     @property
+    def _solution_dtype(self) -> DType:
+        return self.dtype
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the factor's file; 0 before it is made."""
         return 0 if self._factor is None else self._factor.nbytes
@@ -129,7 +133,8 @@ class SolvingFactor(ABC):
             joined = parts[0] + 1j * parts[1]
             return joined if isinstance(b, Array) else joined.compute()
         wide = right if right.ndim == 2 else right[:, None]
-        x = self._refined(wide) if wide.shape[1] else zeros((self.shape[1], 0), dtype=self.dtype)
+        shape = self.shape[1], wide.shape[1]
+        x = self._refined(wide) if 0 not in wide.shape else zeros(shape, dtype=self._solution_dtype)
         x = x if right.ndim == 2 else x[:, 0]
         return x if isinstance(b, Array) else x.compute()
 

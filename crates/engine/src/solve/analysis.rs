@@ -155,7 +155,9 @@ impl FactorRecord for Analysis {
 }
 
 /// Operations that take as long as the tasks that a front of few columns adds, where no task eliminates its whole subtree.
-const FRONT_OPERATIONS: f64 = 100e-6 * 60e9;
+const FRONT_OPERATIONS: f64 = 300e-6 * 60e9;
+/// Zeros of a column in a front of few columns.
+const FRONT_ZEROS: u64 = 8;
 
 /// The effort of a factorization in an order, as operations: its multiplications and additions, without the zeros of larger
 /// supernodes, and its tasks. Chains of small columns have few operations and a task for each few of them.
@@ -164,7 +166,11 @@ const FRONT_OPERATIONS: f64 = 100e-6 * 60e9;
 /// It was stopped.
 pub fn effort_of(pattern: &Pattern, order: Vec<u32>, stop: Stop<'_>) -> Result<f64, EngineError> {
     let tree = EliminationTree::new(pattern, order, stop)?;
-    let mut below: Vec<u64> = tree.counts.iter().map(|&count| count.into()).collect();
+    let mut below: Vec<u64> = tree
+        .counts
+        .iter()
+        .map(|&count| u64::from(count) + FRONT_ZEROS)
+        .collect();
     let mut effort = 0.0;
     for (column, (&parent, &count)) in tree.parents.iter().zip(&tree.counts).enumerate() {
         let entries = below[column];

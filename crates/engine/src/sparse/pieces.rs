@@ -145,7 +145,12 @@ impl Work for Join {
         for (piece, tile) in meeting(&self.pieces, rows).zip(&tiles.reads) {
             let piece = self.pieces[piece];
             let shared = piece.intersection(rows);
-            copy_rows((tile, piece.start, pitch, 0), (out, rows.start, pitch, 0), shared, pitch);
+            copy_rows(
+                (tile, piece.start, pitch, 0),
+                (out, rows.start, pitch, 0),
+                shared,
+                pitch,
+            );
         }
         Ok(())
     }

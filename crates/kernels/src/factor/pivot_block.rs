@@ -35,7 +35,12 @@ pub(super) fn matrix<T: FactorScalar>(data: &[u8], height: usize, width: usize, 
     }
 }
 
-pub(super) fn matrix_mut<T: FactorScalar>(data: &mut [u8], height: usize, width: usize, layout: TileLayout) -> MatMut<'_, T> {
+pub(super) fn matrix_mut<T: FactorScalar>(
+    data: &mut [u8],
+    height: usize,
+    width: usize,
+    layout: TileLayout,
+) -> MatMut<'_, T> {
     let data = bytemuck::cast_slice_mut(data);
     match layout {
         TileLayout::Rows => MatMut::from_row_major_slice_mut(data, height, width),

@@ -275,7 +275,13 @@ fn apply_both<T: FactorScalar>(
     let space = spare.take::<T>(BLOCK * columns);
     let mut step = |(start, count): (usize, usize)| {
         let c = [c1.as_mut().subrows_mut(start, count), c2.as_mut()];
-        turn(v.subcols(start, count), t.submatrix(0, start, count, count), adjoint, c, space);
+        turn(
+            v.subcols(start, count),
+            t.submatrix(0, start, count, count),
+            adjoint,
+            c,
+            space,
+        );
     };
     match adjoint {
         true => blocks(width).for_each(&mut step),

@@ -18,15 +18,25 @@ fn tile([height, width]: [usize; 2], seed: usize, is_complex: bool, with_zeros: 
 fn bytes(dtype: DType, numbers: &[Number]) -> Vec<u8> {
     match dtype {
         DType::F64 => numbers.iter().flat_map(|number| number.re.to_ne_bytes()).collect(),
-        _ => numbers.iter().flat_map(|number| [number.re, number.im]).flat_map(f64::to_ne_bytes).collect(),
+        _ => numbers
+            .iter()
+            .flat_map(|number| [number.re, number.im])
+            .flat_map(f64::to_ne_bytes)
+            .collect(),
     }
 }
 
 fn numbers(dtype: DType, bytes: &[u8]) -> Vec<Number> {
-    let parts: Vec<f64> = bytes.chunks_exact(8).map(|part| f64::from_ne_bytes(part.try_into().unwrap())).collect();
+    let parts: Vec<f64> = bytes
+        .chunks_exact(8)
+        .map(|part| f64::from_ne_bytes(part.try_into().unwrap()))
+        .collect();
     match dtype {
         DType::F64 => parts.iter().map(|&re| Number::new(re, 0.0)).collect(),
-        _ => parts.chunks_exact(2).map(|parts| Number::new(parts[0], parts[1])).collect(),
+        _ => parts
+            .chunks_exact(2)
+            .map(|parts| Number::new(parts[0], parts[1]))
+            .collect(),
     }
 }
 
@@ -77,7 +87,13 @@ fn turned(dtype: DType, of: &Column, tiles: &mut [Vec<u8>], columns: usize, adjo
         let (first, rest) = tiles.split_first_mut().unwrap();
         match at {
             0 => work.apply(of, adjoint, (first, layout), columns, &mut workspace),
-            _ => work.apply_below(of, adjoint, ([first, &mut rest[at - 1]], layout), columns, &mut workspace),
+            _ => work.apply_below(
+                of,
+                adjoint,
+                ([first, &mut rest[at - 1]], layout),
+                columns,
+                &mut workspace,
+            ),
         }
     };
     match adjoint {
@@ -103,7 +119,10 @@ fn reflectors_and_the_triangle_make_the_matrix_again() {
                 let r = numbers(dtype, &column.r);
                 for layout in [TileLayout::Rows, TileLayout::Columns] {
                     // Q [R; 0], and the lengths of columns that are turned.
-                    let mut product: Vec<Vec<u8>> = heights.iter().map(|height| vec![0; height * width * dtype.size()]).collect();
+                    let mut product: Vec<Vec<u8>> = heights
+                        .iter()
+                        .map(|height| vec![0; height * width * dtype.size()])
+                        .collect();
                     let mut first = vec![Number::default(); heights[0] * width];
                     let place = |row: usize, column: usize, height: usize| match layout {
                         TileLayout::Rows => row * width + column,
@@ -145,14 +164,22 @@ fn rates_of_tiles() {
     let work = Reflectors::new(Panel::new(DType::F64).unwrap());
     for side in [384, 512, 768, 1024] {
         let (_, column) = factorized(DType::F64, side, &[side, side], false);
-        let mut c: Vec<Vec<u8>> = (0..2).map(|seed| bytes(DType::F64, &tile([side, side], seed, false, false))).collect();
+        let mut c: Vec<Vec<u8>> = (0..2)
+            .map(|seed| bytes(DType::F64, &tile([side, side], seed, false, false)))
+            .collect();
         let mut workspace = vec![0; work.workspace_bytes(side)];
         let start = std::time::Instant::now();
         let rounds = 2_000_000_000 / (4 * side * side * side) + 1;
         for _ in 0..rounds {
             let (one, other) = c.split_at_mut(1);
             let [v, t] = &column.reflectors[1];
-            work.apply_below(([side, side], v, t), true, ([&mut one[0], &mut other[0]], TileLayout::Columns), side, &mut workspace);
+            work.apply_below(
+                ([side, side], v, t),
+                true,
+                ([&mut one[0], &mut other[0]], TileLayout::Columns),
+                side,
+                &mut workspace,
+            );
         }
         let rate = (rounds * 4 * side * side * side) as f64 / start.elapsed().as_secs_f64() / 1e9;
         let [mut v, mut t] = column.reflectors[1].clone();

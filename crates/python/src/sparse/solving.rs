@@ -8,7 +8,9 @@ use outcore_dtype::DType;
 use outcore_engine::analyze::{AnalyzedMatrix, EliminationOrder, OrderedAnalysis, Pairing};
 use outcore_engine::live::LiveRun;
 use outcore_engine::ops;
-use outcore_engine::solve::{self, Analysis, PivotScaling, PivotedFactor, PivotedMatrix, PivotedRecord, QrCut, SlabCut};
+use outcore_engine::solve::{
+    self, Analysis, PivotScaling, PivotedFactor, PivotedMatrix, PivotedRecord, QrCut, SlabCut,
+};
 use outcore_kernels::{PivotRule, PivotedKind, Transposition};
 use outcore_store::{open_factor, FactorFile, Reservation, Source};
 use pyo3::prelude::*;

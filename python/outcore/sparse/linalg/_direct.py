@@ -42,7 +42,7 @@ def analyze(
     1996), "nd" (nested dissection: Karypis, Kumar 1998), "natural", a permutation, or "auto": minimum degree, and
     nested dissection where the factorization would take longer than that. Of kinds but "lu", entries right of the
     diagonal count; a matrix that is not symmetric shows in the residual of `solve`. A complex matrix whose imaginary
-    part is 0 is taken as real.
+    part is 0 has a real factor, and complex solutions.
 
     I/O: one read of A, with pivoting two, of "auto" four more, of complex ones up to eight. Memory: the graph of A + Aᵀ
     (8 bytes a row, 4 an entry off the diagonal) beside what the ordering takes, with pivoting 20 bytes an entry and 90
@@ -54,7 +54,8 @@ def analyze(
     >>> oc.sparse.linalg.analyze(A)
     <Factorization of 3 x 3, float64, spd, auto: amd, analyzed>
     """
-    matrix = real_where_it_is(stored_matrix(A, "analyze"))
+    given = stored_matrix(A, "analyze")
+    matrix = real_where_it_is(given)
     if not isinstance(kind, str) or (kind != "auto" and kind not in KINDS):
         raise ArgumentError(f"analyze: kind={kind!r} is none of 'auto', {', '.join(map(repr, KINDS))}")
     if kind == "her" and factor_dtype(matrix.dtype).kind != "c":
@@ -69,6 +70,7 @@ def analyze(
     made = analyzed(matrix, chosen, requested)
     made._is_guessed = kind == "auto" and chosen == "definite"
     made._is_fit = kind == "auto" and chosen != "unsymmetric"
+    made._is_complex = given.dtype.kind == "c"
     return made
 
 
@@ -90,8 +92,9 @@ def open_factor(path: PathLike, A: SparseMatrix | Any) -> Factorization:
     analysis, factor, kind = _core.open_factor_file(current()._core, str(path))
     if analysis.rows != matrix.shape[0]:
         raise ShapeError(f"open_factor: {path} is of {analysis.rows} rows, the matrix of {matrix.shape[0]}")
-    matrix = matrix if factor.dtype == "complex128" else real_where_it_is(matrix)
-    opened = Factorization(matrix, analysis, "given", kind)
+    real = matrix if factor.dtype == "complex128" else real_where_it_is(matrix)
+    opened = Factorization(real, analysis, "given", kind)
+    opened._is_complex = matrix.dtype.kind == "c"
     if factor.dtype != opened.dtype.name:
         raise DTypeError(
             f"open_factor: {path} has {factor.dtype}, a factor of a matrix of {matrix.dtype} {opened.dtype}"

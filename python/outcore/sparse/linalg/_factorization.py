@@ -12,7 +12,7 @@ import numpy.typing as npt
 from outcore import _api as oc
 from outcore import _core
 from outcore._base.sizes import format_size
-from outcore._base.types import PathLike
+from outcore._base.types import DType, PathLike
 from outcore._lazy.absent import missing_name
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
@@ -93,8 +93,8 @@ class LimitCost:
     peak_bytes: int
 
 
-# Pivots of the scaled matrix that are smaller have no sign that is known: of any, and beside others that are 0 to rounding.
-_ROUNDING, _GAP = 1e-13, 1e-11
+# Beside pivots of 0 to rounding, about 1e-15 of the scaled matrix, others that are smaller have no sign that is known.
+_GAP = 1e-11
 
 
 class _Inverse(Operator):
@@ -137,6 +137,7 @@ class Factorization(Factor):
         self._is_guessed, self._requested = False, _AUTO
         self._is_fit = False  # known to be symmetric, as the kind says, and finite
         self._is_other = False  # of values that were not analyzed
+        self._is_complex = matrix.dtype.kind == "c"  # or was, where its imaginary part is 0
         self._permuted: SparseMatrix | None = None
         self._transposed: SparseMatrix | None = None
         self._facts: PivotFacts | None = None
@@ -329,13 +330,13 @@ class Factorization(Factor):
         >>> F.refactorize(A * 2.0).solve([8.0, 8.0, 8.0, 8.0])
         array([1., 1., 1., 1.])
         """
-        matrix = stored_matrix(matrix, "refactorize")
-        matrix = matrix if self.dtype.kind == "c" else real_where_it_is(matrix)
+        given = stored_matrix(matrix, "refactorize")
+        matrix = given if self.dtype.kind == "c" else real_where_it_is(given)
         if matrix.shape != self.shape:
             raise ShapeError(f"refactorize: a matrix of shape {matrix.shape}, and the analysis is of {self.shape}")
         made = self.__copy__()
         made._matrix, made._permuted, made._transposed, made._residual = matrix, None, None, None
-        made._is_fit, made._is_other = False, True
+        made._is_fit, made._is_other, made._is_complex = False, True, given.dtype.kind == "c"
         made.factorize(path, overwrite=overwrite)
         self.__dict__.update(made.__dict__)
         return self
@@ -387,6 +388,14 @@ class Factorization(Factor):
         number = ("N", "T", "H").index(self._trans)
         solved = Array(self._analysis.pivoted_solve(tiles, self.dtype.name, permuted._expr, self._kind, number))
         return oc.take((solved * oc.asarray(after)[:, None]).astype(self.dtype), places, axis=0)
+
+    def _refined(self, b: Array) -> Array:
+        x = super()._refined(b)
+        return x if x.dtype == self._solution_dtype else x.astype(self._solution_dtype)
+
+    @property
+    def _solution_dtype(self) -> DType:
+        return np.dtype(np.complex128 if self._is_complex else np.float64)
 
     def _unfit(self) -> str | None:
         if self._kind == "unsymmetric":
@@ -467,7 +476,7 @@ class Factorization(Factor):
         if self._kind == "definite":
             return Inertia(self.shape[0], 0, 0)
         facts = self._determined("inertia")
-        if facts.smallest < (_GAP if facts.zero else _ROUNDING):
+        if facts.zero and facts.smallest < _GAP:
             raise LinAlgError(
                 f"inertia: not determined, for pivots are as small as {facts.smallest:.2g} of the scaled matrix, and "
                 f"{facts.zero} are 0 to rounding"

@@ -49,8 +49,17 @@ class PivotFacts:
     @classmethod
     def of(cls, facts: npt.NDArray[np.float64]) -> PivotFacts:
         logarithm, real, imaginary, positive, negative, perturbed, delayed, zero, smallest, first = facts.tolist()
-        counts = map(int, (positive, negative, perturbed, delayed, zero))
-        return cls(logarithm, complex(real, imaginary), *counts, smallest, int(first))
+        return cls(
+            logarithm,
+            complex(real, imaginary),
+            int(positive),
+            int(negative),
+            int(perturbed),
+            int(delayed),
+            int(zero),
+            smallest,
+            int(first),
+        )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -39,16 +39,21 @@ impl QrCut {
     pub fn of(rows: u64, columns: u64, dtype: DType) -> Result<QrCut, String> {
         let cut = QrCut { rows, columns, dtype };
         let is_known = matches!(dtype, DType::F64 | DType::C128);
-        let is_long = [rows, columns].iter().all(|&side| side > 0 && side <= u64::from(u32::MAX));
+        let is_long = [rows, columns]
+            .iter()
+            .all(|&side| side > 0 && side <= u64::from(u32::MAX));
         // Tasks have numbers of 32 bits: one for each tile of a column and column of tiles behind it.
         if is_known && is_long && cut.tasks() <= u128::from(u32::MAX) {
             return Ok(cut);
         }
-        Err(format!("no dense QR factor has {rows} rows and {columns} columns of {dtype}"))
+        Err(format!(
+            "no dense QR factor has {rows} rows and {columns} columns of {dtype}"
+        ))
     }
 
     fn tasks(&self) -> u128 {
-        let [down, across, parts] = [self.rows.div_ceil(SIDE), self.columns.div_ceil(SIDE), self.all_parts()].map(u128::from);
+        let [down, across, parts] =
+            [self.rows.div_ceil(SIDE), self.columns.div_ceil(SIDE), self.all_parts()].map(u128::from);
         parts * across + down * across * down.min(across)
     }
 
@@ -246,7 +251,14 @@ mod tests {
 
     #[test]
     fn tiles_have_numbers_of_their_own_and_cover_the_matrix() {
-        for (rows, columns) in [(1, 1), (512, 512), (513, 2000), (3000, 700), (2600, 2600), (40_000, 20_000)] {
+        for (rows, columns) in [
+            (1, 1),
+            (512, 512),
+            (513, 2000),
+            (3000, 700),
+            (2600, 2600),
+            (40_000, 20_000),
+        ] {
             let cut = QrCut::of(rows, columns, DType::F64).unwrap();
             let lengths = cut.lengths();
             let mut seen = vec![false; lengths.len()];

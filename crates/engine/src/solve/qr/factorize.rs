@@ -28,7 +28,8 @@ pub fn dense_qr(x: &Expr) -> Result<(QrCut, Expr), EngineError> {
             x.dtype
         ))
     })?;
-    let cut = QrCut::of(x.shape[0], x.shape[1], x.dtype).map_err(|reason| EngineError::Shape(format!("qr: {reason}")))?;
+    let cut =
+        QrCut::of(x.shape[0], x.shape[1], x.dtype).map_err(|reason| EngineError::Shape(format!("qr: {reason}")))?;
     let lengths: Arc<[u64]> = cut.lengths().into();
     let factorization = DenseQr {
         cut,
@@ -152,7 +153,9 @@ impl Work for DenseQr {
                 let (width, layout) = (cut.columns_of(column).len(), TileLayout::Columns);
                 match &mut bound.writes[..] {
                     [c] => self.reflectors.apply(of, true, (c, layout), width, workspace),
-                    [c1, c2] => self.reflectors.apply_below(of, true, ([c1, c2], layout), width, workspace),
+                    [c1, c2] => self
+                        .reflectors
+                        .apply_below(of, true, ([c1, c2], layout), width, workspace),
                     _ => {}
                 }
             }

@@ -67,7 +67,11 @@ impl QrTasks {
         let (row, column) = (low + (at / columns) as u32, low + (at % columns) as u32);
         match column == low {
             true => QrStep::Eliminate { pivot: low, row },
-            false => QrStep::Turn { pivot: low, row, column },
+            false => QrStep::Turn {
+                pivot: low,
+                row,
+                column,
+            },
         }
     }
 
@@ -127,7 +131,10 @@ pub(super) fn qr_orders(tasks: &QrTasks, cut: &QrCut, columns: u64, memory: u64)
             tasks: by_blocks(tasks, cut, sizes, together),
         });
     };
-    let fitting = COLUMNS.iter().filter(|(count, _)| holds(u64::from(count * down))).count();
+    let fitting = COLUMNS
+        .iter()
+        .filter(|(count, _)| holds(u64::from(count * down)))
+        .count();
     let together = (columns / QrCut::side()).clamp(1, across.into()) as u32;
     for &(count, [name, whole]) in &COLUMNS[fitting.saturating_sub(TRIED)..fitting] {
         if count < across {
@@ -137,7 +144,11 @@ pub(super) fn qr_orders(tasks: &QrTasks, cut: &QrCut, columns: u64, memory: u64)
             }
         }
     }
-    let fitting = SQUARES.iter().filter(|(side, _)| holds(u64::from(side * side + 3 * side))).count().max(1);
+    let fitting = SQUARES
+        .iter()
+        .filter(|(side, _)| holds(u64::from(side * side + 3 * side)))
+        .count()
+        .max(1);
     for &(side, name) in &SQUARES[fitting.saturating_sub(TRIED)..fitting] {
         if side < across.max(down) {
             add(name, [side, side], 1);
@@ -192,7 +203,12 @@ mod tests {
                 for order in qr_orders(&tasks, &cut, 1024, memory) {
                     let mut place = vec![u32::MAX; tasks.count() as usize];
                     for (at, &task) in order.tasks.iter().enumerate() {
-                        assert_eq!(std::mem::replace(&mut place[task as usize], at as u32), u32::MAX, "{}", order.name);
+                        assert_eq!(
+                            std::mem::replace(&mut place[task as usize], at as u32),
+                            u32::MAX,
+                            "{}",
+                            order.name
+                        );
                     }
                     assert_eq!(order.tasks.len(), place.len(), "{}", order.name);
                     let at = |task: u32| place[task as usize];

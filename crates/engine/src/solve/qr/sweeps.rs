@@ -35,7 +35,9 @@ pub fn qr_product(cut: &QrCut, factor: &Expr, x: &Expr, adjoint: bool) -> Result
 pub fn qr_basis(cut: &QrCut, factor: &Expr, columns: u64) -> Result<Expr, EngineError> {
     if columns == 0 || columns > cut.rows() {
         let rows = cut.rows();
-        return Err(EngineError::Argument(format!("qr: {columns} columns of Q, which has {rows}")));
+        return Err(EngineError::Argument(format!(
+            "qr: {columns} columns of Q, which has {rows}"
+        )));
     }
     let shape = vec![cut.rows(), columns];
     let sweeps = QrSweeps::new(cut, factor, QrProduct::Basis, [shape, vec![]])?;
@@ -77,7 +79,10 @@ fn applied(
     }
     if x.dtype != cut.dtype() {
         let dtype = cut.dtype();
-        return Err(EngineError::DType(format!("qr: a factor of {dtype} and columns of {}", x.dtype)));
+        return Err(EngineError::DType(format!(
+            "qr: a factor of {dtype} and columns of {}",
+            x.dtype
+        )));
     }
     let x = ops::in_tiles(x, vec![QrCut::side().min(cut.rows()), BAND.min(x.shape[1])]);
     let second = solution(&x.grid()).unwrap_or_default();

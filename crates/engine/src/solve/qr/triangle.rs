@@ -16,7 +16,8 @@ use crate::EngineError;
 /// Tiles that are no factor's.
 pub fn qr_triangle(cut: &QrCut, factor: &Expr) -> Result<Expr, EngineError> {
     let panel = Panel::new(cut.dtype()).filter(|_| cut.is_cut_of(factor));
-    let panel = panel.ok_or_else(|| EngineError::Argument("qr triangle: the tiles are not those of a QR factor".into()))?;
+    let panel =
+        panel.ok_or_else(|| EngineError::Argument("qr triangle: the tiles are not those of a QR factor".into()))?;
     let shape = vec![cut.short(), cut.columns()];
     let triangle = QrTriangle {
         cut: *cut,
