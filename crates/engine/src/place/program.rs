@@ -19,6 +19,8 @@ pub enum Instruction {
     CloseTask(u32),
     /// Reserve a frame and read the tile into it, from its source or from scratch.
     Read(TileId),
+    /// Reserve a frame and read a tile that was written back from its output.
+    ReadBack(TileId),
     /// Reserve frames for neighbouring tiles of a source and read them in one go: the first, and how many.
     ReadGroup(TileId, u16),
     /// Reserve a frame for a tile about to be computed.

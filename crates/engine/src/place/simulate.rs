@@ -356,7 +356,9 @@ impl Walk<'_> {
         let mut peak = used;
         for &instruction in &self.program.instructions {
             match instruction {
-                Instruction::Read(tile) | Instruction::Allocate(tile) => used += frame(tile),
+                Instruction::Read(tile) | Instruction::ReadBack(tile) | Instruction::Allocate(tile) => {
+                    used += frame(tile);
+                }
                 Instruction::ReadGroup(tile, count) => {
                     used += (tile..tile + TileId::from(count)).map(frame).sum::<u64>();
                 }
@@ -410,7 +412,7 @@ impl Walk<'_> {
         for output in outputs {
             let state = self.tiles[output.tile as usize];
             if !state.resident {
-                if state.spilled {
+                if state.spilled || state.written {
                     self.bring(output.tile);
                 } else {
                     self.tiles[output.tile as usize].resident = true;
@@ -423,6 +425,7 @@ impl Walk<'_> {
             let state = &mut self.tiles[output.tile as usize];
             state.dirty = true;
             state.spilled = false;
+            state.written = false;
         }
         self.program.instructions.push(Instruction::Run(task as u32));
         for output in outputs {
@@ -431,6 +434,10 @@ impl Walk<'_> {
             if complete && self.is_output(output.tile) {
                 self.program.instructions.push(Instruction::Write(output.tile));
                 self.count_write(bytes);
+                if self.weights.is_read_back(output.tile) {
+                    let state = &mut self.tiles[output.tile as usize];
+                    (state.dirty, state.written) = (false, true);
+                }
             }
         }
         Ok(())
@@ -537,10 +544,17 @@ impl Walk<'_> {
         if state.resident {
             return;
         }
-        debug_assert!(!state.computed || state.spilled, "only what was spilled is read back");
+        debug_assert!(
+            !state.computed || state.spilled || state.written,
+            "only what was spilled or written is read back"
+        );
         state.resident = true;
+        let read = match state.written {
+            true => Instruction::ReadBack(tile),
+            false => Instruction::Read(tile),
+        };
         let bytes = self.weights.weights[tile as usize].read;
-        self.program.instructions.push(Instruction::Read(tile));
+        self.program.instructions.push(read);
         self.count_read(bytes);
     }
 

@@ -13,6 +13,8 @@ pub(super) struct WalkedTile {
     pub dirty: bool,
     /// Scratch holds a copy.
     pub spilled: bool,
+    /// Its output holds a copy, which can be read back.
+    pub written: bool,
     /// Offered to the policy.
     pub candidate: bool,
     /// Clock's reference bit.

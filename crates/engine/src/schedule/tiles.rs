@@ -29,6 +29,8 @@ pub struct TileTable {
     pub weights: Vec<TileWeight>,
     /// Bytes that the final write of an output's tile transfers, zero for other tiles.
     pub writes: Vec<u64>,
+    /// By array: the output that its tiles can be read back from once they are written, if there is one.
+    pub read_back: Vec<Option<usize>>,
     /// Most memory that one read of a source takes besides its frame.
     pub read_workspace: usize,
     /// Bytes that reading neighbours together transfers, by the first and their number, as found so far: every simulation
@@ -53,6 +55,11 @@ impl TileTable {
             let regions: Vec<_> = (0..count).map(|at| tile_region(plan, array, index + at)).collect();
             source.group_bytes(&regions)
         })
+    }
+
+    /// Whether a tile can be read back from an output once it is written.
+    pub fn is_read_back(&self, tile: TileId) -> bool {
+        self.read_back[self.locate(tile).0 as usize].is_some()
     }
 
     /// Bytes that reading every tile of the stored arrays once transfers.
@@ -142,6 +149,10 @@ pub fn tile_region(plan: &Plan, array: ArrayId, index: u64) -> Region {
 pub trait OutputCost {
     fn frame_is_borrowed(&self, output: usize, region: &Region) -> bool;
     fn write_bytes(&self, output: usize, region: &Region) -> u64;
+    /// Whether what was written can be read back while the program runs.
+    fn is_read_back(&self, _output: usize) -> bool {
+        false
+    }
 }
 
 /// Numbers and weighs the tiles of a plan.
@@ -152,6 +163,8 @@ pub fn number_tiles(plan: &Plan, outputs: &dyn OutputCost, io: &Io) -> Result<Ti
     let mut table = TileTable::default();
     for (id, array) in plan.arrays.iter().enumerate() {
         table.first.push(table.weights.len() as TileId);
+        let read_back = array.outputs.iter().copied().find(|&output| outputs.is_read_back(output));
+        table.read_back.push(read_back);
         for index in 0..array.tiles() {
             cancel::check();
             let region = tile_region(plan, id as ArrayId, index);

@@ -109,6 +109,8 @@ pub struct Seen {
     pub workspaces: u32,
     /// Tiles of works that came back from scratch and were updated then.
     pub updates_of_spilled: u32,
+    /// Tiles of results that came back from their output.
+    pub read_back: u32,
     /// Tasks of passes that run while a work has tasks to come.
     pub passes_between: u32,
 }
@@ -118,6 +120,7 @@ impl Seen {
         self.groups += other.groups;
         self.workspaces += other.workspaces;
         self.updates_of_spilled += other.updates_of_spilled;
+        self.read_back += other.read_back;
         self.passes_between += other.passes_between;
     }
 }
@@ -239,6 +242,7 @@ impl Replay<'_> {
     fn play(&mut self, instruction: Instruction) {
         match instruction {
             Instruction::Read(tile) => self.read(tile),
+            Instruction::ReadBack(tile) => self.read_back(tile),
             Instruction::ReadGroup(first, count) => self.read_group(first, count),
             Instruction::Allocate(tile) => self.allocate(tile),
             Instruction::Run(task) => self.run(task),
@@ -291,6 +295,23 @@ impl Replay<'_> {
         *self.read_backs.get_mut(&tile).expect("counted before") -= 1;
         self.arrive(tile, version);
         self.counted.read_bytes += self.tiles.weights[tile as usize].read;
+    }
+
+    fn read_back(&mut self, tile: TileId) {
+        let current = self.current[tile as usize];
+        assert!(self.is_written_back(tile), "tile {tile} is read back and is in no output");
+        assert_eq!(
+            current, self.facts.versions[tile as usize],
+            "the output holds an old tile {tile}"
+        );
+        self.seen.read_back += 1;
+        self.arrive(tile, current);
+        self.counted.read_bytes += self.tiles.weights[tile as usize].read;
+    }
+
+    /// Whether an output has a tile, and gives it back.
+    fn is_written_back(&self, tile: TileId) -> bool {
+        self.written.contains(&tile) && self.tiles.is_read_back(tile)
     }
 
     fn read_group(&mut self, first: TileId, count: u16) {
@@ -435,7 +456,7 @@ impl Replay<'_> {
             assert!(version > 0, "tile {tile} had a frame and was never written");
             let is_needed = self.uses[tile as usize] > 0;
             assert!(
-                !is_needed || scratch == Some(version),
+                !is_needed || scratch == Some(version) || self.is_written_back(tile),
                 "tile {tile} is lost and needed again"
             );
             if is_output(self.plan, self.tiles, tile) {

@@ -362,9 +362,10 @@ fn programs_of_works_can_be_played_in_every_pool() {
         groups,
         workspaces,
         updates_of_spilled,
+        read_back,
         passes_between,
     } = seen;
-    let all = [groups, workspaces, updates_of_spilled, passes_between];
+    let all = [groups, workspaces, updates_of_spilled, read_back, passes_between];
     assert!(all.iter().all(|&count| count > 0), "nothing to check: {seen:?}");
 }
 

@@ -20,6 +20,10 @@ pub trait WriteCosts {
     fn overhead_bytes(&self) -> u64;
     /// Memory that one `write` uses while it runs.
     fn workspace_bytes(&self, region: &Region) -> usize;
+    /// Whether what was written can be read back before the output is complete, in whole pages, with [`Sink::read_back`].
+    fn is_read_back(&self) -> bool {
+        false
+    }
 }
 
 /// An output of some format that was checked and is not created.
@@ -86,6 +90,14 @@ pub trait Sink: Send + Sync {
     /// # Errors
     /// The file cannot be written.
     fn write(&self, region: &Region, data: &[u8], io: &Io) -> Result<(), StoreError>;
+    /// Reads a region that was written, into the front of a frame of its whole pages, where [`WriteCosts::is_read_back`].
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not what was written; an output that cannot be read before it is complete.
+    fn read_back(&self, _region: &Region, _frame: &mut [u8], _io: &Io) -> Result<(), StoreError> {
+        let name = self.name();
+        Err(StoreError::Invalid(format!("{name}: cannot be read before it is complete")))
+    }
     /// The region's place in memory, where it is one contiguous piece.
     fn borrow(&self, _region: &Region) -> Option<ClaimedSlice> {
         None

@@ -221,6 +221,11 @@ impl SinkPlan {
         self.format.workspace_bytes(region)
     }
 
+    /// Whether what was written can be read back before the output is complete.
+    pub fn is_read_back(&self) -> bool {
+        self.format.is_read_back()
+    }
+
     /// Whether the bytes are those that will be written; else they are bounds.
     pub fn is_exact(&self) -> bool {
         self.format.is_exact()

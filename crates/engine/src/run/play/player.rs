@@ -168,6 +168,7 @@ impl<'a> Issuer<'a, '_> {
                 Ok(())
             }
             Instruction::Read(tile) => self.read(tile),
+            Instruction::ReadBack(tile) => self.read_back(tile),
             Instruction::ReadGroup(first, count) => self.read_group(first, count),
             Instruction::Allocate(tile) => self.allocate(tile),
             Instruction::Run(task) => self.run(task),

@@ -45,6 +45,20 @@ impl Issuer<'_, '_> {
         })
     }
 
+    /// Reads a tile that was written back from its output.
+    pub(in crate::run) fn read_back(&mut self, tile: TileId) -> Result<(), EngineError> {
+        let stage = self.stage;
+        let (array, index) = stage.tiles.locate(tile);
+        let output = stage.tiles.read_back[array as usize]
+            .ok_or_else(|| EngineError::Internal("a tile is read back from no output".into()))?;
+        let (sink, io) = (stage.sinks[output].clone(), stage.io.clone());
+        let region = tile_region(stage.plan, array, index);
+        self.submit_read(tile..tile + 1, move |frames| {
+            sink.read_back(&region, &mut frames[0], &io)?;
+            Ok(0)
+        })
+    }
+
     /// Reads neighbouring tiles of a source in one go.
     pub(in crate::run) fn read_group(&mut self, first: TileId, count: u16) -> Result<(), EngineError> {
         let stage = self.stage;

@@ -62,6 +62,10 @@ impl OutputCost for Costs<'_> {
     fn write_bytes(&self, output: usize, region: &Region) -> u64 {
         self.0[output].file().map_or(0, |sink| sink.write_bytes(region))
     }
+
+    fn is_read_back(&self, output: usize) -> bool {
+        matches!(&self.0[output], Output::File(plan) if plan.is_read_back())
+    }
 }
 
 impl Session {

@@ -17,6 +17,10 @@ impl OutputCost for Results {
             false => region.elements() * 8,
         }
     }
+    /// Of some formats, so that programs have results of both kinds.
+    fn is_read_back(&self, output: usize) -> bool {
+        !self.in_memory && output.is_multiple_of(2)
+    }
 }
 
 /// Workspace of a task of a work, as it is charged.

@@ -75,6 +75,9 @@ impl WriteCosts for FactorPlan {
     fn workspace_bytes(&self, _region: &Region) -> usize {
         0
     }
+    fn is_read_back(&self) -> bool {
+        true
+    }
 }
 
 impl OutputPlan for FactorPlan {
@@ -196,6 +199,22 @@ impl Sink for FactorSink {
         }
         locked(&self.tiles)[tile] = record;
         Ok(())
+    }
+    fn read_back(&self, region: &Region, frame: &mut [u8], io: &Io) -> Result<(), StoreError> {
+        region.check_in(&self.plan.grid, &self.name)?;
+        let tile = region.start[0] as usize;
+        let record = locked(&self.tiles)[tile];
+        let bytes = (record.bytes as usize).next_multiple_of(PAGE);
+        let frame = frame.get_mut(..bytes).filter(|_| record.bytes > 0);
+        let frame = frame.ok_or_else(|| StoreError::Invalid(format!("{}: tile {tile} is not there", self.name)))?;
+        io.read(&self.file, frame, self.plan.offsets[tile], bytes)?;
+        match crc32c(&frame[..record.bytes as usize]) == record.checksum {
+            true => Ok(()),
+            false => Err(StoreError::disturbed(
+                self.partial.path(),
+                format!("tile {tile} is not what was written"),
+            )),
+        }
     }
     fn flush(&self, io: &Io) -> Result<(), StoreError> {
         io.sync(&self.file)
