@@ -102,6 +102,12 @@ def _goes_by_tiles(array: Array) -> bool:
     return array.ndim == 2 and min(array.shape) > _WHOLE_ROWS
 
 
+def _has_small_triangle(array: Array) -> bool:
+    """Whether R of a matrix by tiles is so much smaller than the matrix that singular values are those of R first."""
+    m, n = array.shape[-2:]
+    return _goes_by_tiles(array) and 2 * m >= 3 * n
+
+
 def _solved_by_slabs(left: Array, right: Array) -> Array:
     cut, factor = _core.dense_lu(left._expr, False)
     return Array(cut.solve(factor, right._expr, 0))
@@ -227,9 +233,9 @@ def svd(x: Operand, /, *, full_matrices: bool = True, compute_uv: bool = True) -
     elif m < n:
         turned = svd(adjoint(array), full_matrices=False)
         left, values, right = adjoint(turned.Vh), turned.S, adjoint(turned.U)
-    elif _core.is_tall(array._expr):
+    elif _has_small_triangle(array) or _core.is_tall(array._expr):
         # A = Q R, R = U S Vh: singular vectors of the triangle, turned by Q.
-        basis, triangle = _factors("qr", array)[:2]
+        basis, triangle = qr(array)
         left, values, right = _factors("svd", triangle)
         left = matmul(basis, left)
     else:
@@ -249,8 +255,8 @@ def svdvals(x: Operand, /) -> Array:
     if _is_empty(array):
         return empty((*batch, min((m, n))), dtype=real_dtype)
     upright = adjoint(array) if m < n else array
-    if _core.is_tall(upright._expr):
-        upright = _factors("triangle", upright)[0]
+    if _has_small_triangle(upright) or _core.is_tall(upright._expr):
+        upright = qr(upright, mode="r")
     return _factors("svdvals", upright)[0].astype(real_dtype)
 
 

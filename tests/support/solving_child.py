@@ -1,0 +1,64 @@
+"""Factors and solutions by a child that may be killed: `python -m support.solving_child kind data out scratch`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import outcore as oc
+from support.definite import grid
+from support.indefinite import convection, shifted
+from support.running import session
+
+POOL = 20 << 20  # so that contribution blocks and finished tiles leave memory
+SPARSE: dict[str, Any] = {
+    "spd": lambda: grid(22, 22, 22),
+    "sym": lambda: shifted(18, 1.7),
+    "lu": lambda: convection(16, 0.7),
+}
+DENSE: dict[str, tuple[Any, tuple[int, int]]] = {
+    "dense lu": (oc.linalg.lu_factor, (2600, 2600)),
+    "dense qr": (oc.linalg.qr_factor, (2400, 1600)),
+}
+
+
+def make_inputs(kind: str, data: Path) -> None:
+    if kind in SPARSE:
+        oc.sparse.from_scipy(SPARSE[kind](), data / "a.ocs")
+    else:
+        oc.store({data / "a.npy": oc.random.normal(DENSE[kind][1], seed=1)})
+
+
+def matrix_of(kind: str, data: Path) -> Any:
+    return oc.sparse.open(data / "a.ocs") if kind in SPARSE else oc.open(data / "a.npy")
+
+
+def factor(kind: str, data: Path, path: Path) -> Any:
+    matrix = matrix_of(kind, data)
+    if kind in DENSE:
+        return DENSE[kind][0](matrix, path=path, overwrite=True)
+    return oc.sparse.linalg.analyze(matrix, kind, ordering="nd").factorize(path, overwrite=True)
+
+
+def opened(kind: str, data: Path, path: Path) -> Any:
+    opener = oc.linalg.open_factor if kind in DENSE else oc.sparse.linalg.open_factor
+    return opener(path, matrix_of(kind, data))
+
+
+def right_of(made: Any) -> Any:
+    return np.random.default_rng(0).normal(size=(made.shape[0], 3))
+
+
+def main(kind: str, data: str, out: str, scratch: str) -> None:
+    with session(Path(scratch), pool_limit=POOL):
+        print("ready", flush=True)
+        made = factor(kind, Path(data), Path(out) / "f.ocf")
+        x = made.solve(oc.asarray(right_of(made)))
+        oc.store({Path(out) / "x.npy": x}, overwrite=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
