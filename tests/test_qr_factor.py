@@ -109,6 +109,13 @@ def test_columns_that_depend_on_each_other_are_an_error_of_solve() -> None:
     a[:, 17] = 0.0
     with pytest.raises(LinAlgError, match="depend on each other"):
         oc.linalg.qr_factor(a).solve(np.ones(700))
+    with pytest.raises(LinAlgError, match="depend on each other: of column 5 a share"):
+        oc.linalg.qr_factor(np.hstack([a[:, :5], a[:, :1]])).solve(np.ones(700))
+    powers = oc.linalg.qr_factor(np.vander(np.linspace(0, 1, 700), 30))
+    with pytest.raises(LinAlgError, match="singular to working precision"):
+        powers.solve(np.random.default_rng(0).normal(size=700))
+    with pytest.raises(LinAlgError, match="too large for its type"):
+        oc.linalg.qr_factor(np.asarray([[1e-200], [1e-200]])).solve([1e200, 1e200])
     with pytest.raises(LinAlgError, match="NaN or infinite"):
         oc.linalg.qr_factor(matrix((5, 3))).solve([1.0, 2.0, np.nan, 4.0, 5.0])
     a[3, 4] = np.inf
@@ -223,7 +230,24 @@ def test_files_are_opened_again_and_refused_where_they_are_others(tmp_path: Path
         assert np.array_equal(x, solution)
 
 
+def test_files_of_other_factors_name_who_opens_them(tmp_path: Path) -> None:
+    path = tmp_path / "c.ocf"
+    oc.linalg.cho_factor(np.eye(4) * 4.0, path=path)
+    with pytest.raises(FormatError, match=r"sparse\.linalg\.open_factor opens it"):
+        oc.linalg.open_factor(path, np.eye(4))
+    with pytest.raises(FileNotFoundError):
+        oc.linalg.open_factor(tmp_path / "none.ocf", np.eye(4))
+
+
 def test_refusals() -> None:
+    with pytest.raises(ArgumentError, match="is a path"):
+        oc.linalg.qr_factor("a.npy")
+    with pytest.raises(ArgumentError, match="is sparse"):
+        oc.linalg.qr_factor(scipy.sparse.eye_array(3))
+    with pytest.raises(DTypeError, match="cannot be pickled"):
+        pickle.dumps(oc.linalg.qr_factor(np.eye(3)))
+    with pytest.raises(ArgumentError, match="takes the LUFactor"):
+        oc.linalg.lu_solve(scipy.linalg.lu_factor(np.eye(3)), np.ones(3))  # type: ignore[arg-type]
     with pytest.raises(ShapeError, match="is no matrix with elements"):
         oc.linalg.qr_factor(np.zeros((0, 3)))
     with pytest.raises(ShapeError, match="is no matrix"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from outcore import _core
 from outcore._base.types import PathLike
+from outcore._lazy.array import Array
 from outcore._run.running import plan_and_run
 from outcore._session.session import current
 from outcore.errors import ArgumentError
@@ -17,6 +18,16 @@ def stored(node: _core.Expr, path: PathLike | None, overwrite: bool) -> _core.Fa
         raise ArgumentError(f"factorize: {name!r} does not end in .ocf, as a factor's file does")
     plan_and_run([node], [{"path": name, "overwrite": overwrite, "chunks": None}])
     return _core.open_factor_tiles(core, name, path is None)
+
+
+def stored_with(node: _core.Expr, solution: Array) -> tuple[_core.Factor, Array]:
+    """The factor that a node is, and a solution that is made of it, both in scratch and by one program: the first sweep
+    meets tiles of the factor while they are in memory."""
+    core = current()._core
+    name, path = core.unused_path() + ".ocf", core.unused_path()
+    targets: list[_core.Target | None] = [{"path": each, "overwrite": False, "chunks": None} for each in (name, path)]
+    plan_and_run([node, solution._expr], targets, progress=False)
+    return _core.open_factor_tiles(core, name, True), Array(core.hold(path))
 
 
 def dense_cholesky(x: _core.Expr) -> tuple[_core.Analysis, _core.Expr]:

@@ -8,7 +8,7 @@ from outcore._base.types import PathLike
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, node
 from outcore._run.factors import dense_cholesky
-from outcore.errors import DTypeError, ShapeError
+from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.linalg._factor import Factor, Solution, factor_dtype
 
 
@@ -73,6 +73,9 @@ def cho_solve(factor: CholeskyFactor, b: Operand) -> Solution:
     >>> oc.linalg.cho_solve(oc.linalg.cho_factor(np.eye(2) * 4.0), [4.0, 8.0])
     array([1., 2.])
     """
+    if not isinstance(factor, CholeskyFactor):
+        name = type(factor).__name__
+        raise ArgumentError(f"cho_solve: takes the CholeskyFactor that outcore.linalg.cho_factor gives, no {name}")
     return factor.solve(b)
 
 

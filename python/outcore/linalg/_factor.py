@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import builtins
+import os
 from abc import ABC, abstractmethod
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from outcore._standard.searching import where
 from outcore._standard.statistical import max, sum
 from outcore._standard.utility import all
 from outcore.elementwise import abs, conj, imag, isfinite, real, sin, sqrt
-from outcore.errors import DTypeError, LinAlgError, ShapeError
+from outcore.errors import ArgumentError, DTypeError, LinAlgError, ShapeError
 
 FactoredMatrix: TypeAlias = Any  # a lazy array, or a sparse matrix
 Solution: TypeAlias = Any  # of a lazy right-hand side a lazy array, else NumPy's
@@ -42,7 +43,7 @@ _NOT_HERMITIAN = (
 class SolvingFactor(ABC):
     """A matrix, sparse or dense, and its factor once it is made."""
 
-    # Whether a residual as large as a share of |b| is an error. Iterations next to an eigenvalue have such, and are right.
+    # Whether a residual as large as a share of |b| is an error. Next to an eigenvalue it may be, and is right.
     _judges_share = False
 
     def __init__(self, matrix: FactoredMatrix) -> None:
@@ -50,6 +51,7 @@ class SolvingFactor(ABC):
         self._factor: _core.Factor | None = None
         self._residual: float | None = None
         self._share = 0.0  # of |b| in the last residual
+        self._is_opened = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -77,6 +79,13 @@ class SolvingFactor(ABC):
         norm; None before."""
         return self._residual
 
+    def __reduce__(self) -> NoReturn:
+        """Raises DTypeError: a factor in memory of its file is known to this process only."""
+        raise DTypeError(
+            f"a {type(self).__name__} is known to this process only and cannot be pickled: give it a path, and open "
+            "that in the other with open_factor"
+        )
+
     @abstractmethod
     def _node(self) -> _core.Expr:
         """The factor as a result."""
@@ -93,6 +102,10 @@ class SolvingFactor(ABC):
     def _applied(self, tiles: _core.Expr, b: Array) -> Array:
         """The solution for right-hand sides (n, k), lazily."""
 
+    def _begun(self, _b: Array) -> Array | None:
+        """The solution where the factor is made with it."""
+        return None
+
     @abstractmethod
     def _unfit(self) -> str | None:
         """Why the matrix has no such factor, where it can be told. I/O: three reads of A."""
@@ -101,10 +114,10 @@ class SolvingFactor(ABC):
         """X of A X = B: (n,) or (n, k). NumPy's arrays give NumPy's; a lazy array gives a lazy array whose value is
         held, in memory or in scratch.
 
-        Where the factor is not there yet, it is made first. The scaled residual is computed, the solution corrected by
-        it up to three times (iterative refinement), and the residual kept as `residual`: above 1e-12 it is an error, as
-        for a Cholesky factor of a matrix that is not symmetric. I/O: two reads of the factor for each band of columns,
-        one of A, and again for each correction.
+        `b` may be SciPy's sparse matrix. Where the factor is not there yet, it is made first. The scaled residual is
+        computed, the solution corrected by it up to three times (iterative refinement), and the residual kept as
+        `residual`: above 1e-12 it is an error, as for a Cholesky factor of a matrix that is not symmetric. I/O: two
+        reads of the factor for each band of columns, one of A, and again for each correction.
 
         Raises ShapeError for another number of rows, LinAlgError as said and for right-hand sides that are not finite.
 
@@ -113,7 +126,7 @@ class SolvingFactor(ABC):
         >>> oc.sparse.linalg.analyze(A).solve([4.0, 8.0, 12.0])
         array([1., 2., 3.])
         """
-        right = asarray(b)
+        right = asarray(b.toarray() if hasattr(b, "toarray") else b)
         if not isinstance(right, Array) or right.dtype.kind not in "biufc":
             raise DTypeError(f"solve: right-hand sides of {right.dtype} are no numbers")
         if right.ndim not in (1, 2):
@@ -139,9 +152,10 @@ class SolvingFactor(ABC):
         return x if isinstance(b, Array) else x.compute()
 
     def _refined(self, b: Array) -> Array:
+        begun = self._begun(b) if self._factor is None else None
         tiles = self._tiles()
         holder = Holder(b.size * self.dtype.itemsize, 2)
-        x = holder.held([self._applied(tiles, b)])[0][0]
+        x = holder.held([self._applied(tiles, b) if begun is None else begun])[0][0]
         worst, difference = self._scaled_residual(b, x)
         for _ in range(_CORRECTIONS):
             if worst <= _RESIDUAL_GOOD or not np.isfinite(worst):
@@ -158,8 +172,8 @@ class SolvingFactor(ABC):
             )
         if self._judges_share and self._share > _SHARE_MOST:
             raise LinAlgError(
-                "solve: the matrix is singular to working precision: the largest |b - Ax| of the solution is "
-                f"{self._share:.2g} of the largest |b|"
+                f"solve: {self._unfit() or 'the matrix is singular to working precision'}: rounding of the residual is "
+                f"{self._share:.2g} of the right-hand side, by the sizes of rows of A"
             )
         return x
 
@@ -174,19 +188,23 @@ class SolvingFactor(ABC):
             return unfit
         if not np.isfinite(worst):
             return "the solution is too large for its type"
-        return "the matrix is too near to a singular one, or its rows are scaled too differently"
+        other = ", or is not the one that the factor was made of" if self._is_opened else ""
+        return f"the matrix is too near to a singular one, or its rows are scaled too differently{other}"
 
     def _scaled_residual(self, b: Array, x: Array) -> tuple[float, Array]:
         """The largest scaled residual of the columns, and the residual itself."""
         difference = b - self._matrix @ x
-        size = max(builtins.abs(self._matrix) @ ones((self.shape[1],)))
+        sizes = builtins.abs(self._matrix) @ ones((self.shape[1],))
         of = [max(abs(array), axis=0) for array in (difference, x, b)]
-        most, largest, right, norm = compute(*of, size)
+        # Whatever rows are scaled by, the solution is the same, and so is the share.
+        scales = where(sizes > 0, sizes, 1.0)[:, None]
+        shared = [max(abs(array) / scales, axis=0) for array in (difference, b)] if self._judges_share else of[:2]
+        most, largest, right, norm, gap, target = compute(*of, max(sizes), *shared)
         norm = np.asarray(norm)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             scale = norm * largest + right
             scaled = np.where(np.isinf(scale), most / norm / largest, most / scale)
-            share = np.where(most == 0, 0.0, most / right)
+            share = np.where(gap == 0, 0.0, gap / target)
         # Nothing by nothing is no residual; where a size is not finite, neither is the residual.
         scaled = np.where((most == 0) & (scale == 0), 0.0, scaled)
         self._share = float(share.max(initial=0.0))
@@ -227,6 +245,10 @@ class Factor(SolvingFactor):
 
 def factored_matrix(name: str, x: Operand, *, is_square: bool) -> Array:
     """A dense matrix in the type of its factor."""
+    if hasattr(x, "tocoo") or hasattr(x, "nnz"):
+        raise ArgumentError(f"{name}: the matrix is sparse: outcore.sparse.linalg.analyze is for such")
+    if isinstance(x, str | os.PathLike):
+        raise ArgumentError(f"{name}: {x!r} is a path: outcore.open({x!r}) is the array in it")
     array = Array(node(x))
     if array.ndim != 2 or 0 in array.shape:
         raise ShapeError(f"{name}: an array of shape {array.shape} is no matrix with elements")

@@ -146,6 +146,10 @@ def lu_solve(factor: LUFactor, b: Operand, trans: Transposition = 0) -> Solution
     >>> oc.linalg.lu_solve(oc.linalg.lu_factor(np.eye(2) * 4.0), [4.0, 8.0])
     array([1., 2.])
     """
+    if not isinstance(factor, LUFactor):
+        raise ArgumentError(
+            f"lu_solve: takes the LUFactor that outcore.linalg.lu_factor gives, no {type(factor).__name__}"
+        )
     return factor.solve(b, trans)
 
 

@@ -13,8 +13,8 @@ from outcore.linalg._qr import QRFactor
 
 
 def open_factor(path: PathLike, A: Operand) -> LUFactor | QRFactor:  # noqa: N803 - the matrix's name
-    """The factors that `lu_factor(A, path=path)` or `qr_factor(A, path=path)` made, in this or another process, with the
-    matrix that they are of.
+    """The factors that `lu_factor(A, path=path)` or `qr_factor(A, path=path)` made, in this or another process, with
+    the matrix that they are of.
 
     I/O: the file's directory. Raises FormatError for a file that is no such factor, or damaged, ShapeError and
     DTypeError for another matrix.
@@ -33,7 +33,7 @@ def open_factor(path: PathLike, A: Operand) -> LUFactor | QRFactor:  # noqa: N80
     if factor.dtype != matrix.dtype.name:
         raise DTypeError(f"open_factor: {path} has {factor.dtype}, a factor of this matrix {matrix.dtype}")
     opened = LUFactor(matrix, cut, None) if isinstance(cut, _core.DenseLu) else QRFactor(matrix, cut, None)
-    opened._factor = factor
+    opened._factor, opened._is_opened = factor, True
     return opened
 
 

@@ -6,15 +6,16 @@ import numpy as np
 
 from outcore import _core
 from outcore._base.sizes import format_size
-from outcore._base.types import PathLike
+from outcore._base.types import NDArray, PathLike
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
 from outcore._run.run import compute
 from outcore._standard.creation import asarray, ones
 from outcore._standard.statistical import max, sum
 from outcore.elementwise import abs, conj
-from outcore.errors import DTypeError, ShapeError
+from outcore.errors import DTypeError, LinAlgError, ShapeError
 from outcore.linalg._factor import Solution, SolvingFactor, factored_matrix
+from outcore.linalg.products import diagonal
 
 
 class QRFactor(SolvingFactor):
@@ -29,10 +30,12 @@ class QRFactor(SolvingFactor):
     """
 
     _judges_share = True
+    _SHARE_LEAST = float(np.finfo(np.float64).eps)  # by the rows
 
     def __init__(self, matrix: Array, cut: _core.DenseQr, result: _core.Expr | None) -> None:
         super().__init__(matrix)
         self._cut, self._result = cut, result
+        self._diagonal: NDArray | None = None  # sizes of that of R
 
     def _node(self) -> _core.Expr:
         assert self._result is not None, "a factor that was opened is made"
@@ -42,16 +45,30 @@ class QRFactor(SolvingFactor):
         return Array(self._cut.least_squares(tiles, b.astype(self.dtype)._expr)[0])
 
     def _unfit(self) -> str | None:
-        return "the columns of the matrix depend on each other, or nearly so; `lstsq` takes such"
+        least, share = self._own_share()
+        if share > self._SHARE_LEAST * self.shape[0]:
+            return None
+        return (
+            f"columns of the matrix depend on each other: of column {least} a share of {share:.2g} is its own; `lstsq` "
+            "takes such"
+        )
+
+    def _own_share(self) -> tuple[int, float]:
+        """The column whose element of R's diagonal is the least, and its share of the largest."""
+        if self._diagonal is None:
+            self._diagonal = np.abs(np.asarray(diagonal(self.R).compute()))
+        least = int(self._diagonal.argmin())
+        largest = self._diagonal.max()
+        return least, float(self._diagonal[least] / largest) if largest > 0 else 0.0
 
     @property
-    def R(self) -> Array:  # noqa: N802 - the factor's name
+    def R(self) -> Array:
         """The triangle (k, n), k = min(m, n), as a lazy array. I/O: one read of its tiles, less than half of the
         factor of a square matrix."""
         return Array(self._cut.triangle(self._tiles()))
 
     @property
-    def Q(self) -> Array:  # noqa: N802 - the factor's name
+    def Q(self) -> Array:
         """The orthonormal columns (m, k), k = min(m, n), as a lazy array. I/O: one read of the factor for all bands of
         256 columns that memory holds."""
         return Array(self._cut.basis(self._tiles(), min(*self.shape)))
@@ -79,16 +96,18 @@ class QRFactor(SolvingFactor):
         return product if columns.ndim == 2 else product[:, 0]
 
     def solve(self, b: Operand) -> Solution:
-        """The X of the least |A X − B|, for A (m, n) of full column rank with m ≥ n and B (m,) or (m, k): (n,) or (n, k).
-        NumPy's arrays give NumPy's; a lazy array gives a lazy array whose value is held, in memory or in scratch.
+        """The X of the least |A X − B|, for A (m, n) of full column rank with m ≥ n and B (m,) or (m, k): (n,) or
+        (n, k). NumPy's arrays give NumPy's; a lazy array gives a lazy array whose value is held, in memory or in
+        scratch.
 
         The solution is corrected by that of its residual up to three times, and the scaled residual kept as `residual`:
         of a square matrix the largest |b − Ax| ÷ (|A| |x| + |b|) in the largest norm, else the largest |Aᴴ (b − Ax)| ÷
-        (|Aᴴ| (|A| |x| + |b|)). Above 1e-12 it is an error. I/O: one read of the factor for all bands of 256 columns that
-        memory holds, one or two of A, and again for each correction.
+        (|Aᴴ| (|A| |x| + |b|)). Above 1e-12 it is an error. I/O: one read of the factor for all bands of 256 columns
+        that memory holds, one or two of A, and again for each correction; the first time one of R.
 
         Raises ShapeError for another number of rows and for matrices with more columns than rows, LinAlgError as said,
-        for columns of A that depend on each other and right-hand sides that are not finite.
+        for right-hand sides that are not finite, and for columns of A that depend on each other: where an element of
+        R's diagonal is m eps of the largest or less.
 
         >>> import numpy as np, outcore as oc
         >>> F = oc.linalg.qr_factor(np.asarray([[2.0, 0.0], [0.0, 1.0], [0.0, 1.0]]))
@@ -98,7 +117,11 @@ class QRFactor(SolvingFactor):
         rows, columns = self.shape
         if rows < columns:
             raise ShapeError(f"solve: {self.shape} has more columns than rows: `lstsq` gives the shortest solution")
-        return super().solve(b)
+        x = super().solve(b)
+        unfit = self._unfit()
+        if unfit is not None:
+            raise LinAlgError(f"solve: {unfit}")
+        return x
 
     def _scaled_residual(self, b: Array, x: Array) -> tuple[float, Array]:
         rows, columns = self.shape
@@ -119,6 +142,9 @@ class QRFactor(SolvingFactor):
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             scale = across * (norm * largest + right)
             scaled = np.where((most == 0) & (scale == 0), 0.0, most / scale)
+            # |A| |x| by |b| is a condition that the matrix has at least: so large a share of b is rounding.
+            share = np.where(largest == 0, 0.0, np.finfo(np.float64).eps * norm * largest / right)
+        self._share = float(share.max(initial=0.0))
         return float(scaled.max(initial=0.0)), difference
 
     def __repr__(self) -> str:
@@ -129,9 +155,9 @@ def qr_factor(x: Operand, /, *, path: PathLike | None = None, overwrite: bool = 
     """The factors of a matrix (m, n) of any shape, A = Q R, larger than memory or not: R and the reflectors of Q.
 
     They are stored in a file whose name ends in `.ocf`, or in scratch: m n elements of float64 or complex128, and an
-    eighth to a quarter more. Tiles of 512 × 512 are eliminated one below the other (Buttari and others 2009), by columns,
-    squares or rows of tiles, whichever moves the fewest bytes, with the same bits at every limit. Twelve tiles of 2 MiB
-    are enough memory.
+    eighth to a quarter more. Tiles of 512 × 512 are eliminated one below the other (Buttari and others 2009), by
+    columns, squares or rows of tiles, whichever moves the fewest bytes, with the same bits at every limit. Six tiles of
+    2 MiB are enough memory.
 
     I/O: one read of the matrix and one write of the factor; with S elements of memory about n⁴ / (3 S) elements of a
     square matrix more are read, of one with many more rows than columns none while R fits. Raises ShapeError for an

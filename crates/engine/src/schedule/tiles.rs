@@ -163,7 +163,11 @@ pub fn number_tiles(plan: &Plan, outputs: &dyn OutputCost, io: &Io) -> Result<Ti
     let mut table = TileTable::default();
     for (id, array) in plan.arrays.iter().enumerate() {
         table.first.push(table.weights.len() as TileId);
-        let read_back = array.outputs.iter().copied().find(|&output| outputs.is_read_back(output));
+        let read_back = array
+            .outputs
+            .iter()
+            .copied()
+            .find(|&output| outputs.is_read_back(output));
         table.read_back.push(read_back);
         for index in 0..array.tiles() {
             cancel::check();

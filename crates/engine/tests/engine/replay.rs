@@ -299,7 +299,10 @@ impl Replay<'_> {
 
     fn read_back(&mut self, tile: TileId) {
         let current = self.current[tile as usize];
-        assert!(self.is_written_back(tile), "tile {tile} is read back and is in no output");
+        assert!(
+            self.is_written_back(tile),
+            "tile {tile} is read back and is in no output"
+        );
         assert_eq!(
             current, self.facts.versions[tile as usize],
             "the output holds an old tile {tile}"

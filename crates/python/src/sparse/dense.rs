@@ -95,7 +95,8 @@ fn open_dense_file(py: Python<'_>, session: PyRef<'_, PySession>, path: PathBuf)
     let (rows, dtype) = (file.rows(), file.element());
     let cut = file.with_record(io, |sections| match SlabCut::is_record(sections) {
         true => SlabCut::restored(rows, dtype, sections, &tiles).map(DenseCut::Lu),
-        false => QrCut::restored(rows, dtype, sections, &tiles).map(DenseCut::Qr),
+        false if QrCut::is_record(sections) => QrCut::restored(rows, dtype, sections, &tiles).map(DenseCut::Qr),
+        false => Err("a factor of a sparse matrix, or a Cholesky factor: sparse.linalg.open_factor opens it".into()),
     });
     let cut = cut
         .and_then(|cut| cut.map_err(|reason| file.malformed(reason)))

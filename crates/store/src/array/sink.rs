@@ -96,7 +96,9 @@ pub trait Sink: Send + Sync {
     /// The file cannot be read, or is not what was written; an output that cannot be read before it is complete.
     fn read_back(&self, _region: &Region, _frame: &mut [u8], _io: &Io) -> Result<(), StoreError> {
         let name = self.name();
-        Err(StoreError::Invalid(format!("{name}: cannot be read before it is complete")))
+        Err(StoreError::Invalid(format!(
+            "{name}: cannot be read before it is complete"
+        )))
     }
     /// The region's place in memory, where it is one contiguous piece.
     fn borrow(&self, _region: &Region) -> Option<ClaimedSlice> {

@@ -96,7 +96,9 @@ impl StoreError {
             StoreError::Io { cause, .. } if is_full(cause) => "space",
             StoreError::Io { cause, .. } if cause.kind() == PermissionDenied => "permission",
             StoreError::Io {
-                cause, action: "open", ..
+                cause,
+                action: "open" | "stat",
+                ..
             } if cause.kind() == NotFound => "missing",
             StoreError::Io { .. } | StoreError::Disturbed { .. } => "io",
             StoreError::HalfPublished { cause, .. } => cause.code(),

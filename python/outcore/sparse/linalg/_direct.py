@@ -15,14 +15,8 @@ from outcore._session.session import current
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.linalg._factor import Solution, factor_dtype
 from outcore.sparse._matrix import SparseMatrix
-from outcore.sparse.linalg._factorization import (
-    FactorizableMatrix,
-    Factorization,
-    RequestedOrder,
-    analyzed,
-    real_where_it_is,
-    stored_matrix,
-)
+from outcore.sparse.linalg._factorization import Factorization, RequestedOrder, analyzed
+from outcore.sparse.linalg._given import FactorizableMatrix, real_where_it_is, stored_matrix
 from outcore.sparse.linalg._pivoting import KINDS, Kind, kind_of, of_dtype
 
 OrderingName = Literal["auto", "nd", "amd", "natural"]
@@ -54,8 +48,8 @@ def analyze(
     >>> oc.sparse.linalg.analyze(A)
     <Factorization of 3 x 3, float64, spd, auto: amd, analyzed>
     """
-    given = stored_matrix(A, "analyze")
-    matrix = real_where_it_is(given)
+    stored = stored_matrix(A, "analyze")
+    matrix = real_where_it_is(stored)
     if not isinstance(kind, str) or (kind != "auto" and kind not in KINDS):
         raise ArgumentError(f"analyze: kind={kind!r} is none of 'auto', {', '.join(map(repr, KINDS))}")
     if kind == "her" and factor_dtype(matrix.dtype).kind != "c":
@@ -70,7 +64,7 @@ def analyze(
     made = analyzed(matrix, chosen, requested)
     made._is_guessed = kind == "auto" and chosen == "definite"
     made._is_fit = kind == "auto" and chosen != "unsymmetric"
-    made._is_complex = given.dtype.kind == "c"
+    made._is_complex = stored.dtype.kind == "c"
     return made
 
 
@@ -99,7 +93,7 @@ def open_factor(path: PathLike, A: SparseMatrix | Any) -> Factorization:
         raise DTypeError(
             f"open_factor: {path} has {factor.dtype}, a factor of a matrix of {matrix.dtype} {opened.dtype}"
         )
-    opened._factor = factor
+    opened._factor, opened._is_opened = factor, True
     return opened
 
 
@@ -163,8 +157,7 @@ def spsolve(A: FactorizableMatrix, b: Operand) -> Solution:
     >>> oc.sparse.linalg.spsolve(scipy.sparse.eye(3, format="csr") * 4.0, [4.0, 8.0, 12.0])
     array([1., 2., 3.])
     """
-    right = b.toarray() if hasattr(b, "toarray") else b
-    return analyze(A).solve(right)
+    return analyze(A).solve(b)
 
 
 __all__ = ["analyze", "cholesky", "factorized", "open_factor", "splu", "spsolve"]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-from typing import Any, NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +15,14 @@ from outcore._base.types import DType, PathLike
 from outcore._lazy.absent import missing_name
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
+from outcore._run.factors import stored_with
+from outcore._run.holding import Holder
 from outcore._session.session import Session, current
 from outcore._show.explanation import Explanation
 from outcore.errors import ArgumentError, DTypeError, LinAlgError, MemoryLimitError, ShapeError
 from outcore.linalg._factor import Factor, Solution, factor_dtype, is_finite, is_symmetric
-from outcore.sparse._convert import from_scipy
 from outcore.sparse._matrix import SparseMatrix
+from outcore.sparse.linalg._given import FactorizableMatrix, real_where_it_is, stored_matrix
 from outcore.sparse.linalg._operators import Operator
 from outcore.sparse.linalg._pivoting import (
     KINDS,
@@ -33,8 +34,6 @@ from outcore.sparse.linalg._pivoting import (
     pairing_of,
     scaled_rows,
 )
-
-FactorizableMatrix: TypeAlias = Any  # a sparse matrix of outcore, stored or lazy, or one of SciPy's
 
 # A name of an ordering, and the rows of one that is given.
 RequestedOrder: TypeAlias = tuple[str, npt.NDArray[np.uint32] | None]
@@ -304,11 +303,8 @@ class Factorization(Factor):
         except LinAlgError:
             if not self._is_guessed:
                 raise
-            # The diagonal is positive and the matrix is not: pivots of two rows are what it takes.
-            indefinite = analyzed(self._matrix, "hermitian", self._requested)
-            indefinite.factorize(path, overwrite=overwrite)
-            self.__dict__.update(indefinite.__dict__)
-            return self
+            self._be_indefinite()
+            return self.factorize(path, overwrite=overwrite)
         self._factor, self._facts = made, None
         return self
 
@@ -330,13 +326,13 @@ class Factorization(Factor):
         >>> F.refactorize(A * 2.0).solve([8.0, 8.0, 8.0, 8.0])
         array([1., 1., 1., 1.])
         """
-        given = stored_matrix(matrix, "refactorize")
-        matrix = given if self.dtype.kind == "c" else real_where_it_is(given)
+        stored = stored_matrix(matrix, "refactorize")
+        matrix = stored if self.dtype.kind == "c" else real_where_it_is(stored)
         if matrix.shape != self.shape:
             raise ShapeError(f"refactorize: a matrix of shape {matrix.shape}, and the analysis is of {self.shape}")
         made = self.__copy__()
         made._matrix, made._permuted, made._transposed, made._residual = matrix, None, None, None
-        made._is_fit, made._is_other, made._is_complex = False, True, given.dtype.kind == "c"
+        made._is_fit, made._is_other, made._is_complex = False, True, stored.dtype.kind == "c"
         made.factorize(path, overwrite=overwrite)
         self.__dict__.update(made.__dict__)
         return self
@@ -361,8 +357,10 @@ class Factorization(Factor):
         """
         if str(trans) not in ("N", "T", "H"):
             raise ArgumentError(f"solve: trans={trans!r} is none of 'N' (A), 'T' (the transpose), 'H' (the adjoint)")
+        if trans == "N":
+            return super().solve(b)
         self._tiles()
-        if trans == "N" or (trans == "T" and self._kind == "symmetric"):
+        if trans == "T" and self._kind == "symmetric":
             return super().solve(b)
         if self._kind == "unsymmetric":
             turned = self.__copy__()
@@ -378,16 +376,51 @@ class Factorization(Factor):
         return oc.conj(x) if isinstance(x, Array) else x.conj()
 
     def _applied(self, tiles: _core.Expr, b: Array) -> Array:
-        wide, scales = b.astype(self.dtype), self._scales
-        if scales is None:
-            return oc.take(super()._applied(tiles, oc.take(wide, self._order, axis=0)), self._places, axis=0)
-        before, after, order, places = scales.rows, scales.columns, self._order, self._columns
-        if self._trans != "N":
-            before, after, order, places = after, before, self.column_order, self._places
-        permuted = scaled_rows(wide, order, before, self.dtype)
+        return self._ordered_back(self._swept(tiles, self._ordered(b)))
+
+    def _ordered(self, b: Array) -> Array:
+        """Right-hand sides in the order of elimination, scaled."""
+        if self._scales is None:
+            return oc.take(b.astype(self.dtype), self._order, axis=0)
+        is_plain = self._trans == "N"
+        scales = self._scales.rows if is_plain else self._scales.columns
+        return scaled_rows(b.astype(self.dtype), self._order if is_plain else self.column_order, scales, self.dtype)
+
+    def _swept(self, tiles: _core.Expr, ordered: Array) -> Array:
+        if self._scales is None:
+            return super()._applied(tiles, ordered)
         number = ("N", "T", "H").index(self._trans)
-        solved = Array(self._analysis.pivoted_solve(tiles, self.dtype.name, permuted._expr, self._kind, number))
-        return oc.take((solved * oc.asarray(after)[:, None]).astype(self.dtype), places, axis=0)
+        return Array(self._analysis.pivoted_solve(tiles, self.dtype.name, ordered._expr, self._kind, number))
+
+    def _ordered_back(self, solved: Array) -> Array:
+        if self._scales is None:
+            return oc.take(solved, self._places, axis=0)
+        is_plain = self._trans == "N"
+        scales = self._scales.columns if is_plain else self._scales.rows
+        scaled = (solved * oc.asarray(scales)[:, None]).astype(self.dtype)
+        return oc.take(scaled, self._columns if is_plain else self._places, axis=0)
+
+    def _begun(self, b: Array) -> Array | None:
+        try:
+            ordered = Holder(b.size * self.dtype.itemsize, 2).held([self._ordered(b)])[0][0]
+            node = self._node()
+            self._factor, solved = stored_with(node, self._swept(node, ordered))
+        except MemoryLimitError:
+            # One after the other they may fit.
+            return None
+        except LinAlgError:
+            if not self._is_guessed:
+                raise
+            self._be_indefinite()
+            return self._begun(b)
+        self._facts = None
+        return self._ordered_back(solved)
+
+    def _be_indefinite(self) -> None:
+        """The diagonal is positive and the matrix is not: pivots of two rows are what it takes."""
+        indefinite = analyzed(self._matrix, "hermitian", self._requested)
+        indefinite._is_complex, indefinite._is_fit = self._is_complex, self._is_fit
+        self.__dict__.update(indefinite.__dict__)
 
     def _refined(self, b: Array) -> Array:
         x = super()._refined(b)
@@ -534,37 +567,6 @@ def _wide(matrix: SparseMatrix) -> SparseMatrix:
     """The matrix in the type of its factor."""
     dtype = factor_dtype(matrix.dtype)
     return matrix if matrix.dtype == dtype else matrix.astype(dtype)
-
-
-def stored_matrix(matrix: FactorizableMatrix, name: str) -> SparseMatrix:
-    """The matrix on disk, one of SciPy's stored in scratch."""
-    stored = matrix if isinstance(matrix, SparseMatrix) else None
-    if stored is None and hasattr(matrix, "tocoo"):
-        stored = from_scipy(matrix)
-    if stored is None:
-        raise ArgumentError(f"{name}: {type(matrix).__name__} is no sparse matrix; {_nearest(matrix)}")
-    if stored.shape[0] != stored.shape[1]:
-        raise ShapeError(f"{name}: a matrix of shape {stored.shape} is not square; lsmr solves least squares")
-    if stored.dtype.kind not in "biufc":
-        raise DTypeError(f"{name}: a matrix of {stored.dtype} has no factor")
-    return stored
-
-
-def real_where_it_is(matrix: SparseMatrix) -> SparseMatrix:
-    """The real part of a complex matrix whose imaginary part is 0: half of the bytes, a quarter of the work. I/O: one read
-    of a complex A, none of others."""
-    if matrix.dtype.kind != "c":
-        return matrix
-    sizes = abs(matrix.map(oc.imag)) @ oc.ones((matrix.shape[1], 1))
-    return matrix if bool(oc.any(sizes != 0).compute()) else matrix.map(oc.real)
-
-
-def _nearest(matrix: FactorizableMatrix) -> str:
-    if isinstance(matrix, (str, os.PathLike)):
-        return "outcore.sparse.open(path) opens one, outcore.sparse.from_mtx converts Matrix Market's"
-    if isinstance(matrix, (np.ndarray, Array)):
-        return "outcore.linalg.solve solves dense systems, scipy.sparse.csr_array(A) makes it one"
-    return "outcore.sparse.from_scipy stores one of SciPy's"
 
 
 def analyzed(matrix: SparseMatrix, kind: FactorKind, requested: RequestedOrder) -> Factorization:

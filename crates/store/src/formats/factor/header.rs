@@ -15,6 +15,8 @@ pub(super) const HEADER_BYTES: usize = 84;
 pub(super) const TILE_BYTES: u64 = 16;
 /// Sections of a record at most.
 const SECTIONS_MAX: u32 = 64;
+/// Tiles without bytes at most: each other has a page, so that a directory is no longer than the tiles before it make it.
+const EMPTY_TILES_MAX: u64 = 1 << 16;
 
 #[derive(Clone, Debug)]
 pub(super) struct FactorHeader {
@@ -63,6 +65,7 @@ impl FactorHeader {
         let is_whole = directory_end == Some(header.record)
             && record_end.is_some_and(|end| end <= file_bytes)
             && header.directory >= PAGE as u64
+            && header.tiles <= header.directory / PAGE as u64 + EMPTY_TILES_MAX
             && header.sections <= SECTIONS_MAX
             && header.record_bytes >= 8 * u64::from(header.sections);
         if !is_whole || header.rows > u64::from(u32::MAX) {
