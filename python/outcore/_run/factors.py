@@ -26,7 +26,7 @@ def stored_with(node: _core.Expr, solution: Array) -> tuple[_core.Factor, Array]
     core = current()._core
     name, path = core.unused_path() + ".ocf", core.unused_path()
     targets: list[_core.Target | None] = [{"path": each, "overwrite": False, "chunks": None} for each in (name, path)]
-    plan_and_run([node, solution._expr], targets, progress=False)
+    plan_and_run([node, solution._expr], targets)
     return _core.open_factor_tiles(core, name, True), Array(core.hold(path))
 
 
