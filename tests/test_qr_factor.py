@@ -230,11 +230,20 @@ def test_files_are_opened_again_and_refused_where_they_are_others(tmp_path: Path
         assert np.array_equal(x, solution)
 
 
-def test_files_of_other_factors_name_who_opens_them(tmp_path: Path) -> None:
-    path = tmp_path / "c.ocf"
-    oc.linalg.cho_factor(np.eye(4) * 4.0, path=path)
+def test_files_of_other_factors_are_opened_or_name_who_opens_them(tmp_path: Path) -> None:
+    path, definite = tmp_path / "c.ocf", matrix((600, 600)) @ matrix((600, 600)).T + np.eye(600)
+    made = oc.linalg.cho_factor(definite, path=path)
+    again = oc.linalg.open_factor(path, definite)
+    assert isinstance(again, oc.linalg.CholeskyFactor)
+    assert np.array_equal(again.solve(np.ones(600)), made.solve(np.ones(600)))
+    with pytest.raises(ShapeError, match=r"is of \(600, 600\)"):
+        oc.linalg.open_factor(path, np.eye(5))
+    with pytest.raises(LinAlgError, match="is not the one that the factor was made of"):
+        oc.linalg.open_factor(path, np.diag(np.arange(1.0, 601.0))).solve(np.ones(600))
+    sparse = scipy.sparse.diags_array([-1.0, 2.5, -1.0], offsets=[-1, 0, 1], shape=(40, 40), format="csr")
+    oc.sparse.linalg.analyze(sparse, "spd").factorize(tmp_path / "s.ocf")
     with pytest.raises(FormatError, match=r"sparse\.linalg\.open_factor opens it"):
-        oc.linalg.open_factor(path, np.eye(4))
+        oc.linalg.open_factor(tmp_path / "s.ocf", sparse.toarray())
     with pytest.raises(FileNotFoundError):
         oc.linalg.open_factor(tmp_path / "none.ocf", np.eye(4))
 

@@ -233,7 +233,7 @@ def factorizations(x: oc.Array, y: oc.Array) -> None:
     _ = oc.linalg.cho_solve(factor, y)
     lu = oc.linalg.lu_factor(x, path="y.ocf", overwrite=True)
     assert_type(lu, oc.linalg.LUFactor)
-    assert_type(oc.linalg.open_factor("y.ocf", x), oc.linalg.LUFactor | oc.linalg.QRFactor)
+    assert_type(oc.linalg.open_factor("y.ocf", x), oc.linalg.CholeskyFactor | oc.linalg.LUFactor | oc.linalg.QRFactor)
     qr = oc.linalg.qr_factor(x, path="z.ocf", overwrite=True)
     assert_type(qr, oc.linalg.QRFactor)
     assert_type([qr.Q, qr.R, qr.q_multiply(x, adjoint=True)], list[oc.Array])

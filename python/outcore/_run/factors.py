@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from outcore import _core
 from outcore._base.types import PathLike
 from outcore._lazy.array import Array
@@ -33,6 +35,13 @@ def stored_with(node: _core.Expr, solution: Array) -> tuple[_core.Factor, Array]
 def dense_cholesky(x: _core.Expr) -> tuple[_core.Analysis, _core.Expr]:
     """The factor of a dense matrix as a result, and its analysis."""
     return _core.dense_cholesky(current()._core, x)
+
+
+def opened_factor(
+    path: PathLike,
+) -> tuple[_core.Analysis, _core.Factor, Literal["definite", "hermitian", "symmetric", "unsymmetric"]]:
+    """A factor by fronts in a file, its analysis and its kind."""
+    return _core.open_factor_file(current()._core, str(path))
 
 
 def opened_dense(path: PathLike) -> tuple[_core.DenseLu | _core.DenseQr, _core.Factor]:

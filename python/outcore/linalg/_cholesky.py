@@ -22,11 +22,12 @@ class CholeskyFactor(Factor):
     array([1., 2., 3.])
     """
 
-    def __init__(self, matrix: Array, analysis: _core.Analysis, factor: _core.Expr) -> None:
+    def __init__(self, matrix: Array, analysis: _core.Analysis, factor: _core.Expr | None) -> None:
         super().__init__(matrix, analysis)
         self._result = factor
 
     def _node(self) -> _core.Expr:
+        assert self._result is not None, "a factor that was opened is made"
         return self._result
 
     def __repr__(self) -> str:

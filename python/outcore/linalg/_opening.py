@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from outcore import _core
 from outcore._base.types import PathLike
+from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
-from outcore._run.factors import opened_dense
-from outcore.errors import DTypeError, ShapeError
+from outcore._run.factors import opened_dense, opened_factor
+from outcore.errors import DTypeError, FormatError, ShapeError
+from outcore.linalg._cholesky import CholeskyFactor
 from outcore.linalg._factor import factored_matrix
 from outcore.linalg._lu import LUFactor
 from outcore.linalg._qr import QRFactor
 
 
-def open_factor(path: PathLike, A: Operand) -> LUFactor | QRFactor:  # noqa: N803 - the matrix's name
-    """The factors that `lu_factor(A, path=path)` or `qr_factor(A, path=path)` made, in this or another process, with
+def open_factor(path: PathLike, A: Operand) -> CholeskyFactor | LUFactor | QRFactor:  # noqa: N803 - the matrix's name
+    """The factors that `cho_factor`, `lu_factor` or `qr_factor(A, path=path)` made, in this or another process, with
     the matrix that they are of.
 
     I/O: the file's directory. Raises FormatError for a file that is no such factor, or damaged, ShapeError and
@@ -26,13 +30,38 @@ def open_factor(path: PathLike, A: Operand) -> LUFactor | QRFactor:  # noqa: N80
     array([1., 2.])
     """
     matrix = factored_matrix("open_factor", A, is_square=False)
-    cut, factor = opened_dense(path)
+    try:
+        cut, factor = opened_dense(path)
+    except FormatError:
+        cholesky = _opened_cholesky(path, matrix)
+        if cholesky is None:
+            raise
+        return cholesky
     rows, columns = (cut.rows, cut.rows) if isinstance(cut, _core.DenseLu) else cut.shape
-    if (rows, columns) != matrix.shape:
-        raise ShapeError(f"open_factor: {path} is of ({rows}, {columns}), the matrix of {matrix.shape}")
+    _check(path, (rows, columns), factor, matrix)
+    opened = LUFactor(matrix, cut, None) if isinstance(cut, _core.DenseLu) else QRFactor(matrix, cut, None)
+    opened._factor, opened._is_opened = factor, True
+    return opened
+
+
+def _check(path: PathLike, shape: tuple[int, int], factor: _core.Factor, matrix: Array) -> None:
+    if tuple(shape) != matrix.shape:
+        raise ShapeError(f"open_factor: {path} is of {tuple(shape)}, the matrix of {matrix.shape}")
     if factor.dtype != matrix.dtype.name:
         raise DTypeError(f"open_factor: {path} has {factor.dtype}, a factor of this matrix {matrix.dtype}")
-    opened = LUFactor(matrix, cut, None) if isinstance(cut, _core.DenseLu) else QRFactor(matrix, cut, None)
+
+
+def _opened_cholesky(path: PathLike, matrix: Array) -> CholeskyFactor | None:
+    """The Cholesky factor of a dense matrix in a file; nothing where that is of another."""
+    try:
+        analysis, factor, kind = opened_factor(path)
+    except FormatError:
+        return None
+    order, _ = analysis.orders()
+    if kind != "definite" or analysis.counts[0] != 1 or not np.array_equal(order, np.arange(len(order))):
+        return None
+    _check(path, (analysis.rows, analysis.rows), factor, matrix)
+    opened = CholeskyFactor(matrix, analysis, None)
     opened._factor, opened._is_opened = factor, True
     return opened
 

@@ -80,11 +80,19 @@ impl Analysis {
     /// Why the sections are none: numbers that do not go together.
     pub fn restored(sections: &[&[u8]], tiles: &[u64], item: u64) -> Result<Analysis, &'static str> {
         let analysis = Analysis::unchecked(sections)?;
-        let lengths = analysis.fronts.factor.iter().map(|elements| elements * item);
-        match lengths.eq(tiles.iter().copied()) {
-            true => Ok(analysis),
-            false => Err("the tiles are not those of the record"),
+        let goes_with = |analysis: &Analysis| {
+            let lengths = analysis.fronts.factor.iter().map(|elements| elements * item);
+            lengths.eq(tiles.iter().copied())
+        };
+        if goes_with(&analysis) {
+            return Ok(analysis);
         }
+        // A dense matrix is in tiles however small it is.
+        let rows = analysis.order.len() as u32;
+        let dense = (analysis.supernodes.len() == 1 && analysis.order.iter().copied().eq(0..rows))
+            .then(|| Analysis::dense(rows))
+            .filter(|dense| goes_with(dense));
+        dense.ok_or("the tiles are not those of the record")
     }
 
     /// As [`Analysis::restored`], whatever the tiles are.

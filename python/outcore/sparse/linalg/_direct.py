@@ -8,10 +8,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from outcore import _core
 from outcore._base.types import NDArray, PathLike
 from outcore._lazy.node import Operand
-from outcore._session.session import current
+from outcore._run.factors import opened_factor
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.linalg._factor import Solution, factor_dtype
 from outcore.sparse._matrix import SparseMatrix
@@ -83,7 +82,7 @@ def open_factor(path: PathLike, A: SparseMatrix | Any) -> Factorization:
     array([1., 2., 3.])
     """
     matrix = stored_matrix(A, "open_factor")
-    analysis, factor, kind = _core.open_factor_file(current()._core, str(path))
+    analysis, factor, kind = opened_factor(path)
     if analysis.rows != matrix.shape[0]:
         raise ShapeError(f"open_factor: {path} is of {analysis.rows} rows, the matrix of {matrix.shape[0]}")
     real = matrix if factor.dtype == "complex128" else real_where_it_is(matrix)
