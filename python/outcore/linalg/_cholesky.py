@@ -6,10 +6,10 @@ from outcore import _core
 from outcore._base.sizes import format_size
 from outcore._base.types import PathLike
 from outcore._lazy.array import Array
-from outcore._lazy.node import Operand, node
+from outcore._lazy.node import Operand
 from outcore._run.factors import dense_cholesky
-from outcore.errors import ArgumentError, DTypeError, ShapeError
-from outcore.linalg._factor import Factor, Solution, factor_dtype
+from outcore.errors import ArgumentError
+from outcore.linalg._factor import Factor, Solution, factored_matrix
 
 
 class CholeskyFactor(Factor):
@@ -53,12 +53,7 @@ def cho_factor(x: Operand, /, *, path: PathLike | None = None, overwrite: bool =
     >>> round(F.logdet(), 9)
     2.772588722
     """
-    array = Array(node(x))
-    if array.ndim != 2 or array.shape[0] != array.shape[1] or 0 in array.shape:
-        raise ShapeError(f"cho_factor: {array.shape} is no square matrix")
-    if array.dtype.kind not in "biufc":
-        raise DTypeError(f"cho_factor: a matrix of {array.dtype} has no factor")
-    wide = array.astype(factor_dtype(array.dtype))
+    wide = factored_matrix("cho_factor", x, is_square=True)
     analysis, factor = dense_cholesky(wide._expr)
     made = CholeskyFactor(wide, analysis, factor)
     made._factor = made._made(path, overwrite)

@@ -121,11 +121,7 @@ impl Cholesky {
     }
 
     fn of(analysis: &Arc<Analysis>, matrix: FactoredMatrix, dtype: DType) -> Result<Cholesky, EngineError> {
-        let panel = Panel::new(dtype).ok_or_else(|| {
-            EngineError::DType(format!(
-                "factorize: values are {dtype}, and it takes float64 and complex128"
-            ))
-        })?;
+        let panel = panel_of("factorize", dtype)?;
         let (tasks, contributions, by_node) = tasks_of(analysis);
         let bytes = |elements: &[u64]| elements.iter().map(|count| count * dtype.size() as u64).collect();
         let listed: [Arc<[u64]>; 2] = [bytes(&analysis.fronts.factor), bytes(&analysis.fronts.contribution)];
@@ -216,6 +212,21 @@ impl Cholesky {
             "cholesky: the matrix is not positive definite: the pivot of row {row} is not positive"
         ))
     }
+}
+
+/// Work in the type of a matrix, for those who factorize it.
+pub(super) fn panel_of(name: &str, dtype: DType) -> Result<Panel, EngineError> {
+    Panel::new(dtype).ok_or_else(|| {
+        EngineError::DType(format!(
+            "{name}: values are {dtype}, and it takes float64 and complex128"
+        ))
+    })
+}
+
+/// Whether tiles are as many and as long as those of a factor.
+pub(super) fn has_tiles(factor: &Expr, lengths: &[u64]) -> bool {
+    let grid = listed_grid(lengths);
+    factor.shape == grid.shape && factor.dtype == grid.dtype
 }
 
 /// Bytes of tiles of one set in a row each.

@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
-use outcore_kernels::{NoPivot, Panel, Pivoting, TileLayout};
+use outcore_kernels::{NoPivot, Pivoting, TileLayout};
 use outcore_store::FactorOutput;
 
 use super::dense::DenseRows;
-use super::factorize::listed_grid;
+use super::factorize::{listed_grid, panel_of};
 use super::slab_orders::{slab_orders, SlabStep, SlabTasks};
 use super::slabs::{SlabCut, SlabExchanges, SlabExchangesMut, SlabRecord};
 use crate::expr::Expr;
@@ -27,12 +27,7 @@ pub fn dense_lu(x: &Expr, allows_singular: bool) -> Result<(SlabCut, Expr), Engi
     if x.ndim() != 2 || x.shape[0] != x.shape[1] {
         return Err(EngineError::Shape(format!("lu: a matrix of shape {}", show(&x.shape))));
     }
-    let panel = Panel::new(x.dtype).ok_or_else(|| {
-        EngineError::DType(format!(
-            "lu: values are {}, and it takes float64 and complex128",
-            x.dtype
-        ))
-    })?;
+    let panel = panel_of("lu", x.dtype)?;
     let cut = SlabCut::of(x.shape[0], x.dtype).map_err(|reason| EngineError::Shape(format!("lu: {reason}")))?;
     let lengths: Arc<[u64]> = cut.lengths().into();
     let factorization = DenseLu {

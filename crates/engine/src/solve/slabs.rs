@@ -4,7 +4,7 @@ use outcore_dtype::DType;
 use outcore_kernels::PivotBlock;
 use outcore_store::FactorRecord;
 
-use super::factorize::listed_grid;
+use super::factorize::has_tiles;
 use crate::expr::Expr;
 
 /// Columns of a slab.
@@ -59,8 +59,7 @@ impl SlabCut {
 
     /// Whether tiles are as many and as long as those of the factor.
     pub(super) fn is_cut_of(&self, factor: &Expr) -> bool {
-        let grid = listed_grid(&self.lengths());
-        factor.shape == grid.shape && factor.dtype == grid.dtype
+        has_tiles(factor, &self.lengths())
     }
 
     /// The cut of a factor in a file, whose tiles have so many bytes.

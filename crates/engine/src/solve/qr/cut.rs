@@ -8,7 +8,7 @@ use outcore_kernels::Reflectors;
 use outcore_store::FactorRecord;
 
 use crate::expr::Expr;
-use crate::solve::factorize::listed_grid;
+use crate::solve::factorize::has_tiles;
 use crate::task::{Parameters, Recipe};
 use crate::EngineError;
 
@@ -81,8 +81,7 @@ impl QrCut {
 
     /// Whether tiles are as many and as long as those of the factor.
     pub(super) fn is_cut_of(&self, factor: &Expr) -> bool {
-        let grid = listed_grid(&self.lengths());
-        factor.shape == grid.shape && factor.dtype == grid.dtype
+        has_tiles(factor, &self.lengths())
     }
 
     pub fn rows(&self) -> u64 {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outcore_kernels::{Panel, Reflectors, TileLayout};
+use outcore_kernels::{Reflectors, TileLayout};
 use outcore_store::FactorOutput;
 
 use super::cut::{QrCut, QrRecord};
@@ -10,7 +10,7 @@ use super::orders::{qr_orders, QrStep, QrTasks};
 use crate::expr::Expr;
 use crate::ops::{self, show};
 use crate::solve::dense::DenseRows;
-use crate::solve::factorize::listed_grid;
+use crate::solve::factorize::{listed_grid, panel_of};
 use crate::task::{Access, Alone, Bound, FileOutput, Grid, Recipe, TaskOrder, Work};
 use crate::EngineError;
 
@@ -22,12 +22,7 @@ pub fn dense_qr(x: &Expr) -> Result<(QrCut, Expr), EngineError> {
     if x.ndim() != 2 {
         return Err(EngineError::Shape(format!("qr: an array of shape {}", show(&x.shape))));
     }
-    let panel = Panel::new(x.dtype).ok_or_else(|| {
-        EngineError::DType(format!(
-            "qr: values are {}, and it takes float64 and complex128",
-            x.dtype
-        ))
-    })?;
+    let panel = panel_of("qr", x.dtype)?;
     let cut =
         QrCut::of(x.shape[0], x.shape[1], x.dtype).map_err(|reason| EngineError::Shape(format!("qr: {reason}")))?;
     let lengths: Arc<[u64]> = cut.lengths().into();

@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use outcore_dtype::DType;
 use outcore_kernels::{Panel, PivotBlock, Pivoting, Reflectors, TileLayout};
 
 use super::cut::QrCut;
@@ -24,8 +23,7 @@ const BAND: u64 = 256;
 /// X of another shape or type than the matrix; tiles that are no factor's.
 pub fn qr_product(cut: &QrCut, factor: &Expr, x: &Expr, adjoint: bool) -> Result<Expr, EngineError> {
     let product = if adjoint { QrProduct::Adjoint } else { QrProduct::Itself };
-    let grid = |_: &Grid| None;
-    Ok(applied(cut, factor, x, product, grid)?.swap_remove(0))
+    Ok(applied(cut, factor, x, product)?.swap_remove(0))
 }
 
 /// The first columns of Q.
@@ -39,8 +37,7 @@ pub fn qr_basis(cut: &QrCut, factor: &Expr, columns: u64) -> Result<Expr, Engine
             "qr: {columns} columns of Q, which has {rows}"
         )));
     }
-    let shape = vec![cut.rows(), columns];
-    let sweeps = QrSweeps::new(cut, factor, QrProduct::Basis, [shape, vec![]])?;
+    let sweeps = QrSweeps::new(cut, factor, QrProduct::Basis, columns)?;
     Ok(ops::algorithm(Arc::new(sweeps), std::slice::from_ref(factor))?.swap_remove(0))
 }
 
@@ -56,19 +53,12 @@ pub fn qr_least_squares(cut: &QrCut, factor: &Expr, b: &Expr) -> Result<[Expr; 2
             cut.columns()
         )));
     }
-    let solution = |right: &Grid| Some(vec![cut.columns(), right.shape[1]]);
-    let mut results = applied(cut, factor, b, QrProduct::LeastSquares, solution)?;
+    let mut results = applied(cut, factor, b, QrProduct::LeastSquares)?;
     let solution = results.swap_remove(1);
     Ok([solution, results.swap_remove(0)])
 }
 
-fn applied(
-    cut: &QrCut,
-    factor: &Expr,
-    x: &Expr,
-    product: QrProduct,
-    solution: impl Fn(&Grid) -> Option<Vec<u64>>,
-) -> Result<Vec<Expr>, EngineError> {
+fn applied(cut: &QrCut, factor: &Expr, x: &Expr, product: QrProduct) -> Result<Vec<Expr>, EngineError> {
     if x.ndim() != 2 || x.shape[0] != cut.rows() || x.shape[1] == 0 {
         let (rows, columns) = (cut.rows(), cut.columns());
         return Err(EngineError::Shape(format!(
@@ -85,12 +75,11 @@ fn applied(
         )));
     }
     let x = ops::in_tiles(x, vec![QrCut::side().min(cut.rows()), BAND.min(x.shape[1])]);
-    let second = solution(&x.grid()).unwrap_or_default();
-    let sweeps = QrSweeps::new(cut, factor, product, [x.shape.clone(), second])?;
+    let sweeps = QrSweeps::new(cut, factor, product, x.shape[1])?;
     ops::algorithm(Arc::new(sweeps), &[factor.clone(), x])
 }
 
-/// What is made of a band of columns.
+/// The product that is made of a band of columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum QrProduct {
     Itself,
@@ -160,21 +149,25 @@ const FACTOR: usize = 0;
 const RIGHT: usize = 1;
 
 impl QrSweeps {
-    fn new(cut: &QrCut, factor: &Expr, product: QrProduct, shapes: [Vec<u64>; 2]) -> Result<QrSweeps, EngineError> {
+    fn new(cut: &QrCut, factor: &Expr, product: QrProduct, columns: u64) -> Result<QrSweeps, EngineError> {
         let panel = Panel::new(cut.dtype()).filter(|_| cut.is_cut_of(factor));
         let panel = panel.ok_or_else(|| EngineError::Argument("qr: the tiles are not those of a QR factor".into()))?;
-        let grid = |shape: Vec<u64>| Grid {
-            tile: vec![QrCut::side().min(shape[0]), BAND.min(shape[1])],
-            shape,
+        let grid = |rows: u64| Grid {
+            tile: vec![QrCut::side().min(rows), BAND.min(columns)],
+            shape: vec![rows, columns],
             dtype: cut.dtype(),
         };
+        let mut grids = vec![grid(cut.rows())];
+        if product == QrProduct::LeastSquares {
+            grids.push(grid(cut.columns()));
+        }
         Ok(QrSweeps {
             cut: *cut,
             product,
             reflectors: Reflectors::new(panel),
             pivoting: Pivoting::new(panel),
             tasks: tasks_of(cut, product).into(),
-            grids: shapes.into_iter().filter(|shape| !shape.is_empty()).map(grid).collect(),
+            grids,
         })
     }
 
@@ -333,10 +326,8 @@ impl QrSweeps {
 fn identity(cut: &QrCut, row: u32, [first, width]: [usize; 2], out: &mut [u8]) {
     out.fill(0);
     let item = cut.dtype().size();
-    let one = match cut.dtype() {
-        DType::F64 | DType::C128 => 1.0f64.to_ne_bytes(),
-        _ => return,
-    };
+    // Of a complex number the real part comes first.
+    let one = 1.0f64.to_ne_bytes();
     for (place, row) in cut.rows_of(row).enumerate() {
         let row = row as usize;
         if (first..first + width).contains(&row) {
