@@ -42,9 +42,9 @@ pub use elementwise::{
     binary_kernel, cast_kernel, select_kernel, unary_kernel, Binary, BinaryKernel, SelectKernel, Unary, UnaryKernel,
 };
 pub use factor::{
-    BadPivot, CandidateSides, Factor, Factorization, Failure, NoPivot, Panel, PivotBlock, PivotColumns, PivotForm,
-    PivotRecord, PivotRule, PivotTriangle, PivotedKind, Pivoting, Reflectors, RightHandSides, TileLayout,
-    Transposition,
+    BadPivot, BandShape, BlockChase, CandidateSides, Factor, Factorization, Failure, Hermitian, MergeSizes, NoPivot,
+    Panel, PivotBlock, PivotColumns, PivotForm, PivotRecord, PivotRule, PivotTriangle, PivotedKind, Pivoting,
+    Reflectors, RightHandSides, SweepRecord, SweepSpan, TileLayout, Transposition,
 };
 pub use fence::hint::{prefetch, prefetch_for_write};
 pub use fence::operands::SparseTile;

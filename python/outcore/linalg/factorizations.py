@@ -273,7 +273,10 @@ def eigh(x: Operand, /, *, UPLO: Literal["L", "U"] = "L") -> EigResult:  # noqa:
     array, kind, real_dtype = _hermitian("eigh", x, UPLO)
     if _is_empty(array):
         return EigResult(empty(array.shape[:-1], dtype=real_dtype), empty(array.shape, dtype=kind))
-    values, vectors = _factors("eigh", array)
+    if _goes_by_tiles(array):
+        values, vectors = (Array(result) for result in _core.dense_hermitian(array._expr, (0, array.shape[0])))
+    else:
+        values, vectors = _factors("eigh", array)
     return EigResult(values.astype(real_dtype), vectors.astype(kind))
 
 
@@ -287,6 +290,8 @@ def eigvalsh(x: Operand, /, *, UPLO: Literal["L", "U"] = "L") -> Array:  # noqa:
     array, _, real_dtype = _hermitian("eigvalsh", x, UPLO)
     if _is_empty(array):
         return empty(array.shape[:-1], dtype=real_dtype)
+    if _goes_by_tiles(array):
+        return Array(_core.dense_hermitian(array._expr, None)[0]).astype(real_dtype)
     return _factors("eigvalsh", array)[0].astype(real_dtype)
 
 

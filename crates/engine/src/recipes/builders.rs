@@ -59,6 +59,10 @@ const BUILDERS: &[(&str, usize, Builder)] = &[
     ("group middles", 2, |with, of| {
         sort::group_middles(&of[0], &of[1], with.word()?, with.flag()?)
     }),
+    ("hermitian eigenvalues", 1, |with, of| {
+        let (has_vectors, first, end) = (with.flag()?, with.word()?, with.word()?);
+        solve::hermitian(&of[0], has_vectors.then_some(first..end))
+    }),
     ("lu", 1, |with, of| {
         one(solve::dense_lu(&of[0], with.flag()?).map(|(_, factor)| factor))
     }),

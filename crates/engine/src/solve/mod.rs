@@ -11,6 +11,7 @@ mod band;
 mod dense;
 mod factorize;
 mod fronts;
+mod hermitian;
 mod lu;
 mod lu_pivots;
 mod lu_sweeps;
@@ -29,6 +30,7 @@ mod tree;
 
 pub use analysis::{effort_of, Analysis};
 pub use factorize::{cholesky, dense_cholesky};
+pub use hermitian::hermitian;
 pub use lu::dense_lu;
 pub use lu_pivots::lu_pivots;
 pub use lu_sweeps::lu_solved;

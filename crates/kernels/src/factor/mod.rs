@@ -17,6 +17,7 @@ mod candidates;
 mod elimination;
 mod failure;
 mod front;
+mod hermitian;
 mod panel;
 mod pivot_block;
 mod pivot_search;
@@ -31,6 +32,7 @@ mod vectors;
 
 pub use candidates::{CandidateSides, PivotForm, PivotRecord, PivotRule, PivotedKind};
 pub use failure::{BadPivot, Failure};
+pub use hermitian::{BandShape, BlockChase, Hermitian, MergeSizes, SweepRecord, SweepSpan};
 pub use panel::Panel;
 pub use pivot_block::{NoPivot, PivotBlock, TileLayout};
 pub use pivoted_vectors::{PivotColumns, PivotTriangle};

@@ -165,3 +165,11 @@ shells!(
     /// A small product on strided operands.
     ProductBody(product: GemmOperands<'_>)
 );
+shells!(
+    /// Tiles that are changed together, and tiles of results, by sizes.
+    TilesBody(tiles: &mut [&mut [u8]], results: &mut [&mut [u8]], sizes: &[usize], space: &mut [u8])
+);
+shells!(
+    /// Arrays of real numbers and a few numbers in, one array out.
+    NumbersBody(arrays: &[&[f64]], numbers: &[f64], out: &mut [f64])
+);

@@ -1,4 +1,4 @@
-//! LU and QR factors of dense matrices.
+//! LU and QR factors, and eigenvalues, of dense matrices.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -86,6 +86,14 @@ fn dense_qr(x: PyRef<'_, PyExpr>) -> PyResult<(PyDenseQr, PyExpr)> {
     Ok((PyDenseQr(cut), PyExpr::new(factor)))
 }
 
+/// Eigenvalues of a dense Hermitian matrix and, where a range of them is asked for, eigenvectors.
+#[pyfunction]
+fn dense_hermitian(x: PyRef<'_, PyExpr>, columns: Option<(u64, u64)>) -> PyResult<Vec<PyExpr>> {
+    let columns = columns.map(|(first, end)| first..end);
+    let results = solve::hermitian(&x.0, columns).map_err(to_python)?;
+    Ok(results.into_iter().map(PyExpr::new).collect())
+}
+
 /// Opens a factor of a dense matrix.
 #[pyfunction]
 fn open_dense_file(py: Python<'_>, session: PyRef<'_, PySession>, path: PathBuf) -> PyResult<(Py<PyAny>, PyFactor)> {
@@ -117,6 +125,7 @@ enum DenseCut {
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyDenseLu>()?;
     module.add_class::<PyDenseQr>()?;
+    module.add_function(wrap_pyfunction!(dense_hermitian, module)?)?;
     module.add_function(wrap_pyfunction!(dense_lu, module)?)?;
     module.add_function(wrap_pyfunction!(dense_qr, module)?)?;
     module.add_function(wrap_pyfunction!(open_dense_file, module)?)?;
