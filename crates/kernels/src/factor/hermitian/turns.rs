@@ -1,7 +1,7 @@
 //! Products with the reflectors of both chases, of rows of two tiles below each other.
 //!
-//! Reflectors of as many sweeps as they are long, at the same step, begin one row below each other: together they are one block of
-//! almost twice as many rows (Bischof, Lang and Sun (2000), section 3.3).
+//! Reflectors of sweeps behind each other, at the same step, begin one row below each other: those of a few are one block of hardly
+//! more rows than one has (Bischof, Lang and Sun (2000), section 3.3).
 
 use std::ops::Range;
 
@@ -141,33 +141,30 @@ fn turn_sweeps<T: FactorScalar>(
     mut spare: Spare<'_>,
 ) {
     let (width, reflectors) = (record.width, bytemuck::cast_slice::<u8, T>(reflectors));
+    let together = together(width);
     let space = spare.take::<T>(width * columns);
     let (v_space, t_space) = (spare.take::<T>(2 * width * width), spare.take::<T>(width * width));
-    for sweep in (first_sweep..first_sweep + record.side).step_by(width).rev() {
+    for sweep in (first_sweep..first_sweep + record.side).step_by(together).rev() {
         for step in first_step..first_step + record.steps() {
             let rows = record.rows_of(sweep, step);
-            let rows = rows.start..record.rows.min(rows.end + width - 1);
+            let rows = rows.start..record.rows.min(rows.end + together - 1);
             if rows.len() < 2 {
                 break;
             }
-            let mut v = MatMut::from_column_major_slice_mut(&mut v_space[..rows.len() * width], rows.len(), width);
-            let mut t = MatMut::from_column_major_slice_mut(&mut t_space[..width * width], width, width);
+            let v_space = &mut v_space[..rows.len() * together];
+            let mut v = MatMut::from_column_major_slice_mut(v_space, rows.len(), together);
+            let mut t = MatMut::from_column_major_slice_mut(&mut t_space[..together * together], together, together);
             v.fill(T::of(0.0));
-            for column in 0..width {
+            for column in 0..together {
                 let place = record.place(sweep + column, step);
                 let own = &reflectors[place..place + width];
                 for (below, &value) in own.iter().enumerate().take(rows.len().saturating_sub(column)) {
                     v[(column + below, column)] = value;
                 }
             }
-            times(
-                t.as_mut(),
-                Accum::Replace,
-                (v.as_ref().transpose(), Conj::Yes),
-                v.as_ref(),
-                1.0,
-            );
-            for column in 0..width {
+            let of = (v.as_ref().transpose(), Conj::Yes);
+            times(t.as_mut(), Accum::Replace, of, v.as_ref(), 1.0);
+            for column in 0..together {
                 let tau = reflectors[record.place(sweep + column, step) + width];
                 // A place without a reflector is cleared.
                 t[(column, column)] = if tau.size() == 0.0 { T::of(1.0) } else { tau };
@@ -175,6 +172,11 @@ fn turn_sweeps<T: FactorScalar>(
             turn((v.as_ref(), t.as_ref()), &rows, (top, columns, &mut *c), space);
         }
     }
+}
+
+/// Reflectors of a width that make one block: a quarter as many, which has zeros in a fifth of its elements.
+fn together(width: usize) -> usize {
+    (width / 4).max(1)
 }
 
 fn add_scaled<T: FactorScalar>(diagonal: &[u8], w: &[f64], c: &mut [u8], columns: usize, is_first: bool) {
