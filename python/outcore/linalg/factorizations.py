@@ -3,14 +3,16 @@
 Each matrix along the last two axes is a task of its own and must fit the memory limit, with the workspace that its
 factorization says (by `faer`): a plan that cannot fit is refused with the number. Tall matrices of any length go by
 tiles instead: QR in two reads, R, singular values and least squares in one (Demmel and others 2012, section 3). So do
-systems, inverses and determinants of one matrix of more than 2048 rows, by slabs of its LU factor (`lu_factor`), and QR
-of one with more than 2048 rows and columns (`qr_factor`).
+systems, inverses and determinants of one matrix of more than 2048 rows, by slabs of its LU factor (`lu_factor`), QR of
+one with more than 2048 rows and columns (`qr_factor`), and eigenvalues and vectors of one Hermitian matrix of more than
+2048 rows.
 
 float32 and complex64 are factorized in double precision and rounded once at the end; integers count as float64.
 """
 
 from __future__ import annotations
 
+import operator
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
@@ -260,39 +262,78 @@ def svdvals(x: Operand, /) -> Array:
     return _factors("svdvals", upright)[0].astype(real_dtype)
 
 
-def eigh(x: Operand, /, *, UPLO: Literal["L", "U"] = "L") -> EigResult:  # noqa: N803 - NumPy's name
-    """Eigenvalues of Hermitian matrices (…, n, n) in ascending order, and orthonormal eigenvectors as columns.
+def eigh(
+    x: Operand,
+    /,
+    *,
+    UPLO: Literal["L", "U"] = "L",  # noqa: N803 - NumPy's name
+    subset_by_index: tuple[int, int] | None = None,
+) -> EigResult:
+    """Eigenvalues of Hermitian matrices (…, n, n) in ascending order, and orthonormal eigenvectors as columns; of
+    `subset_by_index=(first, last)` those from one to the other, both counted, as in SciPy.
 
     Only the lower triangle is looked at, or the upper one. When computed, LinAlgError for elements that are not
-    finite. I/O: one read.
+    finite. Raises ShapeError unless square, ArgumentError for a subset that n has not.
+
+    A matrix of more than 2048 rows goes by tiles of 512, whatever the memory limit, with the same bits (Bischof, Lang
+    and Sun 2000; Gu and Eisenstat 1995): to a band, to a tridiagonal matrix, and its vectors back. I/O: one read of
+    matrices that fit; of those that do not some n³ / 3072 elements each way, and for vectors 3 n² / 2 elements of
+    reflectors for all columns that memory holds.
 
     >>> import numpy as np, outcore as oc
     >>> oc.linalg.eigh(np.asarray([[2.0, 1.0], [1.0, 2.0]])).eigenvalues.compute()
     array([1., 3.])
+    >>> oc.linalg.eigh(np.diag([3.0, 1.0, 2.0]), subset_by_index=(1, 2)).eigenvectors.shape
+    (3, 2)
     """
     array, kind, real_dtype = _hermitian("eigh", x, UPLO)
+    n = array.shape[-1]
+    first, end = _subset("eigh", n, subset_by_index)
     if _is_empty(array):
         return EigResult(empty(array.shape[:-1], dtype=real_dtype), empty(array.shape, dtype=kind))
     if _goes_by_tiles(array):
-        values, vectors = (Array(result) for result in _core.dense_hermitian(array._expr, (0, array.shape[0])))
+        values, vectors = (Array(result) for result in _core.dense_hermitian(array._expr, (first, end)))
     else:
         values, vectors = _factors("eigh", array)
+        vectors = vectors[..., first:end] if end - first < n else vectors
+    values = values[..., first:end] if end - first < n else values
     return EigResult(values.astype(real_dtype), vectors.astype(kind))
 
 
-def eigvalsh(x: Operand, /, *, UPLO: Literal["L", "U"] = "L") -> Array:  # noqa: N803 - NumPy's name
-    """Eigenvalues of Hermitian matrices (…, n, n) in ascending order: (…, n). I/O: one read.
+def eigvalsh(
+    x: Operand,
+    /,
+    *,
+    UPLO: Literal["L", "U"] = "L",  # noqa: N803 - NumPy's name
+    subset_by_index: tuple[int, int] | None = None,
+) -> Array:
+    """Eigenvalues of Hermitian matrices (…, n, n) in ascending order: (…, n), or those of `subset_by_index`, as `eigh`
+    has them. I/O: that of `eigh` but for the vectors.
 
     >>> import numpy as np, outcore as oc
     >>> oc.linalg.eigvalsh(np.asarray([[2.0, 1.0], [1.0, 2.0]])).compute()
     array([1., 3.])
     """
     array, _, real_dtype = _hermitian("eigvalsh", x, UPLO)
+    n = array.shape[-1]
+    first, end = _subset("eigvalsh", n, subset_by_index)
     if _is_empty(array):
         return empty(array.shape[:-1], dtype=real_dtype)
     if _goes_by_tiles(array):
-        return Array(_core.dense_hermitian(array._expr, None)[0]).astype(real_dtype)
-    return _factors("eigvalsh", array)[0].astype(real_dtype)
+        values = Array(_core.dense_hermitian(array._expr, None)[0])
+    else:
+        values = _factors("eigvalsh", array)[0]
+    return (values[..., first:end] if end - first < n else values).astype(real_dtype)
+
+
+def _subset(name: str, n: int, of: tuple[int, int] | None) -> tuple[int, int]:
+    """The first of the values that are asked for, and the end of them."""
+    if of is None:
+        return 0, n
+    first, last = (operator.index(number) for number in of)
+    if not 0 <= first <= last < n:
+        raise ArgumentError(f"{name}: subset_by_index=({first}, {last}) of {n} eigenvalues")
+    return first, last + 1
 
 
 def _hermitian(name: str, x: Operand, triangle: str) -> tuple[Array, DType, DType]:

@@ -19,6 +19,9 @@ use crate::plan::{Plan, PlanOptions, Producer};
 /// Above this many tasks only the plain orders are tried: ordering must not cost more than it saves.
 pub const TASKS_FOR_SEARCH: u64 = 200_000;
 
+/// Up to so many tasks the orders that works propose are tried too: they save whole reads, and tasks of works are long.
+const TASKS_FOR_PROPOSALS: u64 = 10 * TASKS_FOR_SEARCH;
+
 /// One way to order a program's tasks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Candidate {
@@ -84,6 +87,12 @@ pub fn candidates(plan: &Plan, options: PlanOptions, memory: u64, resumes: bool)
                 pipeline: true,
                 ..plain
             });
+        }
+        if tasks <= TASKS_FOR_PROPOSALS {
+            all.extend(proposed(plan, memory).into_iter().map(|name| Candidate {
+                proposed: Some(name),
+                ..plain
+            }));
         }
         return all;
     }
