@@ -44,6 +44,11 @@ const BUILDERS: &[(&str, usize, Builder)] = &[
     ("adjoint Q product", 2, |with, of| {
         one(solve::qr_product(&QrCut::described_by(with)?, &of[0], &of[1], true))
     }),
+    ("cholesky triangle", 1, |with, of| {
+        let (rows, is_complex) = (with.word()?, with.flag()?);
+        let dtype = if is_complex { DType::C128 } else { DType::F64 };
+        one(solve::cholesky_triangle(rows, dtype, &of[0]))
+    }),
     ("column statistics", 1, |with, of| {
         sort::column_statistics(&of[0], with.floats()?)
     }),
@@ -51,6 +56,9 @@ const BUILDERS: &[(&str, usize, Builder)] = &[
         one(ops::compress_before(&of[0], &of[1], with.words()?))
     }),
     ("count granules", 1, |_, of| one(ops::count_granules(&of[0]))),
+    ("dense cholesky", 1, |_, of| {
+        one(solve::dense_cholesky(&of[0]).map(|(_, factor)| factor))
+    }),
     ("describe", 1, |_, of| one(ops::described(&of[0]))),
     ("factorize", 1, |with, of| {
         linalg::factorize(with.named(Factor::named)?, &of[0], of.get(1))
@@ -127,6 +135,12 @@ const BUILDERS: &[(&str, usize, Builder)] = &[
     ("sparse rearrangement", 1, sparse_rearrangement),
     ("take", 2, take),
     ("tally", 1, tally),
+    ("triangular solves", 2, |with, of| {
+        let is = [with.flag()?, with.flag()?];
+        let of_matrix =
+            Transposition::numbered(with.word()?).ok_or_else(|| with.refusal("number of a transposition"))?;
+        one(solve::triangular_solved(&of[0], &of[1], is, of_matrix))
+    }),
 ];
 
 /// The results of an operator, by the name of its builder.

@@ -19,7 +19,7 @@ use super::tree::NONE;
 use crate::expr::Expr;
 use crate::ops::{self, show};
 use crate::sparse::{RowEntries, SparseMatrix};
-use crate::task::{Access, Alone, Bound, FileOutput, Grid, TaskOrder, Work};
+use crate::task::{Access, Alone, Bound, FileOutput, Grid, Recipe, TaskOrder, Work};
 use crate::EngineError;
 
 /// Tiles that a task adds to another at most.
@@ -433,6 +433,9 @@ impl Alone for Cholesky {
     }
     fn listed(&self, result: usize) -> Option<Arc<[u64]>> {
         Some(self.listed[result].clone())
+    }
+    fn recipe(&self) -> Option<Recipe> {
+        matches!(self.matrix, FactoredMatrix::Dense(_)).then(|| Recipe::new("dense cholesky"))
     }
     fn file(&self, result: usize) -> Option<FileOutput> {
         (result == 0).then(|| {

@@ -28,6 +28,7 @@ mod reflectors;
 mod run;
 mod scalar;
 mod sizes;
+mod triangle;
 mod vectors;
 
 pub use candidates::{CandidateSides, PivotForm, PivotRecord, PivotRule, PivotedKind};
@@ -39,4 +40,5 @@ pub use pivoted_vectors::{PivotColumns, PivotTriangle};
 pub use pivoting::{Pivoting, Transposition};
 pub use reflectors::Reflectors;
 pub use sizes::{Factor, Factorization};
+pub use triangle::Triangle;
 pub use vectors::RightHandSides;

@@ -94,6 +94,25 @@ fn dense_hermitian(x: PyRef<'_, PyExpr>, columns: Option<(u64, u64)>) -> PyResul
     Ok(results.into_iter().map(PyExpr::new).collect())
 }
 
+/// The lower triangle of a dense positive definite matrix of several tiles.
+#[pyfunction]
+fn cholesky_lower(x: PyRef<'_, PyExpr>) -> PyResult<PyExpr> {
+    solve::cholesky_lower(&x.0).map(PyExpr::new).map_err(to_python)
+}
+
+/// The solution of systems with a dense triangular matrix (0), its transpose (1) or its adjoint (2).
+#[pyfunction]
+fn triangular_solved(
+    t: PyRef<'_, PyExpr>,
+    b: PyRef<'_, PyExpr>,
+    is_lower: bool,
+    has_unit_diagonal: bool,
+    trans: u8,
+) -> PyResult<PyExpr> {
+    let solved = solve::triangular_solved(&t.0, &b.0, [is_lower, has_unit_diagonal], transposition(trans)?);
+    solved.map(PyExpr::new).map_err(to_python)
+}
+
 /// Opens a factor of a dense matrix.
 #[pyfunction]
 fn open_dense_file(py: Python<'_>, session: PyRef<'_, PySession>, path: PathBuf) -> PyResult<(Py<PyAny>, PyFactor)> {
@@ -125,6 +144,8 @@ enum DenseCut {
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyDenseLu>()?;
     module.add_class::<PyDenseQr>()?;
+    module.add_function(wrap_pyfunction!(cholesky_lower, module)?)?;
+    module.add_function(wrap_pyfunction!(triangular_solved, module)?)?;
     module.add_function(wrap_pyfunction!(dense_hermitian, module)?)?;
     module.add_function(wrap_pyfunction!(dense_lu, module)?)?;
     module.add_function(wrap_pyfunction!(dense_qr, module)?)?;

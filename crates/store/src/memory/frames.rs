@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::base::page::PAGE;
+use crate::memory::arena::Arena;
 use crate::memory::ledger::Reclaim;
-use crate::memory::mapping::{round_up, AlignedBuffer, Arena};
+use crate::memory::mapping::{round_up, AlignedBuffer};
 use crate::{Ledger, Reservation, StoreError};
 
 /// Allocates frames from one ledger.

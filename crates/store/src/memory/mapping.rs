@@ -1,6 +1,5 @@
-//! Page-aligned anonymous memory: single buffers, and the arena that frames are cut from.
+//! Page-aligned anonymous memory: chunks of address space, and buffers.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
@@ -11,12 +10,12 @@ use rustix::mm::{madvise, mmap_anonymous, munmap, Advice, MapFlags, ProtFlags};
 
 use crate::base::page::PAGE;
 
-const HUGE_PAGE: usize = 2 << 20;
+pub(super) const HUGE_PAGE: usize = 2 << 20;
 
 /// A range of address space, unmapped when its last buffer is gone.
-struct Chunk {
-    start: NonNull<u8>,
-    bytes: usize,
+pub(super) struct Chunk {
+    pub start: NonNull<u8>,
+    pub bytes: usize,
 }
 
 // SAFETY: a chunk is only an owner of address space; its bytes are reached through the buffers cut from it.
@@ -25,7 +24,7 @@ unsafe impl Send for Chunk {}
 unsafe impl Sync for Chunk {}
 
 impl Chunk {
-    fn map(bytes: usize, huge: bool) -> std::io::Result<Chunk> {
+    pub fn map(bytes: usize, huge: bool) -> std::io::Result<Chunk> {
         // SAFETY: a fresh private anonymous mapping at an address of the kernel's choice aliases nothing.
         let start = unsafe {
             mmap_anonymous(
@@ -67,6 +66,20 @@ unsafe impl Send for AlignedBuffer {}
 unsafe impl Sync for AlignedBuffer {}
 
 impl AlignedBuffer {
+    /// So many bytes of a chunk.
+    ///
+    /// # Safety
+    /// They lie in the chunk, and no other buffer overlaps them.
+    pub(super) unsafe fn of_chunk(chunk: Arc<Chunk>, offset: usize, bytes: usize) -> AlignedBuffer {
+        // SAFETY: as above.
+        let start = unsafe { chunk.start.add(offset) };
+        AlignedBuffer {
+            start,
+            bytes,
+            _chunk: chunk,
+        }
+    }
+
     /// Maps at least `bytes`, zeroed, rounded up to whole pages and never empty.
     ///
     /// # Errors
@@ -210,218 +223,9 @@ impl DerefMut for AlignedBuffer {
     }
 }
 
-/// Buffers of like sizes share chunks, so that neighbours that are freed together make room for larger ones.
-struct Class {
-    /// Largest buffer of the class.
-    most_bytes: usize,
-    chunk_bytes: usize,
-    /// A device takes a bounded number of memory segments per request, and 4 KiB pages cut large transfers into small
-    /// ones (measured: 1.2 GB/s against 2.9 GB/s in huge pages). A huge page for a small buffer is a waste.
-    huge: bool,
-}
-
-const CLASSES: [Class; 3] = [
-    Class {
-        most_bytes: 256 << 10,
-        chunk_bytes: 16 << 20,
-        huge: false,
-    },
-    Class {
-        most_bytes: 1 << 20,
-        chunk_bytes: 256 << 20,
-        huge: true,
-    },
-    Class {
-        most_bytes: usize::MAX,
-        chunk_bytes: 256 << 20,
-        huge: true,
-    },
-];
-
-fn class_of(bytes: usize) -> usize {
-    CLASSES
-        .iter()
-        .position(|class| bytes <= class.most_bytes)
-        .unwrap_or(CLASSES.len() - 1)
-}
-
-/// Disjoint ranges of addresses; neighbours are one.
-#[derive(Default)]
-struct Extents {
-    by_address: BTreeMap<usize, usize>,
-    by_length: BTreeSet<(usize, usize)>,
-    bytes: usize,
-}
-
-impl Extents {
-    fn remove(&mut self, address: usize) -> Option<usize> {
-        let bytes = self.by_address.remove(&address)?;
-        self.by_length.remove(&(bytes, address));
-        self.bytes -= bytes;
-        Some(bytes)
-    }
-
-    fn insert(&mut self, mut address: usize, mut bytes: usize) {
-        if let Some((&before, &length)) = self.by_address.range(..address).next_back() {
-            if before + length == address {
-                self.remove(before);
-                (address, bytes) = (before, length + bytes);
-            }
-        }
-        if let Some(length) = self.remove(address + bytes) {
-            bytes += length;
-        }
-        self.by_address.insert(address, bytes);
-        self.by_length.insert((bytes, address));
-        self.bytes += bytes;
-    }
-
-    /// Cuts `bytes` off the front of an extent.
-    fn cut(&mut self, address: usize, bytes: usize) -> usize {
-        if let Some(length) = self.remove(address).filter(|length| *length > bytes) {
-            self.insert(address + bytes, length - bytes);
-        }
-        address
-    }
-
-    /// Cuts what there is up to an address off the front of the extent that begins at another. Returns how many bytes.
-    fn cut_to(&mut self, address: usize, end: usize) -> usize {
-        let there = self.by_address.get(&address).copied().unwrap_or(0);
-        let bytes = there.min(end - address);
-        if bytes > 0 {
-            self.cut(address, bytes);
-        }
-        bytes
-    }
-
-    /// From the smallest extent that is large enough.
-    fn take_smallest(&mut self, bytes: usize) -> Option<usize> {
-        let &(_, address) = self.by_length.range((bytes, 0)..).next()?;
-        Some(self.cut(address, bytes))
-    }
-
-    fn largest(&self) -> Option<(usize, usize)> {
-        self.by_length.last().map(|&(bytes, address)| (address, bytes))
-    }
-}
-
-/// Memory cut into buffers of any size. What is given back keeps its pages, so that the kernel need not clear them anew,
-/// and serves any size: neighbours grow together.
-///
-/// Invariants:
-/// 1. Live buffers, `touched` and `untouched` are disjoint and lie in `chunks`. Chunks never adjoin: each ends in a page that
-///    belongs to none of them.
-/// 2. No page of `untouched` is resident, nor becomes so when a buffer is written to: the kernel makes huge pages resident as a
-///    whole, so one that a buffer ends in has its rest in `touched`.
-#[derive(Default)]
-pub(crate) struct Arena {
-    chunks: BTreeMap<usize, (Arc<Chunk>, usize)>,
-    /// Given back; resident.
-    touched: Extents,
-    /// Never used, or let go of; by class.
-    untouched: [Extents; CLASSES.len()],
-}
-
-impl Arena {
-    /// Resident bytes that no buffer holds.
-    pub fn cached(&self) -> usize {
-        self.touched.bytes
-    }
-
-    /// A buffer of `bytes`, a multiple of `PAGE`, out of what was given back.
-    pub fn reuse(&mut self, bytes: usize) -> Option<AlignedBuffer> {
-        self.touched
-            .take_smallest(bytes)
-            .map(|address| self.buffer(address, bytes))
-    }
-
-    /// A buffer of `bytes`, a multiple of `PAGE`, of fresh memory. More may be kept then than before: the rest of a huge page.
-    pub fn fresh(&mut self, bytes: usize) -> std::io::Result<AlignedBuffer> {
-        let class = class_of(bytes);
-        // The largest extent is the one least likely to lie in huge pages that were broken up.
-        let found = self.untouched[class].largest().filter(|(_, length)| *length >= bytes);
-        let address = match found {
-            Some((address, _)) => address,
-            None => self.map(class, bytes)?,
-        };
-        self.untouched[class].cut(address, bytes);
-        let mut buffer = self.buffer(address, bytes);
-        let end = address + bytes;
-        if CLASSES[class].huge && !end.is_multiple_of(HUGE_PAGE) {
-            // The huge page is made resident now, so that letting go of its rest is for good.
-            buffer[bytes - 1] = 0;
-            let rest = self.untouched[class].cut_to(end, end.next_multiple_of(HUGE_PAGE));
-            if rest > 0 {
-                self.touched.insert(end, rest);
-            }
-        }
-        Ok(buffer)
-    }
-
-    fn map(&mut self, class: usize, bytes: usize) -> std::io::Result<usize> {
-        let room = bytes.checked_add(PAGE).ok_or(std::io::ErrorKind::OutOfMemory)?;
-        let chunk = Arc::new(Chunk::map(room.max(CLASSES[class].chunk_bytes), CLASSES[class].huge)?);
-        let address = chunk.start.as_ptr() as usize;
-        self.untouched[class].insert(address, chunk.bytes - PAGE);
-        self.chunks.insert(address, (chunk, class));
-        Ok(address)
-    }
-
-    fn chunk_of(&self, address: usize) -> &(Arc<Chunk>, usize) {
-        let found = self.chunks.range(..=address).next_back();
-        found.map(|(_, chunk)| chunk).expect("extents lie in chunks")
-    }
-
-    /// The buffer over a range that has just been cut out of the extents.
-    fn buffer(&self, address: usize, bytes: usize) -> AlignedBuffer {
-        let chunk = self.chunk_of(address).0.clone();
-        let offset = address - chunk.start.as_ptr() as usize;
-        // SAFETY: extents lie in their chunk, so the offset does.
-        let start = unsafe { chunk.start.add(offset) };
-        AlignedBuffer {
-            start,
-            bytes,
-            _chunk: chunk,
-        }
-    }
-
-    /// Takes back a buffer of this arena.
-    pub fn give(&mut self, buffer: AlignedBuffer) {
-        self.touched.insert(buffer.start.as_ptr() as usize, buffer.bytes);
-    }
-
-    /// Lets the kernel have pages back until at most `allowed` bytes are kept, in whole huge pages where possible.
-    pub fn shrink_to(&mut self, allowed: usize) {
-        while self.touched.bytes > allowed {
-            let Some((address, length)) = self.touched.largest() else {
-                return;
-            };
-            let excess = self.touched.bytes - allowed;
-            let end = address + length;
-            let from = end.saturating_sub(excess) / HUGE_PAGE * HUGE_PAGE;
-            let from = from.max(address);
-            let (chunk, class) = self.chunk_of(address);
-            let (base, class) = (chunk.start, *class);
-            // SAFETY: the range lies in the chunk and in `touched`, so no buffer overlaps it.
-            let _ = unsafe {
-                let start = base.as_ptr().add(from - base.as_ptr() as usize);
-                madvise(start.cast(), end - from, Advice::LinuxDontNeed)
-            };
-            self.touched.remove(address);
-            if from > address {
-                self.touched.insert(address, from - address);
-            }
-            self.untouched[class].insert(from, end - from);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::FileExt;
-
     use super::*;
-    use proptest::prelude::*;
 
     #[test]
     fn a_buffer_that_was_cut_is_joined_again_and_no_other() {
@@ -451,97 +255,6 @@ mod tests {
             assert!(values.is_empty() && values.capacity() >= count);
             values.extend(0..count);
             assert!(values.iter().copied().eq(0..count));
-        }
-    }
-
-    #[test]
-    fn neighbours_given_back_serve_a_larger_buffer() {
-        let mut arena = Arena::default();
-        let small: Vec<AlignedBuffer> = (0..4).map(|_| arena.fresh(PAGE).unwrap()).collect();
-        let first = small[0].start();
-        assert!(arena.reuse(PAGE).is_none());
-        small.into_iter().for_each(|buffer| arena.give(buffer));
-        let large = arena.reuse(3 * PAGE).unwrap();
-        assert_eq!((large.start(), arena.cached()), (first, PAGE));
-        arena.give(large);
-        arena.shrink_to(PAGE);
-        assert!(arena.cached() <= PAGE);
-        arena.shrink_to(0);
-        assert_eq!(arena.cached(), 0);
-        assert!(arena.fresh(PAGE).unwrap().iter().all(|&byte| byte == 0));
-    }
-
-    /// Resident bytes of the arena's chunks, as the kernel tells them page by page.
-    fn resident(arena: &Arena) -> usize {
-        let pages = std::fs::File::open("/proc/self/pagemap").unwrap();
-        let of_chunk = |(&address, (chunk, _)): (&usize, &(Arc<Chunk>, usize))| {
-            let mut entries = vec![0u8; chunk.bytes / PAGE * 8];
-            pages.read_exact_at(&mut entries, (address / PAGE * 8) as u64).unwrap();
-            let is_present = |entry: &&[u8]| entry[7] >> 7 == 1;
-            entries.chunks_exact(8).filter(is_present).count() * PAGE
-        };
-        arena.chunks.iter().map(of_chunk).sum()
-    }
-
-    #[test]
-    fn pages_that_are_resident_are_counted() {
-        let (mut arena, mut live, mut state) = (Arena::default(), Vec::<AlignedBuffer>::new(), 1u32);
-        for _ in 0..600 {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            let random = (state >> 8) as usize;
-            // Sizes of tiles of fronts: whole ones, triangles and those at edges.
-            let bytes = [512 * PAGE, 257 * PAGE, (65 + random % 600) * PAGE][random % 3];
-            let mut buffer = arena.reuse(bytes).unwrap_or_else(|| arena.fresh(bytes).unwrap());
-            buffer.iter_mut().step_by(PAGE).for_each(|byte| *byte = 1);
-            live.push(buffer);
-            while live.iter().map(|buffer| buffer.len()).sum::<usize>() > 48 << 20 {
-                let buffer = live.swap_remove(random % live.len());
-                arena.give(buffer);
-            }
-            let held: usize = live.iter().map(|buffer| buffer.len()).sum();
-            arena.shrink_to((56 << 20) - held);
-            assert!(
-                resident(&arena) <= held + arena.cached(),
-                "{held} and {}",
-                arena.cached()
-            );
-        }
-        live.into_iter().for_each(|buffer| arena.give(buffer));
-        arena.shrink_to(0);
-        assert_eq!(resident(&arena), 0);
-    }
-
-    proptest! {
-        #[test]
-        fn buffers_never_overlap(steps in proptest::collection::vec((0usize..3, 1usize..900, 0usize..40), 1..120)) {
-            let mut arena = Arena::default();
-            let mut live: Vec<(AlignedBuffer, u8)> = Vec::new();
-            for (number, (what, pages, which)) in steps.into_iter().enumerate() {
-                match what {
-                    0 | 1 => {
-                        let bytes = pages * PAGE;
-                        let found = arena.reuse(bytes);
-                        let mut buffer = match found { Some(buffer) => buffer, None => arena.fresh(bytes).unwrap() };
-                        prop_assert_eq!(buffer.len(), bytes);
-                        let mark = number as u8;
-                        buffer.iter_mut().step_by(PAGE / 2).for_each(|byte| *byte = mark);
-                        live.push((buffer, mark));
-                    }
-                    _ if !live.is_empty() => {
-                        let (buffer, mark) = live.swap_remove(which % live.len());
-                        prop_assert!(buffer.iter().step_by(PAGE / 2).all(|&byte| byte == mark));
-                        arena.give(buffer);
-                        if which % 4 == 0 {
-                            arena.shrink_to(pages * PAGE);
-                            prop_assert!(arena.cached() <= pages * PAGE);
-                        }
-                    }
-                    _ => {}
-                }
-            }
-            for (buffer, mark) in live {
-                prop_assert!(buffer.iter().step_by(PAGE / 2).all(|&byte| byte == mark));
-            }
         }
     }
 }

@@ -2,6 +2,8 @@
 //! `base`. Start with `ledger.rs`.
 
 mod account;
+#[allow(unsafe_code)] // buffers cut from chunks
+mod arena;
 pub mod frames;
 pub mod ledger;
 #[allow(unsafe_code)] // anonymous mappings

@@ -141,10 +141,6 @@ impl HermitianCut {
         self.rows
     }
 
-    pub fn dtype(&self) -> DType {
-        self.dtype
-    }
-
     pub fn sizes(&self) -> [usize; 2] {
         self.sizes
     }
