@@ -70,7 +70,6 @@ impl Candidate {
 /// The orders worth simulating for `plan` with so much memory for tiles; `resumes` says that it finds tiles of an earlier program
 /// in memory.
 pub fn candidates(plan: &Plan, options: PlanOptions, memory: u64, resumes: bool) -> Vec<Candidate> {
-    let tasks = plan.tasks();
     let plain = Candidate {
         alternate: false,
         backwards: false,
@@ -81,20 +80,8 @@ pub fn candidates(plan: &Plan, options: PlanOptions, memory: u64, resumes: bool)
         blocking: 0.95,
     };
     let mut all = vec![plain];
-    if tasks > TASKS_FOR_SEARCH {
-        if options.pipeline && plan.producers.len() > 1 {
-            all.push(Candidate {
-                pipeline: true,
-                ..plain
-            });
-        }
-        if tasks <= TASKS_FOR_PROPOSALS {
-            all.extend(proposed(plan, memory).into_iter().map(|name| Candidate {
-                proposed: Some(name),
-                ..plain
-            }));
-        }
-        return all;
+    if plan.tasks() > TASKS_FOR_SEARCH {
+        return candidates_of_many(plan, plain, options, memory);
     }
     let walks = |producer: &Producer| producer.pass().is_none_or(|pass| !pass.domain.shape.is_empty());
     let several = plan.producers.iter().filter(|producer| walks(producer)).count() > 1;
@@ -152,6 +139,24 @@ pub fn candidates(plan: &Plan, options: PlanOptions, memory: u64, resumes: bool)
         ]
     }));
     all.dedup();
+    all
+}
+
+/// The orders worth simulating for a plan of many tasks.
+fn candidates_of_many(plan: &Plan, plain: Candidate, options: PlanOptions, memory: u64) -> Vec<Candidate> {
+    let mut all = vec![plain];
+    if options.pipeline && plan.producers.len() > 1 {
+        all.push(Candidate {
+            pipeline: true,
+            ..plain
+        });
+    }
+    if plan.tasks() <= TASKS_FOR_PROPOSALS {
+        all.extend(proposed(plan, memory).into_iter().map(|name| Candidate {
+            proposed: Some(name),
+            ..plain
+        }));
+    }
     all
 }
 

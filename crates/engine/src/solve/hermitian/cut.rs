@@ -60,7 +60,7 @@ pub(super) const VECTORS: usize = 2;
 
 /// A part of the tridiagonal matrix: its tiles, and the parts that it is made of unless it is one tile.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
+pub(super) struct TridiagonalPart {
     pub tiles: Range<u32>,
     pub halves: Option<[u32; 2]>,
     /// The number of its record.
@@ -69,7 +69,7 @@ pub(super) struct Part {
     pub first: u64,
 }
 
-impl Part {
+impl TridiagonalPart {
     /// The number of a tile of its vectors.
     pub fn vectors(&self, row: u32, column: u32) -> u64 {
         let across = u64::from(self.tiles.end - self.tiles.start);
@@ -85,7 +85,7 @@ pub(super) struct HermitianCut {
     /// Half widths of the band, which is the side of a tile, and of the narrow band.
     sizes: [usize; 2],
     columns: Range<u64>,
-    parts: Vec<Part>,
+    parts: Vec<TridiagonalPart>,
     /// The number of the first tile of reflectors of each row of them, and behind.
     block_starts: Vec<u64>,
     sweep_starts: Vec<u64>,
@@ -249,16 +249,16 @@ impl HermitianCut {
     }
 
     /// Parts of the tridiagonal matrix, those that it is made of before each; the whole is the last.
-    pub fn parts(&self) -> &[Part] {
+    pub fn parts(&self) -> &[TridiagonalPart] {
         &self.parts
     }
 
-    pub fn whole(&self) -> &Part {
+    pub fn whole(&self) -> &TridiagonalPart {
         self.parts.last().expect("a matrix has a part")
     }
 
     /// The part of the whole that has a tile.
-    pub fn half(&self, whole: &Part, tile: u32) -> &Part {
+    pub fn half(&self, whole: &TridiagonalPart, tile: u32) -> &TridiagonalPart {
         let halves = whole.halves.expect("of tiles there are two at least");
         let [upper, lower] = halves.map(|half| &self.parts[half as usize]);
         if upper.tiles.contains(&tile) {
@@ -268,7 +268,7 @@ impl HermitianCut {
         }
     }
 
-    pub fn merge(&self, part: &Part) -> Option<MergeSizes> {
+    pub fn merge(&self, part: &TridiagonalPart) -> Option<MergeSizes> {
         let halves = part.halves?;
         Some(MergeSizes {
             halves: halves.map(|half| self.rows_of_tiles(&self.parts[half as usize].tiles).len()),
@@ -374,7 +374,7 @@ impl HermitianCut {
             }
             Set::Parts => {
                 let smaller = &self.parts[..self.parts.len() - 1];
-                let of_part = |part: &Part| {
+                let of_part = |part: &TridiagonalPart| {
                     let columns = part.tiles.clone();
                     let of_row = move |row: u32| columns.clone().map(move |column| (row, column));
                     part.tiles.clone().flat_map(of_row).collect::<Vec<_>>()
@@ -391,13 +391,13 @@ impl HermitianCut {
 }
 
 /// Adds the parts that some tiles are made of, and their own; of `counts` those of records and of tiles of vectors.
-fn divide(parts: &mut Vec<Part>, counts: &mut (u32, u64), tiles: Range<u32>) -> u32 {
+fn divide(parts: &mut Vec<TridiagonalPart>, counts: &mut (u32, u64), tiles: Range<u32>) -> u32 {
     let count = tiles.end - tiles.start;
     let halves = (count > 1).then(|| {
         let middle = tiles.start + count / 2;
         [tiles.start..middle, middle..tiles.end].map(|half| divide(parts, counts, half))
     });
-    parts.push(Part {
+    parts.push(TridiagonalPart {
         tiles,
         halves,
         record: counts.0,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use outcore_kernels::MergeSizes;
 
 use super::chases::Tridiagonal;
-use super::cut::{HermitianCut, Part, Set, VALUES};
+use super::cut::{HermitianCut, Set, TridiagonalPart, VALUES};
 use crate::task::{Access, Bound, Work};
 use crate::EngineError;
 
@@ -21,12 +21,12 @@ impl Divide {
         Divide { cut }
     }
 
-    fn part(&self, task: u64) -> Option<&Part> {
+    fn part(&self, task: u64) -> Option<&TridiagonalPart> {
         self.cut.parts().get(task as usize)
     }
 
     /// Vectors of a part of one tile, which has lost what joins it to those beside.
-    fn leaf(&self, part: &Part, bound: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
+    fn leaf(&self, part: &TridiagonalPart, bound: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
         let cut = &self.cut;
         let matrix = Tridiagonal::new(cut, bound.reads[0]);
         let rows = cut.rows_of_tiles(&part.tiles);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use outcore_kernels::{MergeSizes, TileLayout};
 
-use super::cut::{HermitianCut, Part, Set};
+use super::cut::{HermitianCut, Set, TridiagonalPart};
 use crate::task::{Access, Bound, Work};
 use crate::EngineError;
 
@@ -18,8 +18,8 @@ pub(super) struct HalfVectors {
 
 /// A tile of the vectors of a part, by a tile of those of its half.
 struct HalfProduct<'a> {
-    part: &'a Part,
-    half: &'a Part,
+    part: &'a TridiagonalPart,
+    half: &'a TridiagonalPart,
     row: u32,
     column: u32,
     inner: u32,
@@ -46,7 +46,7 @@ impl HalfVectors {
         let mut at = task - start;
         let across = u64::from(part.tiles.end - part.tiles.start);
         let mut half = self.cut.half(part, part.tiles.start);
-        let tiles = |half: &Part| u64::from(half.tiles.end - half.tiles.start);
+        let tiles = |half: &TridiagonalPart| u64::from(half.tiles.end - half.tiles.start);
         let upper = tiles(half).pow(2) * across;
         if at >= upper {
             at -= upper;

@@ -4,7 +4,7 @@
 //! Bischof, Lang and Sun (2000), section 3.1. A span of sweeps goes through a stretch of the band together: sweep j does step
 //! u − 2 j for each u of the span, so that spans follow one another as tasks.
 
-use std::ops::{Add, Mul, Range, Sub};
+use std::ops::{Add, AddAssign, Mul, MulAssign, Range, SubAssign};
 
 use super::band::{BandShape, BandTiles};
 use super::panels::reflection;
@@ -141,8 +141,8 @@ impl Hermitian {
 }
 
 /// Numbers as loops over them take them.
-trait Number: FactorScalar + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> {}
-impl<T: FactorScalar + Add<Output = T> + Sub<Output = T> + Mul<Output = T>> Number for T {}
+trait Number: FactorScalar + Add<Output = Self> + Mul<Output = Self> + AddAssign + SubAssign + MulAssign {}
+impl<T: FactorScalar + Add<Output = T> + Mul<Output = T> + AddAssign + SubAssign + MulAssign> Number for T {}
 
 fn sweep<T: Number>(
     span: &SweepSpan,
@@ -250,11 +250,11 @@ fn dot<T: Number>(left: &[T], right: &[T]) -> T {
     let rest = lefts.remainder().iter().zip(rights.remainder());
     let mut last = T::zeroed();
     for (&left, &right) in rest {
-        last = last + left.conjugate() * right;
+        last += left.conjugate() * right;
     }
     for (left, right) in lefts.zip(rights) {
         for lane in 0..LANES {
-            sums[lane] = sums[lane] + left[lane].conjugate() * right[lane];
+            sums[lane] += left[lane].conjugate() * right[lane];
         }
     }
     let [a, b, c, d, e, f, g, h] = sums;
@@ -264,7 +264,7 @@ fn dot<T: Number>(left: &[T], right: &[T]) -> T {
 #[inline(always)]
 fn add<T: Number>(to: &mut [T], factor: T, from: &[T]) {
     for (to, &from) in to.iter_mut().zip(from) {
-        *to = *to + factor * from;
+        *to += factor * from;
     }
 }
 
@@ -293,11 +293,11 @@ fn turn<T: Number>(
         let own = &band.column(rows.start + place)[..height - place];
         let below = &own[1..];
         let sum = dot(below, &v[place + 1..]) + T::of(own[0].real()) * v[place];
-        y[place] = y[place] + sum;
+        y[place] += sum;
         add(&mut y[place + 1..], v[place], below);
     }
     for y in &mut *y {
-        *y = *y * inverse;
+        *y *= inverse;
     }
     let middle = dot(v, y) * inverse * T::of(-0.5);
     add(y, middle, v);
@@ -305,7 +305,7 @@ fn turn<T: Number>(
         let own = &mut band.column(rows.start + place)[..height - place];
         let factors = [y[place].conjugate(), v[place].conjugate()];
         for ((own, &v), &y) in own.iter_mut().zip(&v[place..]).zip(&y[place..]) {
-            *own = *own - (v * factors[0] + y * factors[1]);
+            *own -= v * factors[0] + y * factors[1];
         }
     }
 

@@ -179,12 +179,18 @@ fn together(width: usize) -> usize {
     (width / 4).max(1)
 }
 
-fn add_scaled<T: FactorScalar>(diagonal: &[u8], w: &[f64], c: &mut [u8], columns: usize, is_first: bool) {
+fn add_scaled<T: FactorScalar + std::ops::Add<Output = T>>(
+    diagonal: &[u8],
+    w: &[f64],
+    c: &mut [u8],
+    columns: usize,
+    is_first: bool,
+) {
     let (diagonal, c): (&[T], &mut [T]) = (bytemuck::cast_slice(diagonal), bytemuck::cast_slice_mut(c));
     for ((c, w), &factor) in c.chunks_exact_mut(columns).zip(w.chunks_exact(columns)).zip(diagonal) {
         for (c, &w) in c.iter_mut().zip(w) {
             let own = factor.times(T::of(w));
-            *c = if is_first { own } else { &*c + &own };
+            *c = if is_first { own } else { own + *c };
         }
     }
 }
