@@ -68,7 +68,7 @@ ALIKE = {
     "matmul": "einsum linalg.matmul linalg.outer linalg.tensordot tensordot",
     "vecdot": "linalg.vecdot",
     "linalg.inv": "linalg.cholesky linalg.det linalg.eig linalg.eigh linalg.eigvals linalg.eigvalsh "
-    "linalg.matrix_power linalg.slogdet linalg.solve",
+    "linalg.matrix_power linalg.slogdet linalg.solve linalg.solve_triangular",
     "linalg.pinv": "linalg.cond linalg.matrix_rank",
     "linalg.qr": "linalg.svd",
     "fft.fft": "fft.hfft fft.ifft fft.ihfft fft.irfft fft.rfft",

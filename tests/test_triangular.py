@@ -125,14 +125,14 @@ def test_cholesky_larger_than_memory(tmp_path: Path) -> None:
 def test_eigenvalues_of_a_pair(n: int, dtype: str) -> None:
     a, b = matrix(n, n, dtype), definite(n, dtype, 1)
     a = a + a.conj().T
-    result = oc.linalg.eigh(np.tril(a), np.tril(b))
+    result = oc.linalg.eigh(np.tril(a), b=np.tril(b))
     values, vectors = oc.compute(*result)
     residual = a @ vectors - b @ vectors * values
     assert np.abs(residual).max() < 1e-12 * np.abs(values).max() * np.sqrt(n)
     assert np.abs(vectors.conj().T @ b @ vectors - np.eye(n)).max() < 1e-12
-    np.testing.assert_array_equal(oc.linalg.eigvalsh(a, b, subset_by_index=(3, 9)).compute(), values[3:10])
-    assert oc.linalg.eigh(a, b, subset_by_index=(3, 9)).eigenvectors.shape == (n, 7)
+    np.testing.assert_array_equal(oc.linalg.eigvalsh(a, b=b, subset_by_index=(3, 9)).compute(), values[3:10])
+    assert oc.linalg.eigh(a, b=b, subset_by_index=(3, 9)).eigenvectors.shape == (n, 7)
     with pytest.raises(ShapeError, match="matrices of shapes"):
-        oc.linalg.eigh(a, b[:3, :3])
+        oc.linalg.eigh(a, b=b[:3, :3])
     with pytest.raises(LinAlgError, match="not positive definite"):
-        oc.linalg.eigvalsh(a, -b).compute()
+        oc.linalg.eigvalsh(a, b=-b).compute()

@@ -227,6 +227,7 @@ FACTORIZATIONS = {
     ),
     **_on(_names("cholesky eigh eigvalsh", "linalg."), lambda given: (given.definite,)),
     "linalg.solve": lambda given: oc.linalg.solve(given.definite, given.small),
+    "linalg.solve_triangular": lambda given: oc.linalg.solve_triangular(given.definite[0], given.small[0]),
     "linalg.lstsq": lambda given: oc.linalg.lstsq(given.tall, given.tall[:, 0]),
     "linalg.qr": lambda given: oc.linalg.qr(given.tall),
     "linalg.svd": lambda given: oc.linalg.svd(given.tall, full_matrices=False),

@@ -221,6 +221,8 @@ def factorizations(x: oc.Array, y: oc.Array) -> None:
     assert_type([oc.linalg.matrix_norm(x, ord="nuc"), oc.linalg.matrix_rank(x), oc.linalg.svdvals(x)], list[oc.Array])
     assert_type([oc.linalg.trace(x), oc.linalg.vector_norm(x, ord=1), oc.linalg.matrix_transpose(x)], list[oc.Array])
     assert_type([oc.linalg.eig(x), oc.linalg.eigh(x, UPLO="U")], list[oc.linalg.EigResult])
+    assert_type(oc.linalg.eigh(x, b=y, subset_by_index=(0, 2)), oc.linalg.EigResult)
+    assert_type(oc.linalg.solve_triangular(x, y, trans="T", lower=True, unit_diagonal=True), oc.Array)
     assert_type(oc.linalg.lstsq(x, y), oc.linalg.LstsqResult)
     assert_type(oc.linalg.slogdet(x), oc.linalg.SlogdetResult)
     assert_type(oc.linalg.qr(x), oc.linalg.QRResult)

@@ -30,8 +30,8 @@ class EigResult(NamedTuple):
 def eigh(
     x: Operand,
     /,
-    b: Operand | None = None,
     *,
+    b: Operand | None = None,
     UPLO: Literal["L", "U"] = "L",  # noqa: N803 - NumPy's name
     subset_by_index: tuple[int, int] | None = None,
 ) -> EigResult:
@@ -77,8 +77,8 @@ def eigh(
 def eigvalsh(
     x: Operand,
     /,
-    b: Operand | None = None,
     *,
+    b: Operand | None = None,
     UPLO: Literal["L", "U"] = "L",  # noqa: N803 - NumPy's name
     subset_by_index: tuple[int, int] | None = None,
 ) -> Array:

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use outcore_kernels::Hermitian;
 
-use super::cut::{HermitianCut, Set};
+use super::cut::{EigenSet, HermitianCut};
 use crate::solve::dense::DenseRows;
 use crate::task::{Access, Bound, Work};
 use crate::EngineError;
@@ -162,8 +162,8 @@ impl ToBand {
         let (cut, before) = (&self.cut, column - 1);
         let count = if rows[0] == rows[1] { 1 } else { 2 };
         for &row in &rows[..count] {
-            each(cut.set(Set::Tiles), cut.lower(row, before), Access::Read);
-            each(cut.set(Set::Updates), cut.below(row, before), Access::Read);
+            each(cut.set(EigenSet::Tiles), cut.lower(row, before), Access::Read);
+            each(cut.set(EigenSet::Updates), cut.below(row, before), Access::Read);
         }
     }
 
@@ -210,8 +210,9 @@ impl Work for ToBand {
     }
     fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
         let cut = &self.cut;
-        let [tiles, low, high, updates] = [Set::Tiles, Set::Low, Set::High, Set::Updates].map(|set| cut.set(set));
-        let [triangles, middles] = [Set::Triangles, Set::Middles].map(|set| cut.set(set));
+        let [tiles, low, high, updates] =
+            [EigenSet::Tiles, EigenSet::Low, EigenSet::High, EigenSet::Updates].map(|set| cut.set(set));
+        let [triangles, middles] = [EigenSet::Triangles, EigenSet::Middles].map(|set| cut.set(set));
         match self.step(task) {
             BandStep::Assemble { row, part, column } => {
                 let [rows, columns] = self.intervals(row, part, column);
@@ -226,15 +227,15 @@ impl Work for ToBand {
             }
             BandStep::Panel { column } => {
                 (column + 1..cut.tiles()).for_each(|row| each(tiles, cut.lower(row, column), Access::Update));
-                each(cut.set(Set::Corners), column.into(), Access::Create);
+                each(cut.set(EigenSet::Corners), column.into(), Access::Create);
                 each(triangles, column.into(), Access::Create);
             }
             BandStep::Band { column } => {
                 each(tiles, cut.lower(column, column), Access::Read);
                 if column + 1 < cut.tiles() {
-                    each(cut.set(Set::Corners), column.into(), Access::Read);
+                    each(cut.set(EigenSet::Corners), column.into(), Access::Read);
                 }
-                each(cut.set(Set::Band), column.into(), Access::Create);
+                each(cut.set(EigenSet::Band), column.into(), Access::Create);
             }
             BandStep::Visit { column, row, at } => {
                 if column > 0 {

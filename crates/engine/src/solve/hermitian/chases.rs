@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use outcore_kernels::{BlockChase, Hermitian, SweepSpan};
 
-use super::cut::{HermitianCut, Set};
+use super::cut::{EigenSet, HermitianCut};
 use crate::task::{Access, Bound, Work};
 use crate::EngineError;
 
@@ -67,17 +67,17 @@ impl Work for Chases {
     }
     fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
         let cut = &self.cut;
-        let band = cut.set(Set::Band);
+        let band = cut.set(EigenSet::Band);
         let Some((chase, tile, place)) = self.chase(task) else {
             let tile = task - self.order.len() as u64;
             each(band, tile, Access::Read);
-            return each(cut.set(Set::Narrow), tile, Access::Create);
+            return each(cut.set(EigenSet::Narrow), tile, Access::Create);
         };
         for tile in cut.band_shape().tiles_of(chase.columns()) {
             each(band, tile as u64, Access::Update);
         }
         let access = if place == 0 { Access::Create } else { Access::Update };
-        each(cut.set(Set::Blocks), tile, access);
+        each(cut.set(EigenSet::Blocks), tile, access);
     }
     fn workspace_bytes(&self, task: u64) -> u64 {
         match self.chase(task) {
@@ -110,7 +110,7 @@ impl Work for Chases {
 
 /// Narrow band to tridiagonal, and its elements.
 #[derive(Debug)]
-pub(super) struct Sweeps {
+pub(super) struct NarrowSweeps {
     cut: Arc<HermitianCut>,
     kernels: Hermitian,
     /// Sweeps of a span, and its steps.
@@ -119,8 +119,8 @@ pub(super) struct Sweeps {
     order: Vec<[u32; 2]>,
 }
 
-impl Sweeps {
-    pub fn new(cut: Arc<HermitianCut>, kernels: Hermitian) -> Sweeps {
+impl NarrowSweeps {
+    pub fn new(cut: Arc<HermitianCut>, kernels: Hermitian) -> NarrowSweeps {
         let [side, width] = cut.sizes();
         let (rows, group) = (cut.rows(), (2 * side / width).min(side));
         // Of the last reflector, which has two rows, of each sweep.
@@ -131,7 +131,7 @@ impl Sweeps {
         };
         let counts: Vec<usize> = (0..rows).step_by(group).map(spans).collect();
         let order = in_turn(&counts);
-        Sweeps {
+        NarrowSweeps {
             cut,
             kernels,
             group,
@@ -165,7 +165,7 @@ impl Sweeps {
     }
 }
 
-impl Work for Sweeps {
+impl Work for NarrowSweeps {
     fn label(&self) -> String {
         "narrow band to tridiagonal".into()
     }
@@ -174,12 +174,12 @@ impl Work for Sweeps {
     }
     fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
         let cut = &self.cut;
-        let narrow = cut.set(Set::Narrow);
+        let narrow = cut.set(EigenSet::Narrow);
         let Some(&at) = self.order.get(task as usize) else {
             let tile = self.gathered(task);
             each(narrow, tile.into(), Access::Read);
             let access = if tile == 0 { Access::Create } else { Access::Update };
-            return each(cut.set(Set::Tridiagonal), 0, access);
+            return each(cut.set(EigenSet::Tridiagonal), 0, access);
         };
         for tile in cut.narrow_shape().tiles_of(self.span(at).columns(&cut.record())) {
             each(narrow, tile as u64, Access::Update);
@@ -191,7 +191,7 @@ impl Work for Sweeps {
             } else {
                 Access::Update
             };
-            each(cut.set(Set::Sweeps), cut.sweeps(row, tile), access);
+            each(cut.set(EigenSet::Sweeps), cut.sweeps(row, tile), access);
         }
     }
     fn workspace_bytes(&self, task: u64) -> u64 {
@@ -224,7 +224,7 @@ impl Work for Sweeps {
     }
 }
 
-impl Sweeps {
+impl NarrowSweeps {
     /// Takes the elements of a tile of the tridiagonal matrix, made real by the directions of its rows.
     fn gather(&self, tile: u32, bound: &mut Bound<'_>) -> Result<(), EngineError> {
         let cut = &self.cut;

@@ -11,7 +11,7 @@ use crate::task::Grid;
 
 /// The sets between the steps, behind the results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Set {
+pub(super) enum EigenSet {
     /// Tiles of the lower triangle. Those below the diagonal become reflectors.
     Tiles,
     /// What is left below the diagonal tiles, and the triangles of reflectors, of each column of tiles.
@@ -35,23 +35,23 @@ pub(super) enum Set {
     Projections,
 }
 
-const SETS: [Set; 16] = [
-    Set::Tiles,
-    Set::Corners,
-    Set::Triangles,
-    Set::Low,
-    Set::High,
-    Set::Updates,
-    Set::Middles,
-    Set::Band,
-    Set::Blocks,
-    Set::Narrow,
-    Set::Sweeps,
-    Set::Tridiagonal,
-    Set::Nodes,
-    Set::Records,
-    Set::Parts,
-    Set::Projections,
+const SETS: [EigenSet; 16] = [
+    EigenSet::Tiles,
+    EigenSet::Corners,
+    EigenSet::Triangles,
+    EigenSet::Low,
+    EigenSet::High,
+    EigenSet::Updates,
+    EigenSet::Middles,
+    EigenSet::Band,
+    EigenSet::Blocks,
+    EigenSet::Narrow,
+    EigenSet::Sweeps,
+    EigenSet::Tridiagonal,
+    EigenSet::Nodes,
+    EigenSet::Records,
+    EigenSet::Parts,
+    EigenSet::Projections,
 ];
 
 /// The sets of the results.
@@ -290,7 +290,7 @@ impl HermitianCut {
     }
 
     /// The number of a set, behind the matrix and the results.
-    pub fn set(&self, set: Set) -> usize {
+    pub fn set(&self, set: EigenSet) -> usize {
         1 + self.results() + set as usize
     }
 
@@ -323,7 +323,7 @@ impl HermitianCut {
     }
 
     /// Bytes of each tile of a set.
-    fn lengths(&self, set: Set) -> Vec<u64> {
+    fn lengths(&self, set: EigenSet) -> Vec<u64> {
         let (tiles, item) = (self.tiles(), self.item());
         let bytes = |elements: usize| (elements * item) as u64;
         let numbers = |elements: usize| (elements * 8) as u64;
@@ -336,43 +336,43 @@ impl HermitianCut {
         };
         let squares = columns.clone().map(|column| bytes(self.reflectors(column).pow(2)));
         match set {
-            Set::Tiles => (0..tiles)
+            EigenSet::Tiles => (0..tiles)
                 .flat_map(|row| (0..=row).map(move |column| (row, column)))
                 .map(|(row, column)| bytes(self.height(row) * self.height(column)))
                 .collect(),
-            Set::Corners => columns
+            EigenSet::Corners => columns
                 .map(|column| bytes(self.reflectors(column) * self.side()))
                 .collect(),
-            Set::Triangles | Set::Middles => squares.collect(),
-            Set::Low | Set::Updates => panels(1..tiles),
-            Set::High => panels(1..tiles - 1),
-            Set::Band => (0..tiles as usize)
+            EigenSet::Triangles | EigenSet::Middles => squares.collect(),
+            EigenSet::Low | EigenSet::Updates => panels(1..tiles),
+            EigenSet::High => panels(1..tiles - 1),
+            EigenSet::Band => (0..tiles as usize)
                 .map(|tile| bytes(self.band_shape().elements(tile)))
                 .collect(),
-            Set::Narrow => (0..tiles as usize)
+            EigenSet::Narrow => (0..tiles as usize)
                 .map(|tile| bytes(self.narrow_shape().elements(tile)))
                 .collect(),
-            Set::Blocks => {
+            EigenSet::Blocks => {
                 let each = BlockChase::elements(self.sizes);
                 let of_row = |row: usize| (0..self.chase_steps(row) as usize).map(move |step| (row, step));
                 let of = |(row, step)| bytes(self.blocks_of(row, step).len() * each);
                 (0..tiles as usize).flat_map(of_row).map(of).collect()
             }
-            Set::Sweeps => {
+            EigenSet::Sweeps => {
                 let count = self.sweep_starts.last().copied().unwrap_or(0);
                 vec![bytes(self.record().elements()); count as usize]
             }
-            Set::Tridiagonal => vec![self.tridiagonal_bytes() as u64],
-            Set::Nodes => self
+            EigenSet::Tridiagonal => vec![self.tridiagonal_bytes() as u64],
+            EigenSet::Nodes => self
                 .parts
                 .iter()
                 .map(|part| numbers(MergeSizes::node_elements(self.rows_of_tiles(&part.tiles).len())))
                 .collect(),
-            Set::Records => {
+            EigenSet::Records => {
                 let merges = self.parts.iter().filter_map(|part| self.merge(part));
                 merges.map(|sizes| numbers(sizes.record_elements())).collect()
             }
-            Set::Parts => {
+            EigenSet::Parts => {
                 let smaller = &self.parts[..self.parts.len() - 1];
                 let of_part = |part: &TridiagonalPart| {
                     let columns = part.tiles.clone();
@@ -382,7 +382,7 @@ impl HermitianCut {
                 let of = |(row, column)| numbers(self.height(row) * self.height(column));
                 smaller.iter().flat_map(of_part).map(of).collect()
             }
-            Set::Projections => (0..self.bands())
+            EigenSet::Projections => (0..self.bands())
                 .flat_map(|band| columns.clone().map(move |column| (band, column)))
                 .map(|(band, column)| bytes(self.reflectors(column) * self.band_columns(band).len()))
                 .collect(),

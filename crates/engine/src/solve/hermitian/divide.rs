@@ -6,7 +6,7 @@ use std::sync::Arc;
 use outcore_kernels::MergeSizes;
 
 use super::chases::Tridiagonal;
-use super::cut::{HermitianCut, Set, TridiagonalPart, VALUES};
+use super::cut::{EigenSet, HermitianCut, TridiagonalPart, VALUES};
 use crate::task::{Access, Bound, Work};
 use crate::EngineError;
 
@@ -55,8 +55,8 @@ impl Work for Divide {
     }
     fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
         let cut = &self.cut;
-        let nodes = cut.set(Set::Nodes);
-        each(cut.set(Set::Tridiagonal), 0, Access::Read);
+        let nodes = cut.set(EigenSet::Nodes);
+        each(cut.set(EigenSet::Tridiagonal), 0, Access::Read);
         let Some(part) = self.part(task) else {
             each(nodes, task - 1, Access::Read);
             return each(VALUES, 0, Access::Create);
@@ -65,11 +65,11 @@ impl Work for Divide {
             Some(halves) => {
                 halves.iter().for_each(|&half| each(nodes, half.into(), Access::Read));
                 each(nodes, task, Access::Create);
-                each(cut.set(Set::Records), part.record.into(), Access::Create);
+                each(cut.set(EigenSet::Records), part.record.into(), Access::Create);
             }
             None => {
                 each(nodes, task, Access::Create);
-                each(cut.set(Set::Parts), part.first, Access::Create);
+                each(cut.set(EigenSet::Parts), part.first, Access::Create);
             }
         }
     }

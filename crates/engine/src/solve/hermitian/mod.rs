@@ -21,11 +21,11 @@ use std::sync::Arc;
 use outcore_kernels::Hermitian;
 
 use self::band::ToBand;
-use self::chases::{Chases, Sweeps};
+use self::chases::{Chases, NarrowSweeps};
 use self::cut::HermitianCut;
 use self::divide::Divide;
 use self::products::HalfVectors;
-use self::vectors::Vectors;
+use self::vectors::EigenVectors;
 use crate::expr::Expr;
 use crate::ops::{self, show};
 use crate::solve::dense::DenseRows;
@@ -102,12 +102,12 @@ impl Algorithm for Eigen {
         let mut works: Vec<Arc<dyn Work>> = vec![
             Arc::new(ToBand::new(cut.clone(), kernels, self.matrix.clone())),
             Arc::new(Chases::new(cut.clone(), kernels)),
-            Arc::new(Sweeps::new(cut.clone(), kernels)),
+            Arc::new(NarrowSweeps::new(cut.clone(), kernels)),
             Arc::new(Divide::new(cut.clone())),
         ];
         if !cut.columns().is_empty() {
             works.push(Arc::new(HalfVectors::new(cut.clone())));
-            works.push(Arc::new(Vectors::new(cut.clone(), kernels)));
+            works.push(Arc::new(EigenVectors::new(cut.clone(), kernels)));
         }
         works
     }

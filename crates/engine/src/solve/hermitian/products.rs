@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use outcore_kernels::{MergeSizes, TileLayout};
 
-use super::cut::{HermitianCut, Set, TridiagonalPart};
+use super::cut::{EigenSet, HermitianCut, TridiagonalPart};
 use crate::task::{Access, Bound, Work};
 use crate::EngineError;
 
@@ -72,9 +72,9 @@ impl Work for HalfVectors {
     }
     fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
         let (cut, of) = (&self.cut, self.product(task));
-        let parts = cut.set(Set::Parts);
+        let parts = cut.set(EigenSet::Parts);
         each(parts, of.half.vectors(of.row, of.inner), Access::Read);
-        each(cut.set(Set::Records), of.part.record.into(), Access::Read);
+        each(cut.set(EigenSet::Records), of.part.record.into(), Access::Read);
         let is_first = of.inner == of.half.tiles.start;
         let access = if is_first { Access::Create } else { Access::Update };
         each(parts, of.part.vectors(of.row, of.column), access);

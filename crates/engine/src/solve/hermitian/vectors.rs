@@ -5,7 +5,7 @@ use std::sync::Arc;
 use outcore_kernels::{Hermitian, MergeSizes, TileLayout};
 
 use super::chases::Tridiagonal;
-use super::cut::{HermitianCut, Set, VECTORS};
+use super::cut::{EigenSet, HermitianCut, VECTORS};
 use crate::solve::band::by_bands;
 use crate::task::{Access, Bound, TaskOrder, Work};
 use crate::EngineError;
@@ -39,14 +39,14 @@ enum VectorStep {
 }
 
 #[derive(Debug)]
-pub(super) struct Vectors {
+pub(super) struct EigenVectors {
     cut: Arc<HermitianCut>,
     kernels: Hermitian,
     steps: Vec<VectorStep>,
 }
 
-impl Vectors {
-    pub fn new(cut: Arc<HermitianCut>, kernels: Hermitian) -> Vectors {
+impl EigenVectors {
+    pub fn new(cut: Arc<HermitianCut>, kernels: Hermitian) -> EigenVectors {
         let (tiles, mut steps) = (cut.tiles(), vec![]);
         for row in 0..tiles {
             let inner = cut.half(cut.whole(), row).tiles.clone();
@@ -64,7 +64,7 @@ impl Vectors {
             steps.extend((column + 1..tiles).map(|row| VectorStep::Project { column, row }));
             steps.extend((column + 1..tiles).map(|row| VectorStep::Subtract { column, row }));
         }
-        Vectors { cut, kernels, steps }
+        EigenVectors { cut, kernels, steps }
     }
 
     /// The band of columns and the step in it.
@@ -83,7 +83,7 @@ impl Vectors {
     }
 }
 
-impl Work for Vectors {
+impl Work for EigenVectors {
     fn label(&self) -> String {
         "eigenvectors".into()
     }
@@ -94,7 +94,7 @@ impl Work for Vectors {
         let (band, step) = self.step(task);
         let cut = &self.cut;
         let tile = |row: u32| u64::from(row) * cut.bands() + band;
-        let mut turn = |set: Set, number: u64, first: u32| {
+        let mut turn = |set: EigenSet, number: u64, first: u32| {
             each(cut.set(set), number, Access::Read);
             self.turned(first)
                 .for_each(|row| each(VECTORS, tile(row), Access::Update));
@@ -102,36 +102,40 @@ impl Work for Vectors {
         match step {
             VectorStep::Merge { row, inner } => {
                 let half = cut.half(cut.whole(), row);
-                each(cut.set(Set::Parts), half.vectors(row, inner), Access::Read);
-                each(cut.set(Set::Records), cut.whole().record.into(), Access::Read);
-                each(cut.set(Set::Tridiagonal), 0, Access::Read);
+                each(cut.set(EigenSet::Parts), half.vectors(row, inner), Access::Read);
+                each(cut.set(EigenSet::Records), cut.whole().record.into(), Access::Read);
+                each(cut.set(EigenSet::Tridiagonal), 0, Access::Read);
                 let is_first = inner == half.tiles.start;
                 let access = if is_first { Access::Create } else { Access::Update };
                 each(VECTORS, tile(row), access);
             }
             VectorStep::Sweeps { row, tile } => {
                 let number = cut.sweeps(row as usize, tile as usize);
-                turn(Set::Sweeps, number, row + tile);
+                turn(EigenSet::Sweeps, number, row + tile);
             }
             VectorStep::Blocks { row, step } => {
-                turn(Set::Blocks, cut.blocks(row as usize, step as usize), row + step);
+                turn(EigenSet::Blocks, cut.blocks(row as usize, step as usize), row + step);
             }
             VectorStep::Project { column, row } => {
-                each(cut.set(Set::Tiles), cut.lower(row, column), Access::Read);
+                each(cut.set(EigenSet::Tiles), cut.lower(row, column), Access::Read);
                 each(VECTORS, tile(row), Access::Read);
                 if row + 1 == cut.tiles() {
-                    each(cut.set(Set::Triangles), column.into(), Access::Read);
+                    each(cut.set(EigenSet::Triangles), column.into(), Access::Read);
                 }
                 let access = if row == column + 1 {
                     Access::Create
                 } else {
                     Access::Update
                 };
-                each(cut.set(Set::Projections), cut.projection(column, band), access);
+                each(cut.set(EigenSet::Projections), cut.projection(column, band), access);
             }
             VectorStep::Subtract { column, row } => {
-                each(cut.set(Set::Tiles), cut.lower(row, column), Access::Read);
-                each(cut.set(Set::Projections), cut.projection(column, band), Access::Read);
+                each(cut.set(EigenSet::Tiles), cut.lower(row, column), Access::Read);
+                each(
+                    cut.set(EigenSet::Projections),
+                    cut.projection(column, band),
+                    Access::Read,
+                );
                 each(VECTORS, tile(row), Access::Update);
             }
         }
@@ -198,7 +202,7 @@ impl Work for Vectors {
     }
 }
 
-impl Vectors {
+impl EigenVectors {
     fn merge(&self, [row, inner]: [u32; 2], band: u64, bound: &mut Bound<'_>, workspace: &mut [u8]) {
         let cut = &self.cut;
         let Some(sizes) = cut.merge(cut.whole()) else {

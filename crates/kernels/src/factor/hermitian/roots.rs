@@ -7,9 +7,9 @@ use crate::fence::shells::NumbersBody;
 
 const LANES: usize = 8;
 
-/// Sums over the poles up to one and behind it, and their derivatives.
+/// SideSums over the poles up to one and behind it, and their derivatives.
 #[derive(Clone, Copy, Debug)]
-struct Sums {
+struct SideSums {
     left: [f64; 2],
     right: [f64; 2],
 }
@@ -52,7 +52,7 @@ pub(super) struct Secular<'a> {
 }
 
 impl Secular<'_> {
-    fn sums(&self, root: usize, origin: f64, distance: f64) -> Sums {
+    fn sums(&self, root: usize, origin: f64, distance: f64) -> SideSums {
         let kernel = SecularSums::kernel();
         let of = |own: std::ops::Range<usize>| {
             let mut sums = [0.0; 2];
@@ -65,13 +65,13 @@ impl Secular<'_> {
         };
         // Behind the last pole there is none: its own term takes that place.
         let split = (root + 1).min(self.poles.len() - 1);
-        Sums {
+        SideSums {
             left: of(0..split),
             right: of(split..self.poles.len()),
         }
     }
 
-    fn value(&self, sums: &Sums) -> f64 {
+    fn value(&self, sums: &SideSums) -> f64 {
         self.inverse_rho + sums.left[0] + sums.right[0]
     }
 
@@ -146,7 +146,7 @@ fn middle(low: f64, high: f64) -> f64 {
 }
 
 /// The root between the bounds of c + q ÷ (a − x) + s ÷ (b − x), which has the values and derivatives of both sums.
-fn interpolated(inverse_rho: f64, sums: &Sums, [a, b]: [f64; 2], at: f64, [low, high]: [f64; 2]) -> Option<f64> {
+fn interpolated(inverse_rho: f64, sums: &SideSums, [a, b]: [f64; 2], at: f64, [low, high]: [f64; 2]) -> Option<f64> {
     let [left, right] = [a - at, b - at];
     let q = sums.left[1] * left * left;
     let s = sums.right[1] * right * right;

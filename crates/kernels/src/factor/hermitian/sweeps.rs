@@ -141,10 +141,10 @@ impl Hermitian {
 }
 
 /// Numbers as loops over them take them.
-trait Number: FactorScalar + Add<Output = Self> + Mul<Output = Self> + AddAssign + SubAssign + MulAssign {}
-impl<T: FactorScalar + Add<Output = T> + Mul<Output = T> + AddAssign + SubAssign + MulAssign> Number for T {}
+trait LoopNumber: FactorScalar + Add<Output = Self> + Mul<Output = Self> + AddAssign + SubAssign + MulAssign {}
+impl<T: FactorScalar + Add<Output = T> + Mul<Output = T> + AddAssign + SubAssign + MulAssign> LoopNumber for T {}
 
-fn sweep<T: Number>(
+fn sweep<T: LoopNumber>(
     span: &SweepSpan,
     record: &SweepRecord,
     (shape, tiles): (BandShape, &mut [&mut [u8]]),
@@ -164,12 +164,12 @@ fn sweep<T: Number>(
         shape.tiles_of(span.columns(record)).start,
         span.records(record).start,
     ];
-    Sweeps::<T>::kernel()(tiles, records, &sizes, workspace);
+    SpanSweeps::<T>::kernel()(tiles, records, &sizes, workspace);
 }
 
-struct Sweeps<T>(std::marker::PhantomData<T>);
+struct SpanSweeps<T>(std::marker::PhantomData<T>);
 
-impl<T: Number> TilesBody for Sweeps<T> {
+impl<T: LoopNumber> TilesBody for SpanSweeps<T> {
     #[inline(always)]
     fn run(tiles: &mut [&mut [u8]], results: &mut [&mut [u8]], sizes: &[usize], space: &mut [u8]) {
         let &[sweep, sweeps, step, steps, rows, side, width, depth, columns, first, first_record] = sizes else {
@@ -216,7 +216,7 @@ impl<T: Number> TilesBody for Sweeps<T> {
 
 /// The reflector of a column, which is left with one element of `rows`.
 #[inline(always)]
-fn reflect<T: Number>(band: &mut BandTiles<'_, T>, start: usize, rows: &Range<usize>, v: &mut [T]) -> f64 {
+fn reflect<T: LoopNumber>(band: &mut BandTiles<'_, T>, start: usize, rows: &Range<usize>, v: &mut [T]) -> f64 {
     let column = &mut band.column(start)[rows.start - start..rows.end - start];
     let mut most = 0.0f64;
     for &value in &column[1..] {
@@ -243,7 +243,7 @@ fn reflect<T: Number>(band: &mut BandTiles<'_, T>, start: usize, rows: &Range<us
 
 /// Elements of a row by those of another, conjugate ones, added up.
 #[inline(always)]
-fn dot<T: Number>(left: &[T], right: &[T]) -> T {
+fn dot<T: LoopNumber>(left: &[T], right: &[T]) -> T {
     const LANES: usize = 8;
     let mut sums = [T::zeroed(); LANES];
     let (lefts, rights) = (left.chunks_exact(LANES), right.chunks_exact(LANES));
@@ -262,7 +262,7 @@ fn dot<T: Number>(left: &[T], right: &[T]) -> T {
 }
 
 #[inline(always)]
-fn add<T: Number>(to: &mut [T], factor: T, from: &[T]) {
+fn add<T: LoopNumber>(to: &mut [T], factor: T, from: &[T]) {
     for (to, &from) in to.iter_mut().zip(from) {
         *to += factor * from;
     }
@@ -271,7 +271,7 @@ fn add<T: Number>(to: &mut [T], factor: T, from: &[T]) {
 /// What a reflector does to the band: to the columns before its own on the left, to its diagonal block from both sides, and to the
 /// rows below from the right.
 #[inline(always)]
-fn turn<T: Number>(
+fn turn<T: LoopNumber>(
     band: &mut BandTiles<'_, T>,
     start: usize,
     rows: &Range<usize>,
