@@ -92,8 +92,8 @@ pub(super) struct HermitianCut {
     listed: Vec<Arc<[u64]>>,
 }
 
-/// Eigenvectors that go back through all steps together.
-const FEWEST_TILES: usize = 2;
+/// Tiles along a side: one of two halves at least, and few enough for numbers of 32 bits of all tasks.
+const TILES: Range<u64> = 2..1025;
 
 impl HermitianCut {
     /// # Errors
@@ -105,11 +105,12 @@ impl HermitianCut {
         columns: Option<Range<u64>>,
     ) -> Result<HermitianCut, String> {
         let tiles = rows.div_ceil(sizes[0] as u64);
-        // Tasks have numbers of 32 bits.
-        if tiles < FEWEST_TILES as u64 || tiles >= 2048 {
+        if !TILES.contains(&tiles) {
             return Err(format!(
-                "eigh: a matrix of {rows} rows is none of tiles of {}",
-                sizes[0]
+                "eigh: a matrix of {rows} rows has {tiles} tiles of {} along a side, and {} to {} are taken",
+                sizes[0],
+                TILES.start,
+                TILES.end - 1
             ));
         }
         if let Some(columns) = &columns {

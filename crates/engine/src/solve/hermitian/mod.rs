@@ -79,12 +79,9 @@ impl Algorithm for Eigen {
         "hermitian eigenvalues".into()
     }
     fn key(&self) -> Vec<u8> {
-        let columns = self.cut.columns();
-        [columns.start, columns.end]
-            .iter()
-            .flat_map(|word| word.to_le_bytes())
-            .chain(self.cut.sizes().map(|size| size as u8))
-            .collect()
+        let (columns, [band, narrow]) = (self.cut.columns(), self.cut.sizes().map(|size| size as u64));
+        let words = [columns.start, columns.end, band, narrow];
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
     fn results(&self) -> &[Grid] {
         &self.grids
