@@ -109,7 +109,10 @@ def _subset(name: str, n: int, of: tuple[int, int] | None) -> tuple[int, int]:
     """The first of the values that are asked for, and the end of them."""
     if of is None:
         return 0, n
-    first, last = (operator.index(number) for number in of)
+    try:
+        first, last = (operator.index(number) for number in of)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name}: subset_by_index={of!r} is no pair of numbers of eigenvalues") from None
     if not 0 <= first <= last < n:
         raise ArgumentError(f"{name}: subset_by_index=({first}, {last}) of {n} eigenvalues")
     return first, last + 1

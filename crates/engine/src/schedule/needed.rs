@@ -2,7 +2,7 @@
 
 use super::tasks::InputFinder;
 use super::tiles::{TileId, TileTable};
-use super::writes::each_written;
+use super::writes::{each_updated, each_written};
 use crate::cancel;
 use crate::plan::{ArrayKind, Needed, Plan};
 
@@ -33,11 +33,13 @@ pub fn find_needed(plan: &Plan, tiles: &TileTable, done: &[TileId]) -> Needed {
                 continue;
             }
             tasks[task as usize] = true;
-            // What it writes beside is as good as wanted: its other tasks run too, so that it is whole.
+            // What it writes beside is as good as wanted: its other tasks run too, so that it is whole. Of outputs that are durable
+            // only tiles that a work updates, which it reads.
             each_written(plan, tiles, (index as u32, task), |tile| {
                 let (array, _) = tiles.locate(tile);
                 wanted[tile as usize] |= plan.arrays[array as usize].outputs.is_empty();
             });
+            each_updated(plan, tiles, (index as u32, task), |tile| wanted[tile as usize] = true);
             read.clear();
             finder.find_task(producer, task, &mut read);
             for &tile in &read {

@@ -238,9 +238,10 @@ impl NarrowSweeps {
                 matrix.take(first + column, diagonal, below);
             });
         if tile + 1 == cut.tiles() && !matrix.scale() {
-            return Err(EngineError::LinAlg(
-                "eigh: the matrix has elements that are not finite, or too large".into(),
-            ));
+            let name = cut.name();
+            return Err(EngineError::LinAlg(format!(
+                "{name}: the matrix has elements that are not finite, or too large"
+            )));
         }
         Ok(())
     }

@@ -281,6 +281,15 @@ impl HermitianCut {
         band * u64::from(self.tiles() - 1) + u64::from(column)
     }
 
+    /// What users call it.
+    pub fn name(&self) -> &'static str {
+        if self.columns.is_empty() {
+            "eigvalsh"
+        } else {
+            "eigh"
+        }
+    }
+
     /// Results, before the sets between the steps.
     pub fn results(&self) -> usize {
         if self.columns.is_empty() {

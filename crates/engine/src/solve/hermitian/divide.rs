@@ -42,7 +42,7 @@ impl Divide {
             return Ok(());
         };
         MergeSizes::leaf([&diagonal, below], vectors, node, workspace)
-            .map_err(|failure| EngineError::LinAlg(format!("eigh: {failure}")))
+            .map_err(|failure| EngineError::LinAlg(format!("{}: {failure}", cut.name())))
     }
 }
 

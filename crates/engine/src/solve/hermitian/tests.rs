@@ -211,3 +211,32 @@ fn a_matrix_of_one_tile_or_none_and_vectors_beyond_are_refused() {
         assert!(HermitianCut::new(rows, DType::F64, [16, 4], columns).is_err());
     }
 }
+
+#[test]
+fn columns_of_the_smallest_numbers_have_reflectors() {
+    let n = 70;
+    let tiny = |row: usize, column: usize| Number::new(if row == column { 1.0 } else { 1e-290 }, 0.0);
+    let least = |row: usize, column: usize| {
+        let (low, high) = (row.min(column), row.max(column));
+        let size = match (low < 16, high < 16) {
+            (true, false) if (17..20).contains(&high) && low == 0 => 5e-324,
+            (true, false) => 0.0,
+            _ => element(row, column, false).re,
+        };
+        Number::new(size, 0.0)
+    };
+    let kernel = |row: usize, column: usize| {
+        let distance = row.abs_diff(column) as f64 * 0.51;
+        Number::new((-distance * distance).exp(), 0.0)
+    };
+    let scaled = |row: usize, column: usize| element(row, column, true) * 1e-305;
+    for (of, scale, is_complex) in [
+        (&tiny as &dyn Fn(usize, usize) -> Number, 1.0, false),
+        (&least, 1.0, false),
+        (&kernel, 1.0, false),
+        (&scaled, 1e-305, true),
+    ] {
+        let most = errors(n, of, is_complex, 0..n as u64);
+        assert!(most[0] < 4e-13 * scale && most[1] < 4e-14, "{most:?}");
+    }
+}

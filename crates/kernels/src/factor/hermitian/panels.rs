@@ -251,6 +251,9 @@ fn panel<T: FactorScalar>(width: usize, tiles: &mut [&mut [u8]], r: &mut [u8], t
     }
 }
 
+/// Sums of squares beside each other: one alone rounds to one side where all elements are equal.
+const LANES: usize = 64;
+
 /// A panel whose columns become reflectors, one half after the other.
 struct PanelColumns<'a, T> {
     blocks: Vec<MatMut<'a, T>>,
@@ -329,23 +332,30 @@ impl<T: FactorScalar> PanelColumns<'_, T> {
         let alpha = self.blocks[0][(column, column)];
         let mut most = 0.0;
         self.each_tail(column, |value| most = larger(value.size(), most));
-        let mut squares = 0.0;
-        if most > 0.0 {
+        let factor = factor_of(larger(alpha.size(), most));
+        let scale = most * factor;
+        let (mut parts, mut lane) = ([0.0; LANES], 0);
+        if scale > 0.0 {
             self.each_tail(column, |value| {
-                let part = value.size() / most;
-                squares += part * part;
+                let part = value.size() * factor / scale;
+                parts[lane] += part * part;
+                lane = (lane + 1) % LANES;
             });
         }
-        let tail = most * squares.sqrt();
-        let (beta, head, tau) = reflection(alpha, tail);
+        let squares: f64 = parts.iter().sum();
+        let Reflection {
+            beta,
+            factor,
+            head,
+            tau,
+        } = Reflection::new(alpha, scale * squares.sqrt(), factor);
         self.r[(column, column)] = beta;
         self.t[(column, column)] = T::of(tau);
         self.each_tail(column, |value| {
-            *value = if tau.is_infinite() {
-                T::of(0.0)
-            } else {
-                value.over(head)
-            }
+            *value = match tau.is_infinite() {
+                true => T::of(0.0),
+                false => value.times(T::of(factor)).over(head),
+            };
         });
         self.blocks[0][(column, column)] = T::of(1.0);
     }
@@ -359,20 +369,56 @@ impl<T: FactorScalar> PanelColumns<'_, T> {
     }
 }
 
-/// The reflector of a first element and elements of a norm below: what the first becomes, what those below are divided by, and τ of
-/// I − v vᴴ ÷ τ. Without any below there is none, and τ is infinite.
-pub(super) fn reflection<T: FactorScalar>(alpha: T, tail: f64) -> (T, T, f64) {
-    if tail == 0.0 {
-        return (alpha, T::of(1.0), f64::INFINITY);
-    }
-    let size = alpha.size();
-    let norm = size.hypot(tail);
-    let sign = if size == 0.0 {
-        T::of(1.0)
+/// The reflector of a first element and of elements below, of the largest size and a sum of squares over that of its square: what
+/// the first becomes, what it and those below are multiplied by first, and those below then divided by, and τ of I − v vᴴ ÷ τ.
+/// Without any below there is none, and τ is infinite.
+pub(super) struct Reflection<T> {
+    pub beta: T,
+    pub factor: f64,
+    pub head: T,
+    pub tau: f64,
+}
+
+/// Sizes below which columns are multiplied by a power of two: their inverses are no numbers, or they have few digits.
+const TINY: f64 = 1e-280;
+/// A power of two that makes numbers of them.
+const LARGE: f64 = 1.2676506002282294e30;
+
+/// What a column is multiplied by before its norm is taken, by its largest size: such that subnormal numbers are normal.
+pub(super) fn factor_of(largest: f64) -> f64 {
+    if largest < TINY {
+        LARGE.powi(2)
     } else {
-        alpha.times(T::of(1.0 / size))
-    };
-    let head = sign.times(T::of(size + norm));
-    let share = tail / (size + norm);
-    (sign.times(T::of(-norm)), head, 0.5 * (1.0 + share * share))
+        1.0
+    }
+}
+
+impl<T: FactorScalar> Reflection<T> {
+    /// Of a first element, and the norm of those below times `factor`.
+    pub fn new(alpha: T, tail: f64, factor: f64) -> Reflection<T> {
+        if tail == 0.0 {
+            return Reflection {
+                beta: alpha,
+                factor: 1.0,
+                head: T::of(1.0),
+                tau: f64::INFINITY,
+            };
+        }
+        let alpha = alpha.times(T::of(factor));
+        let size = alpha.size();
+        let norm = size.hypot(tail);
+        // Far below the rest the first element has no direction that counts.
+        let sign = if size < f64::MIN_POSITIVE {
+            T::of(1.0)
+        } else {
+            alpha.over(T::of(size))
+        };
+        let share = tail / (size + norm);
+        Reflection {
+            beta: sign.times(T::of(-norm / factor)),
+            factor,
+            head: sign.times(T::of(size + norm)),
+            tau: 0.5 * (1.0 + share * share),
+        }
+    }
 }

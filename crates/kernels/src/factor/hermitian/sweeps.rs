@@ -7,7 +7,7 @@
 use std::ops::{Add, AddAssign, Mul, MulAssign, Range, SubAssign};
 
 use super::band::{BandShape, BandTiles};
-use super::panels::reflection;
+use super::panels::{factor_of, Reflection};
 use super::Hermitian;
 use crate::factor::scalar::FactorScalar;
 use crate::fence::shells::TilesBody;
@@ -223,18 +223,26 @@ fn reflect<T: LoopNumber>(band: &mut BandTiles<'_, T>, start: usize, rows: &Rang
         let size = value.sum_of_parts();
         most = if size > most || size.is_nan() { size } else { most };
     }
+    let first = column[0].sum_of_parts();
+    let factor = factor_of(if first > most { first } else { most });
+    let scale = most * factor;
     let mut squares = 0.0;
-    if most > 0.0 {
+    if scale > 0.0 {
         for value in &column[1..] {
-            let part = value.size() / most;
+            let part = value.size() * factor / scale;
             squares += part * part;
         }
     }
-    let (beta, head, tau) = reflection(column[0], most * squares.sqrt());
+    let Reflection {
+        beta,
+        factor,
+        head,
+        tau,
+    } = Reflection::new(column[0], scale * squares.sqrt(), factor);
     v.fill(T::zeroed());
     v[0] = T::of(1.0);
     for (v, value) in v[1..].iter_mut().zip(&mut column[1..]) {
-        *v = value.over(head);
+        *v = (*value * T::of(factor)).over(head);
         *value = T::zeroed();
     }
     column[0] = beta;
