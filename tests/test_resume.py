@@ -32,6 +32,8 @@ with oc.Session(scratch=[scratch], **options):
     elif what == "product":
         A = oc.open(data + "/A.npy")
         y = A @ A
+    elif what == "eigh":
+        y = oc.linalg.eigh(oc.open(data + "/A.npy")).eigenvectors
     else:
         A = oc.open(data + "/A.npy")
         start = oc.ones((A.shape[0], 8))
@@ -120,6 +122,31 @@ def unfinished(out: Path, data: Path, scratch: Path) -> Path:
     run.communicate()
     assert (folder / "journal").stat().st_size > 64, "killed before the output was published"
     return folder
+
+
+@pytest.mark.parametrize("length", [64, 260, 420])
+def test_tiles_that_are_updated_together_are_made_together_again(
+    length: int, data: Path, out: Path, scratch: Path
+) -> None:
+    """A task of eigenvectors updates two tiles of them; one may be durable when the run is killed."""
+    random_numbers = np.random.default_rng(3)
+    a = random_numbers.normal(size=(2100, 2100))
+    np.save(data / "A.npy", a + a.T)
+    folder, target = out / ".outcore-resume-y.npy", out / "y.npy"
+    run = child("eigh", target, data, scratch, 40, 2)
+    while run.poll() is None:
+        if (folder / "journal").exists() and (folder / "journal").stat().st_size > length:
+            run.send_signal(signal.SIGKILL)
+            break
+        time.sleep(0.0005)
+    run.communicate()
+    assert not target.exists(), "killed before the output was published"
+    run = child("eigh", target, data, scratch, 200, 2)
+    text, _ = run.communicate()
+    assert run.returncode == 0, text
+    with session(scratch):
+        expected = oc.linalg.eigh(oc.open(data / "A.npy")).eigenvectors.compute()
+    np.testing.assert_array_equal(np.load(target), expected)
 
 
 def test_a_flipped_journal_or_tile_is_not_believed(data: Path, out: Path, scratch: Path) -> None:

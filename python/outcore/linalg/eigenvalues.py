@@ -40,13 +40,13 @@ def eigh(
 
     Only the lower triangle is looked at, or the upper one. With a positive definite matrix `b`, A v = λ B v and Vᴴ B V
     is I, by the Cholesky factor of B; both are single matrices then. When computed, LinAlgError for elements that are
-    not finite and for a B that is not positive definite. Raises ShapeError unless square, ArgumentError for a subset
-    that n has not.
+    not finite, or so large that sums of them are not, and for a B that is not positive definite. Raises ShapeError
+    unless square, ArgumentError for a subset that n has not.
 
     A matrix of more than 2048 rows goes by tiles of 512, whatever the memory limit, with the same bits (Bischof, Lang
     and Sun 2000; Gu and Eisenstat 1995): to a band, to a tridiagonal matrix, and its vectors back. I/O: one read of
-    matrices that fit; of those that do not some n³ / 3072 elements each way, and for vectors 3 n² / 2 elements of
-    reflectors for all columns that memory holds.
+    matrices that fit; of those that do not some n³ / 3072 elements each way where a tenth of the matrix fits, up to ten
+    times as many in the smallest memory, and for vectors 3 n² / 2 elements of reflectors for all columns that memory holds.
 
     >>> import numpy as np, outcore as oc
     >>> oc.linalg.eigh(np.asarray([[2.0, 1.0], [1.0, 2.0]])).eigenvalues.compute()
