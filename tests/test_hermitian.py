@@ -109,7 +109,7 @@ def test_elements_that_are_not_finite_and_other_matrices_are_refused() -> None:
     a = hermitian()
     for value in (np.nan, np.inf):
         a[2000, 7] = value
-        with pytest.raises(LinAlgError, match="eigvalsh: .* not finite"):
+        with pytest.raises(LinAlgError, match=r"eigvalsh: .* not finite"):
             oc.linalg.eigvalsh(a).compute()
         # Only the lower triangle is looked at.
         assert np.isfinite(oc.linalg.eigvalsh(a.T, UPLO="L").compute()).all()

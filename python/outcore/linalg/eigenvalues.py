@@ -46,7 +46,8 @@ def eigh(
     A matrix of more than 2048 rows goes by tiles of 512, whatever the memory limit, with the same bits (Bischof, Lang
     and Sun 2000; Gu and Eisenstat 1995): to a band, to a tridiagonal matrix, and its vectors back. I/O: one read of
     matrices that fit; of those that do not some n³ / 3072 elements each way where a tenth of the matrix fits, up to ten
-    times as many in the smallest memory, and for vectors 3 n² / 2 elements of reflectors for all columns that memory holds.
+    times as many in the smallest memory, and for vectors 3 n² / 2 elements of reflectors for all columns that memory
+    holds.
 
     >>> import numpy as np, outcore as oc
     >>> oc.linalg.eigh(np.asarray([[2.0, 1.0], [1.0, 2.0]])).eigenvalues.compute()
