@@ -5,6 +5,7 @@ Each has the answer, or an error that says the reason before work begins.
 
 from __future__ import annotations
 
+import gc
 import signal
 import time
 from collections.abc import Callable
@@ -520,6 +521,7 @@ def test_complex_matrices_that_are_real_have_a_real_factor(out: Path) -> None:
 
 def interrupted(work: Callable[[], Any], after: float) -> float:
     """Seconds from an alarm, as Ctrl-C would come, to the end of the work; 0 where the work ended first."""
+    gc.disable()  # An interrupt in a callback of the collector, such as hypothesis has, is lost.
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     start = time.perf_counter()
     signal.setitimer(signal.ITIMER_REAL, after)
@@ -530,6 +532,7 @@ def interrupted(work: Callable[[], Any], after: float) -> float:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        gc.enable()
     return 0.0
 
 

@@ -23,4 +23,7 @@ def drawn(seed: int, shape: tuple[int, int], count: int, dtype: str = "float64")
     """Entries with duplicates; whole numbers, whose sums are exact in any order."""
     random = np.random.default_rng(seed)
     rows, columns = (random.integers(0, length, count) for length in shape)
-    return rows, columns, random.integers(0, 5, count).astype(dtype)
+    values = random.integers(0, 5, count).astype(dtype)
+    if dtype == "int8":
+        values[30:] = 0  # that it holds the sum of all of them
+    return rows, columns, values
