@@ -33,7 +33,7 @@ pub fn find_needed(plan: &Plan, tiles: &TileTable, done: &[TileId]) -> Needed {
                 continue;
             }
             tasks[task as usize] = true;
-            // What it writes beside is as good as wanted: its other tasks run too, so that it is whole. Of outputs that are durable
+            // Tiles that a task writes beside are as good as wanted: all tasks of theirs run too. Of outputs that are durable
             // only tiles that a work updates, which it reads.
             each_written(plan, tiles, (index as u32, task), |tile| {
                 let (array, _) = tiles.locate(tile);

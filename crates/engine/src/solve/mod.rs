@@ -16,6 +16,7 @@ mod hermitian;
 mod lu;
 mod lu_pivots;
 mod lu_sweeps;
+mod numbering;
 mod orders;
 mod pattern;
 mod pivoted;

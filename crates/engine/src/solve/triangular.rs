@@ -8,6 +8,7 @@ use outcore_kernels::{Transposition, Triangle};
 
 use super::band::by_bands;
 use super::factorize::panel_of;
+use super::numbering::group_of;
 use crate::expr::Expr;
 use crate::ops::{self, show};
 use crate::task::{Access, Alone, Bound, Grid, Recipe, TaskOrder, Work};
@@ -121,21 +122,13 @@ impl TriangularSolve {
             true => place * (place + 1) / 2,
             false => place * rows - place * place.saturating_sub(1) / 2,
         };
-        let (mut low, mut high) = (0, rows);
-        while low + 1 < high {
-            let middle = (low + high) / 2;
-            if start(middle) <= at {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
+        let place = group_of(rows, at, start);
         let row = if self.triangle.solves_forward() {
-            low
+            place
         } else {
-            rows - 1 - low
+            rows - 1 - place
         };
-        let (at, columns) = (at - start(low), self.columns(row));
+        let (at, columns) = (at - start(place), self.columns(row));
         let step = match at.checked_sub(if takes { 0 } else { 1 }) {
             Some(at) if at < columns.end - columns.start => TriangularStep::Subtract {
                 row,

@@ -104,7 +104,7 @@ impl Extents {
     }
 }
 
-/// Memory cut into buffers of any size. What is given back keeps its pages, so that the kernel need not clear them anew,
+/// Memory cut into buffers of any size. A buffer that is given back keeps its pages, so that the kernel need not clear them anew,
 /// and serves any size: neighbours grow together.
 ///
 /// Invariants:

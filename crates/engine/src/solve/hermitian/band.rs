@@ -7,6 +7,7 @@ use outcore_kernels::Hermitian;
 
 use super::cut::{EigenSet, HermitianCut};
 use crate::solve::dense::DenseRows;
+use crate::solve::numbering::group_of;
 use crate::task::{Access, Bound, Work};
 use crate::EngineError;
 
@@ -117,8 +118,7 @@ impl ToBand {
         }
         match at - own {
             0 if below > 0 => BandStep::Panel { column },
-            0 => BandStep::Band { column },
-            1 => BandStep::Band { column },
+            0 | 1 => BandStep::Band { column },
             at => self.step_of_rest(column, below, at - 2),
         }
     }
@@ -129,19 +129,11 @@ impl ToBand {
         if at < visits {
             // By diagonals, so that tasks behind each other have no row in common.
             let start = |diagonal: u64| diagonal * below - diagonal * diagonal.saturating_sub(1) / 2;
-            let (mut low, mut high) = (0, below);
-            while low + 1 < high {
-                let middle = (low + high) / 2;
-                if start(middle) <= at {
-                    low = middle;
-                } else {
-                    high = middle;
-                }
-            }
-            let along = (at - start(low)) as u32;
+            let diagonal = group_of(below, at, start);
+            let along = (at - start(diagonal)) as u32;
             return BandStep::Visit {
                 column,
-                row: first + low as u32 + along,
+                row: first + diagonal as u32 + along,
                 at: first + along,
             };
         }

@@ -12,9 +12,9 @@ use crate::task::Grid;
 /// The sets between the steps, behind the results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EigenSet {
-    /// Tiles of the lower triangle. Those below the diagonal become reflectors.
+    /// Tiles of the lower triangle, of which all below the diagonal become reflectors.
     Tiles,
-    /// What is left below the diagonal tiles, and the triangles of reflectors, of each column of tiles.
+    /// The triangles that are left below diagonal tiles, and the triangles of reflectors, of each column of tiles.
     Corners,
     Triangles,
     /// Products of the rest with the reflectors: of tiles, and of their adjoints.
@@ -281,7 +281,7 @@ impl HermitianCut {
         band * u64::from(self.tiles() - 1) + u64::from(column)
     }
 
-    /// What users call it.
+    /// The name of the users' function.
     pub fn name(&self) -> &'static str {
         if self.columns.is_empty() {
             "eigvalsh"

@@ -5,6 +5,7 @@
 //! tiles, once, while R stays.
 
 use super::cut::QrCut;
+use crate::solve::numbering::group_of;
 use crate::task::TaskOrder;
 
 /// A part of the work on tiles.
@@ -54,15 +55,8 @@ impl QrTasks {
                 column: (task % across) as u32,
             };
         }
-        let (mut low, mut high) = (0, self.cut.pivots());
-        while low + 1 < high {
-            let middle = (low + high) / 2;
-            if self.start(middle) <= task {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
+        let pivots = self.cut.pivots().into();
+        let low = group_of(pivots, task, |pivot| self.start(pivot as u32)) as u32;
         let (at, columns) = (task - self.start(low), across - u64::from(low));
         let (row, column) = (low + (at / columns) as u32, low + (at % columns) as u32);
         match column == low {

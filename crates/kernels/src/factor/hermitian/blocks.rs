@@ -4,12 +4,12 @@
 
 use std::ops::Range;
 
-use faer::linalg::matmul::matmul_with_conj;
 use faer::linalg::qr::no_pivoting::factor as qr;
 use faer::linalg::triangular_solve as solve;
 use faer::{Accum, Conj, MatMut, MatRef, Par};
 
 use super::band::{BandShape, BandTiles};
+use super::panels::times;
 use super::Hermitian;
 use crate::factor::pivot_block::{matrix_mut, TileLayout};
 use crate::factor::scalar::FactorScalar;
@@ -78,16 +78,6 @@ impl Hermitian {
 fn chase_bytes_of<T: FactorScalar>([band, width]: [usize; 2]) -> usize {
     let request = qr::qr_in_place_scratch::<T>(band, width, width, Par::Seq, Default::default());
     taken::<T>(&[band * band, band * width, width * width, band * width]) + request.size_bytes() + request.align_bytes()
-}
-
-fn times<T: FactorScalar>(
-    c: MatMut<'_, T>,
-    accum: Accum,
-    (a, a_conj): (MatRef<'_, T>, Conj),
-    (b, b_conj): (MatRef<'_, T>, Conj),
-    factor: f64,
-) {
-    matmul_with_conj(c, accum, a, a_conj, b, b_conj, T::of(factor), Par::Seq);
 }
 
 /// V and T of a step, which lie in the place of one.

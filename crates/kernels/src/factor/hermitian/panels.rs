@@ -116,8 +116,8 @@ fn accumulate(is_first: bool) -> Accum {
     }
 }
 
-#[allow(clippy::too_many_arguments)]
-fn times<T: FactorScalar>(
+/// `C := f A B`, or added to C.
+pub(super) fn times<T: FactorScalar>(
     c: MatMut<'_, T>,
     accum: Accum,
     (a, a_conj): (MatRef<'_, T>, Conj),
@@ -254,6 +254,15 @@ fn panel<T: FactorScalar>(width: usize, tiles: &mut [&mut [u8]], r: &mut [u8], t
 /// Sums of squares beside each other: one alone rounds to one side where all elements are equal.
 const LANES: usize = 64;
 
+/// The first row of a block that reflectors from a column on have.
+fn first_row(block: usize, column: usize) -> usize {
+    if block == 0 {
+        column
+    } else {
+        0
+    }
+}
+
 /// A panel whose columns become reflectors, one half after the other.
 struct PanelColumns<'a, T> {
     blocks: Vec<MatMut<'a, T>>,
@@ -263,12 +272,6 @@ struct PanelColumns<'a, T> {
 }
 
 impl<T: FactorScalar> PanelColumns<'_, T> {
-    /// Rows of a block that reflectors from a column on have.
-    fn below(&self, block: usize, start: usize) -> std::ops::Range<usize> {
-        let first = if block == 0 { start } else { 0 };
-        first..self.blocks[block].nrows()
-    }
-
     fn reflect(&mut self, start: usize, count: usize) {
         if count == 1 {
             return self.reflector(start);
@@ -280,7 +283,7 @@ impl<T: FactorScalar> PanelColumns<'_, T> {
         // T above its diagonal.
         let mut together = self.t.as_mut().submatrix_mut(start, start + half, half, count - half);
         for (number, block) in self.blocks.iter().enumerate() {
-            let first = if number == 0 { start + half } else { 0 };
+            let first = first_row(number, start + half);
             let rows = block.nrows() - first;
             let left = block.as_ref().submatrix(first, start, rows, half);
             let right = block.as_ref().submatrix(first, start + half, rows, count - half);
@@ -299,7 +302,7 @@ impl<T: FactorScalar> PanelColumns<'_, T> {
         let width = columns.len();
         let mut w = MatMut::from_column_major_slice_mut(&mut self.space[..count * width], count, width);
         for (number, block) in self.blocks.iter().enumerate() {
-            let first = if number == 0 { start } else { 0 };
+            let first = first_row(number, start);
             let rows = block.nrows() - first;
             let v = block.as_ref().submatrix(first, start, rows, count);
             let c = block.as_ref().submatrix(first, columns.start, rows, width);
@@ -314,7 +317,7 @@ impl<T: FactorScalar> PanelColumns<'_, T> {
         let t = self.t.as_ref().submatrix(start, start, count, count);
         solve::solve_lower_triangular_in_place_with_conj(t.transpose(), Conj::Yes, w.as_mut(), Par::Seq);
         for (number, block) in self.blocks.iter_mut().enumerate() {
-            let first = if number == 0 { start } else { 0 };
+            let first = first_row(number, start);
             let rows = block.nrows() - first;
             let (left, right) = block.as_mut().split_at_col_mut(columns.start);
             let v = left.as_ref().submatrix(first, start, rows, count);
@@ -362,16 +365,15 @@ impl<T: FactorScalar> PanelColumns<'_, T> {
 
     fn each_tail(&mut self, column: usize, mut each: impl FnMut(&mut T)) {
         for number in 0..self.blocks.len() {
-            for row in self.below(number, column + 1) {
+            for row in first_row(number, column + 1)..self.blocks[number].nrows() {
                 each(&mut self.blocks[number][(row, column)]);
             }
         }
     }
 }
 
-/// The reflector of a first element and of elements below, of the largest size and a sum of squares over that of its square: what
-/// the first becomes, what it and those below are multiplied by first, and those below then divided by, and τ of I − v vᴴ ÷ τ.
-/// Without any below there is none, and τ is infinite.
+/// A reflector I − v vᴴ ÷ τ: the first element becomes `beta`, and v has those below times `factor` and divided by `head`.
+/// Without any below there is no reflector, and τ is infinite.
 pub(super) struct Reflection<T> {
     pub beta: T,
     pub factor: f64,
@@ -384,7 +386,7 @@ const TINY: f64 = 1e-280;
 /// A power of two that makes numbers of them.
 const LARGE: f64 = 1.2676506002282294e30;
 
-/// What a column is multiplied by before its norm is taken, by its largest size: such that subnormal numbers are normal.
+/// The factor of a column before its norm is taken, by its largest size: subnormal numbers become normal.
 pub(super) fn factor_of(largest: f64) -> f64 {
     if largest < TINY {
         LARGE.powi(2)

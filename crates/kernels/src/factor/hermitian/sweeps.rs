@@ -276,7 +276,7 @@ fn add<T: LoopNumber>(to: &mut [T], factor: T, from: &[T]) {
     }
 }
 
-/// What a reflector does to the band: to the columns before its own on the left, to its diagonal block from both sides, and to the
+/// Turns the band by a reflector: the columns before its own on the left, its diagonal block from both sides, and the
 /// rows below from the right.
 #[inline(always)]
 fn turn<T: LoopNumber>(

@@ -5,11 +5,11 @@
 
 use std::ops::Range;
 
-use faer::linalg::matmul::matmul_with_conj;
 use faer::linalg::triangular_solve as solve;
 use faer::{Accum, Conj, MatMut, MatRef, Par};
 
 use super::blocks::{split, BlockChase};
+use super::panels::times;
 use super::sweeps::SweepRecord;
 use super::Hermitian;
 use crate::factor::pivot_block::{matrix_mut, rows_of, TileLayout};
@@ -72,16 +72,6 @@ impl Hermitian {
     }
 }
 
-fn times<T: FactorScalar>(
-    c: MatMut<'_, T>,
-    accum: Accum,
-    (a, conjugate): (MatRef<'_, T>, Conj),
-    b: MatRef<'_, T>,
-    factor: f64,
-) {
-    matmul_with_conj(c, accum, a, conjugate, b, Conj::No, T::of(factor), Par::Seq);
-}
-
 fn turn_bytes_of<T: FactorScalar>(width: usize, columns: usize) -> usize {
     taken::<T>(&[width * columns, 2 * width * width, width * width])
 }
@@ -110,11 +100,17 @@ fn turn<T: FactorScalar>(
     };
     let mut accum = Accum::Replace;
     each(&mut |v, c| {
-        times(w.as_mut(), accum, (v.transpose(), Conj::Yes), c.as_ref(), 1.0);
+        times(
+            w.as_mut(),
+            accum,
+            (v.transpose(), Conj::Yes),
+            (c.as_ref(), Conj::No),
+            1.0,
+        );
         accum = Accum::Add;
     });
     solve::solve_upper_triangular_in_place(t, w.as_mut(), Par::Seq);
-    each(&mut |v, c| times(c, Accum::Add, (v, Conj::No), w.as_ref(), -1.0));
+    each(&mut |v, c| times(c, Accum::Add, (v, Conj::No), (w.as_ref(), Conj::No), -1.0));
 }
 
 fn turn_blocks<T: FactorScalar>(
@@ -163,7 +159,7 @@ fn turn_sweeps<T: FactorScalar>(
                 }
             }
             let of = (v.as_ref().transpose(), Conj::Yes);
-            times(t.as_mut(), Accum::Replace, of, v.as_ref(), 1.0);
+            times(t.as_mut(), Accum::Replace, of, (v.as_ref(), Conj::No), 1.0);
             for column in 0..together {
                 let tau = reflectors[record.place(sweep + column, step) + width];
                 // A place without a reflector is cleared.
