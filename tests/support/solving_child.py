@@ -1,4 +1,7 @@
-"""Factors and solutions by a child that may be killed: `python -m support.solving_child kind data out scratch`."""
+"""Factors and solutions by a child that may be killed.
+
+`python -m support.solving_child kind data out scratch [resume]`
+"""
 
 from __future__ import annotations
 
@@ -25,22 +28,34 @@ DENSE: dict[str, tuple[Any, tuple[int, int]]] = {
 }
 
 
-def make_inputs(kind: str, data: Path) -> None:
+# Matrices whose factors take a second and more, and what they go by.
+LARGE_POOL = 3 * POOL
+LARGE: dict[str, Any] = {
+    "spd": lambda: grid(46, 46, 46),
+    "sym": lambda: shifted(38, 1.7),
+    "lu": lambda: convection(30, 0.7),
+    "dense lu": (5000, 5000),
+    "dense qr": (4500, 3500),
+}
+
+
+def make_inputs(kind: str, data: Path, is_large: bool = False) -> None:
     if kind in SPARSE:
-        oc.sparse.from_scipy(SPARSE[kind](), data / "a.ocs")
+        oc.sparse.from_scipy((LARGE if is_large else SPARSE)[kind](), data / "a.ocs")
     else:
-        oc.store({data / "a.npy": oc.random.normal(DENSE[kind][1], seed=1)})
+        shape = LARGE[kind] if is_large else DENSE[kind][1]
+        oc.store({data / "a.npy": oc.random.normal(shape, seed=1)})
 
 
 def matrix_of(kind: str, data: Path) -> Any:
     return oc.sparse.open(data / "a.ocs") if kind in SPARSE else oc.open(data / "a.npy")
 
 
-def factor(kind: str, data: Path, path: Path) -> Any:
+def factor(kind: str, data: Path, path: Path, resume: bool = False) -> Any:
     matrix = matrix_of(kind, data)
     if kind in DENSE:
-        return DENSE[kind][0](matrix, path=path, overwrite=True)
-    return oc.sparse.linalg.analyze(matrix, kind, ordering="nd").factorize(path, overwrite=True)
+        return DENSE[kind][0](matrix, path=path, overwrite=not resume, resume=resume)
+    return oc.sparse.linalg.analyze(matrix, kind, ordering="nd").factorize(path, overwrite=not resume, resume=resume)
 
 
 def opened(kind: str, data: Path, path: Path) -> Any:
@@ -52,10 +67,10 @@ def right_of(made: Any) -> Any:
     return np.random.default_rng(0).normal(size=(made.shape[0], 3))
 
 
-def main(kind: str, data: str, out: str, scratch: str) -> None:
-    with session(Path(scratch), pool_limit=POOL):
+def main(kind: str, data: str, out: str, scratch: str, resume: str = "") -> None:
+    with session(Path(scratch), pool_limit=LARGE_POOL if resume else POOL):
         print("ready", flush=True)
-        made = factor(kind, Path(data), Path(out) / "f.ocf")
+        made = factor(kind, Path(data), Path(out) / "f.ocf", resume == "resume")
         x = made.solve(oc.asarray(right_of(made)))
         oc.store({Path(out) / "x.npy": x}, overwrite=True)
 

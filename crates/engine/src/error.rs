@@ -62,6 +62,11 @@ pub enum EngineError {
 }
 
 impl EngineError {
+    /// Whether the values are the reason, so that the same computation comes to the same end each time.
+    pub fn is_of_values(&self) -> bool {
+        matches!(self, EngineError::LinAlg(_))
+    }
+
     /// A stable code that both languages test against.
     pub fn code(&self) -> &'static str {
         match self {

@@ -12,14 +12,22 @@ from outcore._session.session import current
 from outcore.errors import ArgumentError
 
 
-def stored(node: _core.Expr, path: PathLike | None, overwrite: bool) -> _core.Factor:
-    """The factor that a node is, in a file at `path` or, without one, in scratch as long as it is read."""
+def stored(node: _core.Expr, path: PathLike | None, overwrite: bool, resume: bool) -> _core.Factor:
+    """The factor that a node is, in a file at `path` or, without one, in scratch as long as it is read; gone on with
+    where `resume` and an earlier run left it."""
+    if resume and path is None:
+        raise ArgumentError("factorize: resume=True goes on with a file, and none is named; path='K.ocf' names one")
     core = current()._core
     name = core.unused_path() + ".ocf" if path is None else str(path)
     if not name.endswith(".ocf"):
         raise ArgumentError(f"factorize: {name!r} does not end in .ocf, as a factor's file does")
-    plan_and_run([node], [{"path": name, "overwrite": overwrite, "chunks": None}])
+    plan_and_run([node], [{"path": name, "overwrite": overwrite, "chunks": None, "resume": resume}])
     return _core.open_factor_tiles(core, name, path is None)
+
+
+def is_begun_for(node: _core.Expr, path: PathLike) -> bool | None:
+    """Whether what was begun or is there at `path` is the factor that a node is; None where there is nothing."""
+    return _core.is_begun_for(node, str(path))
 
 
 def stored_with(node: _core.Expr, solution: Array) -> tuple[_core.Factor, Array]:

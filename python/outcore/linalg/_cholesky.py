@@ -34,13 +34,18 @@ class CholeskyFactor(Factor):
         return f"<CholeskyFactor of {self.shape[0]} x {self.shape[1]}, {self.dtype}, {format_size(self.nbytes)}>"
 
 
-def cho_factor(x: Operand, /, *, path: PathLike | None = None, overwrite: bool = False) -> CholeskyFactor:
+def cho_factor(
+    x: Operand, /, *, path: PathLike | None = None, overwrite: bool = False, resume: bool = False
+) -> CholeskyFactor:
     """The Cholesky factor of a symmetric (Hermitian) positive definite matrix (n, n), larger than memory or not.
 
     The factor is stored in a file whose name ends in `.ocf`, or in scratch: the lower triangle in tiles of 512 × 512,
     4 n² bytes of float64. Elements on and below the diagonal count, as in NumPy's `cholesky`. Tiles are made left to
     right, by squares where a column of tiles is more than memory holds (Toledo, Gustavson 1996, section 3), and the
     same bits come at every limit.
+
+    With `resume=True` and a path, the same call goes on with a run that was killed or interrupted, as
+    `outcore.store` does.
 
     I/O: one read of the lower triangle and one write of the factor; with S elements of memory about n³ / (3 √S)
     elements more are read. Raises LinAlgError for a matrix that is not positive definite, naming the row, ShapeError
@@ -56,7 +61,7 @@ def cho_factor(x: Operand, /, *, path: PathLike | None = None, overwrite: bool =
     wide = factored_matrix("cho_factor", x, is_square=True)
     analysis, factor = dense_cholesky(wide._expr)
     made = CholeskyFactor(wide, analysis, factor)
-    made._factor = made._made(path, overwrite)
+    made._factor = made._made(path, overwrite, resume)
     return made
 
 

@@ -90,8 +90,8 @@ class SolvingFactor(ABC):
     def _node(self) -> _core.Expr:
         """The factor as a result."""
 
-    def _made(self, path: PathLike | None, overwrite: bool) -> _core.Factor:
-        return factors.stored(self._node(), path, overwrite)
+    def _made(self, path: PathLike | None, overwrite: bool, resume: bool = False) -> _core.Factor:
+        return factors.stored(self._node(), path, overwrite, resume)
 
     def _tiles(self) -> _core.Expr:
         if self._factor is None:

@@ -112,12 +112,17 @@ class LUFactor(SolvingFactor):
         return f"<LUFactor of {self.shape[0]} x {self.shape[1]}, {self.dtype}, {format_size(self.nbytes)}>"
 
 
-def lu_factor(x: Operand, /, *, path: PathLike | None = None, overwrite: bool = False) -> LUFactor:
+def lu_factor(
+    x: Operand, /, *, path: PathLike | None = None, overwrite: bool = False, resume: bool = False
+) -> LUFactor:
     """The factors of a square matrix (n, n), P A = L U with the pivots of LAPACK, larger than memory or not.
 
     They are stored in a file whose name ends in `.ocf`, or in scratch: n² elements of float64 or complex128. Slabs of
     256 columns are made left to right, as many at once as memory holds, and the same bits come at every limit
     (D'Azevedo, Dongarra 1997). Of a limit, half must hold a slab: 2048 n bytes of float64.
+
+    With `resume=True` and a path, the same call goes on with a run that was killed or interrupted, as
+    `outcore.store` does.
 
     I/O: one read of the matrix and one write of the factor; with S elements of memory about n⁴ / (3 S) elements more
     are read. Raises LinAlgError for a matrix that is singular or has elements that are not finite, naming the column,
@@ -133,7 +138,7 @@ def lu_factor(x: Operand, /, *, path: PathLike | None = None, overwrite: bool = 
     wide = factored_matrix("lu_factor", x, is_square=True)
     cut, factor = _core.dense_lu(wide._expr, False)
     made = LUFactor(wide, cut, factor)
-    made._factor = made._made(path, overwrite)
+    made._factor = made._made(path, overwrite, resume)
     return made
 
 

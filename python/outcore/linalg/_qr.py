@@ -151,13 +151,18 @@ class QRFactor(SolvingFactor):
         return f"<QRFactor of {self.shape[0]} x {self.shape[1]}, {self.dtype}, {format_size(self.nbytes)}>"
 
 
-def qr_factor(x: Operand, /, *, path: PathLike | None = None, overwrite: bool = False) -> QRFactor:
+def qr_factor(
+    x: Operand, /, *, path: PathLike | None = None, overwrite: bool = False, resume: bool = False
+) -> QRFactor:
     """The factors of a matrix (m, n) of any shape, A = Q R, larger than memory or not: R and the reflectors of Q.
 
     They are stored in a file whose name ends in `.ocf`, or in scratch: m n elements of float64 or complex128, and an
     eighth to a quarter more. Tiles of 512 × 512 are eliminated one below the other (Buttari and others 2009), by
     columns, squares or rows of tiles, whichever moves the fewest bytes, with the same bits at every limit. Six tiles of
     2 MiB are enough memory.
+
+    With `resume=True` and a path, the same call goes on with a run that was killed or interrupted, as
+    `outcore.store` does.
 
     I/O: one read of the matrix and one write of the factor; with S elements of memory about n⁴ / (3 S) elements of a
     square matrix more are read, of one with many more rows than columns none while R fits. Raises ShapeError for an
@@ -172,7 +177,7 @@ def qr_factor(x: Operand, /, *, path: PathLike | None = None, overwrite: bool = 
     wide = factored_matrix("qr_factor", x, is_square=False)
     cut, factor = _core.dense_qr(wide._expr)
     made = QRFactor(wide, cut, factor)
-    made._factor = made._made(path, overwrite)
+    made._factor = made._made(path, overwrite, resume)
     return made
 
 

@@ -34,6 +34,29 @@ impl ProcessOwn {
     }
 }
 
+/// What another process calls a node that it has too, though files that go with their last reader are there under other
+/// names: the digest of the node, with checksums of their values in place of such files.
+pub struct Lasting {
+    pub digest: Digest,
+    /// Whether no other process has the node.
+    pub is_own: bool,
+}
+
+impl Lasting {
+    pub fn of(node: &Expr) -> Lasting {
+        let own = ProcessOwn::of(std::slice::from_ref(node));
+        let checksums = |source: &Expr| match &source.op {
+            Op::Source(key) => Some((source.id, key.0.checksums()?)),
+            _ => None,
+        };
+        let given: HashMap<u64, String> = own.sources.iter().filter_map(checksums).collect();
+        Lasting {
+            is_own: !own.functions.is_empty() || given.len() < own.sources.len(),
+            digest: digests_given(std::slice::from_ref(node), &given).swap_remove(0),
+        }
+    }
+}
+
 /// The digests of `roots`, with texts in place of some nodes (by their numbers): those of values where the nodes are this
 /// process's own. Where none is given they are the nodes' own digests.
 pub fn digests_given(roots: &[Expr], given: &HashMap<u64, String>) -> Vec<Digest> {

@@ -320,6 +320,18 @@ impl Node {
         }
     }
 
+    /// The result beside it whose tiles spare work where the node is an output that is gone on with.
+    pub fn beside(&self) -> Option<Expr> {
+        let Op::Algorithm(key, result) = &self.op else {
+            return None;
+        };
+        let beside = key.0.beside(*result)?;
+        let grid = &key.0.results()[beside];
+        let (shape, tile) = (grid.shape.clone(), grid.tile.clone());
+        let op = Op::Algorithm(key.clone(), beside);
+        Some(Node::intern(op, self.inputs.clone(), shape, grid.dtype, tile))
+    }
+
     /// The sparse matrix that the node is as an output, where it is one.
     pub fn sparse_output(&self) -> Option<SparseOutput> {
         match self.file_output()? {

@@ -66,7 +66,7 @@ pub fn place(
                 .flat_map(|(pass, cells)| cells.iter().map(move |&cell| (pass as u32, cell)))
                 .collect()
         };
-        let order: Vec<(u32, u32)> = match &plan.needed {
+        let order: Vec<(u32, u32)> = match &plan.left {
             Some(_) => order
                 .into_iter()
                 .filter(|&(producer, task)| plan.is_needed(producer, task))

@@ -89,6 +89,8 @@ pub fn simulate(
     walk.program.instructions.reserve(tasks.len() * 4);
     walk.program.totals.per_pass = vec![Traffic::default(); plan.producers.len()];
     walk.mark_computed();
+    let standing = plan.left.iter().flat_map(|left| &left.standing);
+    standing.for_each(|&tile| walk.tiles[tile as usize].written = true);
     walk.seed(start);
     walk.run()?;
     walk.move_earlier(start);

@@ -23,7 +23,7 @@ pub mod work;
 pub use arrays::{ArrayInfo, ArrayKind, ArrayTable};
 pub use compile::{Accumulation, Pass, PassRoot, Step, StepKind};
 pub use gather::{ArrayId, Base, Gather};
-pub use model::{Needed, Plan, Producer};
+pub use model::{LeftWork, Needed, Plan, Producer};
 pub use options::PlanOptions;
 pub use root::{Domain, RootKind};
 pub use work::WorkStep;
@@ -69,7 +69,7 @@ pub fn plan(outputs: &[Expr], options: PlanOptions) -> Result<Plan, EngineError>
         producers,
         outputs: ids,
         rewrites,
-        needed: None,
+        left: None,
     };
     check_widths(&plan)?;
     check_listed(&plan)?;

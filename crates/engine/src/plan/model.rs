@@ -84,11 +84,19 @@ pub struct Plan {
     /// What the rewrites changed, one line each.
     pub rewrites: Vec<String>,
     /// The tasks that are left to do, where an earlier run has done the others.
-    pub needed: Option<Needed>,
+    pub left: Option<LeftWork>,
 }
 
 /// By producer and task: whether it is to run.
 pub type Needed = Vec<Vec<bool>>;
+
+/// The work that an earlier run has left.
+#[derive(Debug)]
+pub struct LeftWork {
+    pub tasks: Needed,
+    /// Tiles of outputs, by their numbers, that were written then, and are read back where tasks take them.
+    pub standing: Vec<u32>,
+}
 
 impl Plan {
     pub fn tasks(&self) -> u64 {
@@ -106,8 +114,8 @@ impl Plan {
 
     /// Whether a task is to run.
     pub fn is_needed(&self, producer: u32, task: u32) -> bool {
-        let needed = self.needed.as_ref();
-        needed.is_none_or(|needed| needed[producer as usize][task as usize])
+        let left = self.left.as_ref();
+        left.is_none_or(|left| left.tasks[producer as usize][task as usize])
     }
 
     /// The pass that gives a task, where one does.

@@ -10,7 +10,7 @@ mod play;
 mod prepare;
 mod session;
 
-pub use drive::{Chain, Outcome};
+pub use drive::{is_begun_for, Chain, Outcome};
 pub use play::player::{PlayableRun, Played, Player, ThreadPlayer};
 pub use prepare::program::PreparedProgram;
 pub use prepare::report;

@@ -4,51 +4,121 @@ use super::tasks::InputFinder;
 use super::tiles::{TileId, TileTable};
 use super::writes::{each_updated, each_written};
 use crate::cancel;
-use crate::plan::{ArrayKind, Needed, Plan};
+use crate::plan::{ArrayKind, LeftWork, Needed, Plan};
 
-/// The tasks that outputs other than the tiles `done` need. Tasks that write to a needed tile are needed, all of them, and
-/// what they read is needed in turn; so every needed tile is made as if nothing were there, with the same bits.
-pub fn find_needed(plan: &Plan, tiles: &TileTable, done: &[TileId]) -> Needed {
-    let mut wanted = vec![false; tiles.len()];
-    for (id, array) in plan.arrays.iter().enumerate() {
-        if !array.outputs.is_empty() {
-            let first = tiles.first[id] as usize;
-            wanted[first..first + array.tiles() as usize].fill(true);
+/// What an earlier run has done of a plan's outputs.
+pub struct DoneWork<'a> {
+    /// The tiles that are durable.
+    pub tiles: &'a [TileId],
+    /// By array: whether its tiles count only for others that are made of them.
+    pub is_beside: &'a [bool],
+}
+
+/// The tasks that outputs other than the tiles that are done need. Tasks that write to a needed tile are needed, all of them,
+/// and what they read is needed in turn, but tiles that are done and can be read back; so every needed tile is made as if
+/// nothing were there, with the same bits.
+pub fn find_needed(plan: &Plan, tiles: &TileTable, done: &DoneWork<'_>) -> LeftWork {
+    let mut search = NeededSearch {
+        plan,
+        tiles,
+        done,
+        stands: vec![false; tiles.len()],
+        wanted: vec![],
+    };
+    let standing = done.tiles.iter().filter(|&&tile| tiles.is_read_back(tile));
+    standing.for_each(|&tile| search.stands[tile as usize] = true);
+    loop {
+        let tasks = search.find();
+        // A tile that a task writes to is made anew from its first task on, and so are those that these write to.
+        let mut remade = done
+            .tiles
+            .iter()
+            .filter(|&&tile| search.wanted[tile as usize])
+            .peekable();
+        let mut is_last = true;
+        for &tile in &mut remade {
+            is_last &= !std::mem::take(&mut search.stands[tile as usize]);
+        }
+        if is_last {
+            let stands = |tile: &&TileId| search.stands[**tile as usize];
+            return LeftWork {
+                tasks,
+                standing: done.tiles.iter().filter(stands).copied().collect(),
+            };
         }
     }
-    done.iter().for_each(|&tile| wanted[tile as usize] = false);
-    let mut finder = InputFinder::new(plan, tiles);
-    let mut needed: Needed = Vec::with_capacity(plan.producers.len());
-    let mut read = Vec::new();
-    // Every tile is written before it is read, by earlier producers or earlier tasks of the same.
-    for (index, producer) in plan.producers.iter().enumerate().rev() {
-        let mut tasks = vec![false; producer.tasks() as usize];
-        for task in (0..tasks.len() as u32).rev() {
-            cancel::check();
-            let mut is_needed = false;
-            each_written(plan, tiles, (index as u32, task), |tile| {
-                is_needed |= wanted[tile as usize]
-            });
-            if !is_needed {
-                continue;
+}
+
+struct NeededSearch<'a> {
+    plan: &'a Plan,
+    tiles: &'a TileTable,
+    done: &'a DoneWork<'a>,
+    /// Tiles that are read back, and written by no task.
+    stands: Vec<bool>,
+    /// Tiles that are made.
+    wanted: Vec<bool>,
+}
+
+impl NeededSearch<'_> {
+    fn find(&mut self) -> Needed {
+        let plan = self.plan;
+        self.begin();
+        let mut finder = InputFinder::new(plan, self.tiles);
+        let mut needed: Needed = Vec::with_capacity(plan.producers.len());
+        let mut read = Vec::new();
+        // Every tile is written before it is read, by earlier producers or earlier tasks of the same.
+        for (index, producer) in plan.producers.iter().enumerate().rev() {
+            let mut tasks = vec![false; producer.tasks() as usize];
+            for task in (0..tasks.len() as u32).rev() {
+                cancel::check();
+                if !self.takes((index as u32, task)) {
+                    continue;
+                }
+                tasks[task as usize] = true;
+                read.clear();
+                finder.find_task(producer, task, &mut read);
+                for &tile in &read {
+                    let (array, _) = self.tiles.locate(tile);
+                    let is_made = matches!(plan.arrays[array as usize].kind, ArrayKind::Computed);
+                    self.wanted[tile as usize] |= is_made && !self.stands[tile as usize];
+                }
             }
-            tasks[task as usize] = true;
-            // Tiles that a task writes beside are as good as wanted: all tasks of theirs run too. Of outputs that are durable
-            // only tiles that a work updates, which it reads.
-            each_written(plan, tiles, (index as u32, task), |tile| {
-                let (array, _) = tiles.locate(tile);
-                wanted[tile as usize] |= plan.arrays[array as usize].outputs.is_empty();
-            });
-            each_updated(plan, tiles, (index as u32, task), |tile| wanted[tile as usize] = true);
-            read.clear();
-            finder.find_task(producer, task, &mut read);
-            for &tile in &read {
-                let (array, _) = tiles.locate(tile);
-                wanted[tile as usize] |= matches!(plan.arrays[array as usize].kind, ArrayKind::Computed);
+            needed.push(tasks);
+        }
+        needed.reverse();
+        needed
+    }
+
+    /// Wants the tiles of outputs that are not done.
+    fn begin(&mut self) {
+        self.wanted = vec![false; self.tiles.len()];
+        for (id, array) in self.plan.arrays.iter().enumerate() {
+            if !array.outputs.is_empty() && !self.done.is_beside[id] {
+                let first = self.tiles.first[id] as usize;
+                self.wanted[first..first + array.tiles() as usize].fill(true);
             }
         }
-        needed.push(tasks);
+        for &tile in self.done.tiles {
+            let is_remade = self.tiles.is_read_back(tile) && !self.stands[tile as usize];
+            self.wanted[tile as usize] = is_remade;
+        }
     }
-    needed.reverse();
-    needed
+
+    /// Whether a task is needed; what it writes beside is then as good as wanted: all tasks of it run too.
+    fn takes(&mut self, task: (u32, u32)) -> bool {
+        let (plan, tiles) = (self.plan, self.tiles);
+        let mut is_needed = false;
+        each_written(plan, tiles, task, |tile| is_needed |= self.wanted[tile as usize]);
+        if !is_needed {
+            return false;
+        }
+        // Of outputs that are durable and cannot be read back only tiles that a work updates, which it reads.
+        each_written(plan, tiles, task, |tile| {
+            let array = tiles.locate(tile).0 as usize;
+            let is_within = plan.arrays[array].outputs.is_empty() || self.done.is_beside[array];
+            self.wanted[tile as usize] |= is_within || self.stands[tile as usize];
+        });
+        each_updated(plan, tiles, task, |tile| self.wanted[tile as usize] = true);
+        true
+    }
 }

@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use outcore_dtype::DType;
 
-use super::factorize::{rows_of_block, Cholesky, Contribution, FactoredMatrix, FrontPlaces};
+use super::factorize::{rows_of_block, Cholesky, Contribution, FactoredMatrix};
 use super::fronts::FrontNode;
+use super::places::FrontPlaces;
 use crate::task::Bound;
 use crate::EngineError;
 

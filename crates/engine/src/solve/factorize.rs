@@ -13,8 +13,10 @@ use outcore_store::FactorOutput;
 
 use super::analysis::Analysis;
 use super::dense::DenseRows;
+use super::durable::{durable_beside, factor_file, kept_apart};
 use super::fronts::{BlockCounts, FrontCut, FrontNode, SIDE};
 use super::orders::{orders, NodeTasks, TileTasks};
+use super::places::FrontPlaces;
 use super::tree::NONE;
 use crate::expr::Expr;
 use crate::ops::{self, show};
@@ -65,8 +67,8 @@ pub(super) struct Cholesky {
     tasks: Arc<[FactorTask]>,
     contributions: Arc<[Contribution]>,
     by_node: Arc<[NodeTasks]>,
-    listed: [Arc<[u64]>; 2],
-    grids: [Grid; 2],
+    listed: [Arc<[u64]>; 3],
+    grids: [Grid; 3],
 }
 
 /// The factor of the matrix of an analysis as tiles; `permuted` has its rows and columns in the order of elimination, and of
@@ -105,6 +107,8 @@ pub(super) enum FactoredMatrix {
 /// The sets, behind the matrix.
 const FACTOR: usize = 1;
 const CONTRIBUTION: usize = 2;
+/// Contribution blocks that are kept where a run may be gone on with.
+const DURABLE: usize = 3;
 
 impl Cholesky {
     fn new(analysis: &Arc<Analysis>, permuted: &SparseMatrix) -> Result<Cholesky, EngineError> {
@@ -123,10 +127,18 @@ impl Cholesky {
     fn of(analysis: &Arc<Analysis>, matrix: FactoredMatrix, dtype: DType) -> Result<Cholesky, EngineError> {
         let panel = panel_of("factorize", dtype)?;
         let (tasks, contributions, by_node) = tasks_of(analysis);
-        let bytes = |elements: &[u64]| elements.iter().map(|count| count * dtype.size() as u64).collect();
-        let listed: [Arc<[u64]>; 2] = [bytes(&analysis.fronts.factor), bytes(&analysis.fronts.contribution)];
+        let bytes = |elements: &[u64]| {
+            elements
+                .iter()
+                .map(|count| count * dtype.size() as u64)
+                .collect::<Arc<[u64]>>()
+        };
+        let fronts = &analysis.fronts;
+        let first = |node: usize| fronts.nodes[node].contribution;
+        let [passing, durable] = kept_apart(analysis, bytes(&fronts.contribution), first);
+        let listed: [Arc<[u64]>; 3] = [bytes(&fronts.factor), passing, durable];
         Ok(Cholesky {
-            grids: [listed_grid(&listed[0]), listed_grid(&listed[1])],
+            grids: [0, 1, 2].map(|set: usize| listed_grid(&listed[set])),
             analysis: analysis.clone(),
             matrix,
             panel,
@@ -146,19 +158,24 @@ impl Cholesky {
         let tile = blocks.tile(row, column);
         match column < blocks.pivots {
             true => (FACTOR, u64::from(node.factor + tile)),
-            false => (
-                CONTRIBUTION,
-                u64::from(node.contribution + tile - blocks.factor_tiles()),
-            ),
+            false => self.contribution(node.contribution + tile - blocks.factor_tiles()),
+        }
+    }
+
+    /// The set of a tile of contribution blocks, and its number there.
+    fn contribution(&self, tile: u32) -> (usize, u64) {
+        match self.listed[DURABLE - FACTOR][tile as usize] > 0 {
+            true => (DURABLE, tile.into()),
+            false => (CONTRIBUTION, tile.into()),
         }
     }
 
     /// The tile of a contribution.
-    fn contributed(&self, from: Contribution) -> u64 {
+    fn contributed(&self, from: Contribution) -> (usize, u64) {
         let child = self.node(from.child);
         match child.blocks() {
-            None => u64::from(child.contribution),
-            Some(blocks) => self.place(child, blocks, [from.row, from.column]).1,
+            None => self.contribution(child.contribution),
+            Some(blocks) => self.place(child, blocks, [from.row, from.column]),
         }
     }
 
@@ -374,56 +391,6 @@ pub(super) fn rows_of_block(node: &FrontNode, block: u32) -> std::ops::Range<usi
     }
 }
 
-/// Places of rows in a front.
-pub(super) struct FrontPlaces<'a> {
-    columns: std::ops::Range<u32>,
-    below: &'a [u32],
-}
-
-impl<'a> FrontPlaces<'a> {
-    pub(super) fn new(analysis: &'a Analysis, node: &FrontNode) -> FrontPlaces<'a> {
-        FrontPlaces {
-            columns: node.columns.clone(),
-            below: analysis.fronts.below(node),
-        }
-    }
-
-    /// The place of a row of the front, nothing of another.
-    pub(super) fn of(&self, row: u32) -> Option<u32> {
-        match row < self.columns.end {
-            true => row.checked_sub(self.columns.start),
-            false => {
-                let at = self.below.binary_search(&row).ok()?;
-                Some(self.columns.len() as u32 + at as u32)
-            }
-        }
-    }
-
-    /// The interval of the matrix that has the rows of an interval of places, and those up to the row of the next place.
-    pub(super) fn rows(&self, places: &std::ops::Range<u32>) -> std::ops::Range<u64> {
-        let pivots = self.columns.len() as u32;
-        let row = |place: u32| match place.checked_sub(pivots) {
-            None => u64::from(self.columns.start + place),
-            Some(below) => self.below.get(below as usize).map_or(u64::MAX, |row| u64::from(*row)),
-        };
-        row(places.start)..row(places.end)
-    }
-
-    /// How many of some ascending rows of the front lie before a place.
-    pub(super) fn before(&self, rows: &[u32], place: u32) -> usize {
-        let pivots = self.columns.len() as u32;
-        let end = match place.checked_sub(pivots) {
-            None => self.columns.start + place,
-            Some(below) if (below as usize) < self.below.len() => match below {
-                0 => self.columns.end,
-                _ => self.below[below as usize],
-            },
-            Some(_) => return rows.len(),
-        };
-        rows.partition_point(|row| *row < end)
-    }
-}
-
 impl Alone for Cholesky {
     fn key(&self) -> Vec<u8> {
         self.analysis.digest.to_string().into_bytes()
@@ -438,14 +405,16 @@ impl Alone for Cholesky {
         matches!(self.matrix, FactoredMatrix::Dense(_)).then(|| Recipe::new("dense cholesky"))
     }
     fn file(&self, result: usize) -> Option<FileOutput> {
-        (result == 0).then(|| {
-            FileOutput::Factor(FactorOutput {
-                rows: self.analysis.rows(),
-                dtype: self.panel.dtype(),
-                lengths: self.listed[0].clone(),
-                record: self.analysis.clone(),
-            })
-        })
+        let factor = FactorOutput {
+            rows: self.analysis.rows(),
+            dtype: self.panel.dtype(),
+            lengths: self.listed[result].clone(),
+            record: self.analysis.clone(),
+        };
+        factor_file(result, factor)
+    }
+    fn beside(&self, result: usize) -> Option<usize> {
+        durable_beside(result, &self.listed[2])
     }
 }
 
@@ -470,7 +439,8 @@ impl Work for Cholesky {
                 .for_each(|tile| each(0, *tile, Access::Read));
             each(FACTOR, u64::from(node.factor), Access::Create);
             if node.below.end > node.below.start {
-                each(CONTRIBUTION, u64::from(node.contribution), Access::Create);
+                let (set, tile) = self.contribution(node.contribution);
+                each(set, tile, Access::Create);
             }
             return;
         };
@@ -483,7 +453,8 @@ impl Work for Cholesky {
                     sources.iter().for_each(|tile| each(0, *tile, Access::Read));
                 }
                 for contribution in &self.contributions[begin as usize..end as usize] {
-                    each(CONTRIBUTION, self.contributed(*contribution), Access::Read);
+                    let (set, tile) = self.contributed(*contribution);
+                    each(set, tile, Access::Read);
                 }
                 each(set, tile, if is_first { Access::Create } else { Access::Update });
             }

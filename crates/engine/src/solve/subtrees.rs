@@ -1,7 +1,8 @@
 //! Subtrees that one task eliminates: fronts in its workspace, contribution blocks on a stack.
 
-use super::factorize::{Cholesky, FactoredMatrix, FrontPlaces};
+use super::factorize::{Cholesky, FactoredMatrix};
 use super::fronts::{FrontCut, FrontNode};
+use super::places::FrontPlaces;
 use super::supernodes::triangle;
 use crate::task::Bound;
 use crate::EngineError;

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::assembly::unpack;
 use super::band;
-use super::factorize::FrontPlaces;
 use super::fronts::FrontNode;
+use super::places::FrontPlaces;
 use super::sweeps::{has_below, TriangularSweeps, BELOW, PIECES};
 use crate::task::{Access, Bound};
 

@@ -146,6 +146,11 @@ pub trait Algorithm: Send + Sync + Debug {
     fn file(&self, _result: usize) -> Option<FileOutput> {
         None
     }
+    /// The result whose tiles spare a run that is gone on with most of the work on the tiles of this one that are left; it
+    /// is a file of its own while this one is made.
+    fn beside(&self, _result: usize) -> Option<usize> {
+        None
+    }
     /// How it is built of its inputs by another process; nothing where only stages of operators build it.
     fn recipe(&self) -> Option<Recipe> {
         None
@@ -166,6 +171,10 @@ pub trait Alone: Work + Clone + 'static {
     }
     /// As [`Algorithm::file`].
     fn file(&self, _result: usize) -> Option<FileOutput> {
+        None
+    }
+    /// As [`Algorithm::beside`].
+    fn beside(&self, _result: usize) -> Option<usize> {
         None
     }
     /// As [`Algorithm::recipe`].
@@ -189,6 +198,9 @@ impl<T: Alone> Algorithm for T {
     }
     fn file(&self, result: usize) -> Option<FileOutput> {
         Alone::file(self, result)
+    }
+    fn beside(&self, result: usize) -> Option<usize> {
+        Alone::beside(self, result)
     }
     fn recipe(&self) -> Option<Recipe> {
         Alone::recipe(self)

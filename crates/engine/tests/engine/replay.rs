@@ -10,7 +10,7 @@ use outcore_engine::place::slabs::find_slabs;
 use outcore_engine::place::{place, Instruction, Limits, Placed, Policy, Shortage, Totals, Traffic, Window};
 use outcore_engine::plan::{plan, ArrayKind, Pass, Plan, PlanOptions, Producer, RootKind};
 use outcore_engine::run::PreparedProgram;
-use outcore_engine::schedule::needed::find_needed;
+use outcore_engine::schedule::needed::{find_needed, DoneWork};
 use outcore_engine::schedule::tasks::{root_tile, InputFinder};
 use outcore_engine::schedule::tiles::{coordinates, number_tiles, tile_region, OutputCost};
 use outcore_engine::schedule::{TileId, TileTable};
@@ -40,7 +40,11 @@ impl Case {
 
     /// What is left of a program when some tiles of its results are done.
     pub fn gone_on_with(mut self, done: &[TileId]) -> Case {
-        self.plan.needed = Some(find_needed(&self.plan, &self.tiles, done));
+        let work = DoneWork {
+            tiles: done,
+            is_beside: &vec![false; self.plan.arrays.len()],
+        };
+        self.plan.left = Some(find_needed(&self.plan, &self.tiles, &work));
         self.facts = Facts::new(&self.plan, &self.tiles);
         let mut missing = self.result_tiles().into_iter().filter(|tile| !done.contains(tile));
         assert!(

@@ -273,6 +273,12 @@ fn dense_cholesky(
     Ok((analysis, PyExpr::new(factor)))
 }
 
+/// Whether what was begun or is there at a path is this factor; nothing where there is nothing.
+#[pyfunction]
+fn is_begun_for(node: PyRef<'_, PyExpr>, path: PathBuf) -> PyResult<Option<bool>> {
+    outcore_engine::run::is_begun_for(&node.0, &path).map_err(to_python)
+}
+
 /// SciPy's numbers: of A, of its transpose, of its adjoint.
 pub(super) fn transposition(trans: u8) -> PyResult<Transposition> {
     Transposition::numbered(trans.into()).ok_or_else(|| argument(format!("solve: trans={trans} is not 0, 1 or 2")))
@@ -376,6 +382,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyFactor>()?;
     module.add_function(wrap_pyfunction!(analyze, module)?)?;
     module.add_function(wrap_pyfunction!(dense_cholesky, module)?)?;
+    module.add_function(wrap_pyfunction!(is_begun_for, module)?)?;
     module.add_function(wrap_pyfunction!(open_factor_file, module)?)?;
     module.add_function(wrap_pyfunction!(open_factor_tiles, module)?)
 }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use outcore_dtype::DType;
 
+use crate::base::interval::Interval;
+use crate::durable::journal::JournalRecord;
 use crate::durable::locked::LockedDir;
 use crate::durable::partial::Partial;
 use crate::durable::publish::place_all;
@@ -46,13 +48,21 @@ pub(crate) trait OutputPlan: WriteCosts + std::fmt::Debug + Send + Sync {
         folder: LockedDir,
         path: &Path,
         overwrite: bool,
-        done: &[u64],
+        done: &[JournalRecord],
         io: &Io,
     ) -> Result<Arc<dyn Sink>, StoreError>;
     /// Whether what is at `path` says of itself what an output of this plan says.
     fn is_begun_at(&self, path: &Path, io: &Io) -> Result<bool, StoreError>;
     /// What a file begins with; nothing of a folder.
     fn head(&self) -> Vec<u8>;
+    /// Bytes of a tile, without what fills its last page.
+    fn tile_bytes(&self, region: &Region) -> u64 {
+        region.elements() * self.dtype().size() as u64
+    }
+    /// Where a tile is in a file that cannot be opened before it is complete: from a page on, in one run.
+    fn place(&self, _region: &Region) -> Option<Interval> {
+        None
+    }
     /// Whether its costs are exact, and no bounds.
     fn is_exact(&self) -> bool {
         true
@@ -135,6 +145,12 @@ pub trait Sink: Send + Sync {
         self.seal(io)?;
         self.check()?;
         place_all(self.partial().as_slice(), io)
+    }
+    /// Removes what was written, and what a later run could go on with: that would come to the same end.
+    fn give_up(&self) {
+        if let Some(partial) = self.partial() {
+            partial.give_up();
+        }
     }
     /// Removes what was written. Dropping an unfinished sink does the same.
     fn abort(&self, _io: &Io) {

@@ -140,6 +140,10 @@ pub trait Source: Send + Sync + std::fmt::Debug {
     fn raw(&self) -> Option<RawArray> {
         None
     }
+    /// What its values are known by in any process, where checksums of all of them are at hand: equal texts are equal values.
+    fn checksums(&self) -> Option<String> {
+        None
+    }
     /// Whether it is gone when its last reader is, so that none but its readers can ask for what was made of it.
     fn goes_with_readers(&self) -> bool {
         false

@@ -5,6 +5,7 @@
 //! number and the place: a record that is torn, flipped, moved or another journal's does not pass, and ends what is
 //! believed. A tile is recorded when its bytes have been made durable.
 
+use std::io::Read;
 use std::path::Path;
 
 use crc32c::{crc32c, crc32c_append};
@@ -83,6 +84,15 @@ impl Journal {
             nonce,
             length: HEADER_BYTES as u64,
         })
+    }
+
+    /// The key of what a journal was begun for; nothing where there is none.
+    pub fn key_at(path: &Path) -> Option<JournalKey> {
+        let mut head = [0; HEADER_BYTES];
+        std::fs::File::open(path).ok()?.read_exact(&mut head).ok()?;
+        let key = head[16..32].try_into().ok()?;
+        let nonce = u64::from_le_bytes(head[32..40].try_into().ok()?);
+        (head == header(&key, nonce)).then_some(key)
     }
 
     /// Reads what a journal says. Untrusted: it may be anything.

@@ -400,9 +400,18 @@ impl Partial {
 
     /// Removes what was written.
     pub(crate) fn discard(&self) {
+        self.let_go(self.stays);
+    }
+
+    /// Removes it, also where others could go on with it.
+    pub(crate) fn give_up(&self) {
+        self.let_go(false);
+    }
+
+    fn let_go(&self, stays: bool) {
         let mut state = self.state();
         if *state == PartialState::Written {
-            if !self.stays {
+            if !stays {
                 self.folder.remove_soon();
             }
             *state = PartialState::Gone;

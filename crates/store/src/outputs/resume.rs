@@ -14,21 +14,18 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crc32c::crc32c;
 
-use crate::array::region::region_of;
 use crate::array::sink::{Sink, WriteCosts};
 use crate::base::directory::size_of;
 use crate::base::locked::locked;
-use crate::base::page::PAGE;
 use crate::durable::journal::{Journal, JournalContent, JournalKey, JournalRecord, HEADER_BYTES, RECORD_BYTES};
 use crate::durable::locked::{remove_while, LockedDir};
 use crate::durable::mark;
 use crate::durable::owner::{is_lost, note_owner, OWNER};
 use crate::durable::partial::{Partial, NEW};
 use crate::durable::stages::{STAGES, TARGET};
-use crate::memory::mapping::AlignedBuffer;
+use crate::outputs::durable_tiles::{durable_tiles, Look};
 use crate::outputs::sums::{has_sums, keep_sums};
 use crate::registry::create::SinkPlan;
-use crate::registry::open::open;
 use crate::{ClaimedSlice, Io, Region, StoreError};
 
 const MARK: &str = ".outcore-resume-";
@@ -51,6 +48,8 @@ pub struct Resumable {
     key: JournalKey,
     state: Mutex<Option<ResumeState>>,
     done: Vec<u64>,
+    /// What the journal says of them.
+    records: Vec<JournalRecord>,
     /// Bytes of the output that were read to believe the journal.
     pub verified_bytes: u64,
     /// Why what was there could not be gone on with.
@@ -59,10 +58,9 @@ pub struct Resumable {
     stands: bool,
     /// No other process can go on with it.
     is_own: bool,
+    /// It is there for what goes on with other outputs, and for nobody else.
+    is_beside: bool,
 }
-
-/// Asked from time to time while files are read or removed; an error ends it.
-pub type Look<'a> = &'a mut dyn FnMut() -> Result<(), StoreError>;
 
 struct ResumeState {
     folder: LockedDir,
@@ -95,10 +93,12 @@ impl Resumable {
             key,
             state: Mutex::new(None),
             done: vec![],
+            records: vec![],
             verified_bytes: 0,
             anew: None,
             stands: false,
             is_own: false,
+            is_beside: false,
         };
         let new = path.join(NEW);
         let journal = match Journal::read(&path.join(JOURNAL), &key, io)? {
@@ -115,7 +115,8 @@ impl Resumable {
                 look()?;
                 match durable {
                     Ok(durable) => {
-                        found.done = durable;
+                        found.done = durable.iter().map(|record| record.tile).collect();
+                        found.records = durable;
                         Some(journal)
                     }
                     Err(error) => {
@@ -134,6 +135,13 @@ impl Resumable {
         }
         *locked(&found.state) = Some(ResumeState { folder, journal });
         Ok(found)
+    }
+
+    /// Whether an output that was begun, or is there, is of this key; nothing where there is none.
+    pub fn is_begun_for(plan: &SinkPlan, key: &JournalKey) -> Option<bool> {
+        let folder = plan.directory().join(resume_name(plan.target()));
+        let begun = Journal::key_at(&folder.join(JOURNAL)).map(|found| found == *key);
+        begun.or_else(|| plan.target().exists().then(|| mark::is_made_by(plan.target(), key)))
     }
 
     /// Whether the output is there because a process was killed when it had published it, and before it had cleaned up:
@@ -178,6 +186,7 @@ impl Resumable {
         }
         Ok(Resumable {
             done: (0..tiles_of(&plan)).collect(),
+            records: vec![],
             plan,
             key: JournalKey::default(),
             state: Mutex::new(None),
@@ -185,6 +194,7 @@ impl Resumable {
             anew: None,
             stands: true,
             is_own: false,
+            is_beside: false,
         })
     }
 
@@ -192,6 +202,16 @@ impl Resumable {
     pub fn of_process(mut self, is_own: bool) -> Resumable {
         self.is_own = is_own;
         self
+    }
+
+    /// The same, of which only the tiles count that other outputs are made of.
+    pub fn beside(mut self) -> Resumable {
+        self.is_beside = true;
+        self
+    }
+
+    pub fn is_beside(&self) -> bool {
+        self.is_beside
     }
 
     pub fn plan(&self) -> &SinkPlan {
@@ -237,7 +257,7 @@ impl Resumable {
             state.ok_or_else(|| StoreError::Invalid(format!("{}: already begun", self.plan.path().display())))?;
         let path = folder.path().to_path_buf();
         let (inner, journal) = match journal {
-            Some(journal) => (self.plan.reopen_in(folder, &self.done, io)?, journal),
+            Some(journal) => (self.plan.reopen_in(folder, &self.records, io)?, journal),
             None => {
                 let target = path.join(TARGET);
                 let named = fs::write(&target, self.plan.target().as_os_str().as_bytes());
@@ -254,7 +274,7 @@ impl Resumable {
         Ok(Arc::new(Journaled {
             shape: self.plan.shape().to_vec(),
             tile: self.plan.tile().to_vec(),
-            item: self.plan.dtype().size(),
+            plan: self.plan.clone(),
             inner,
             target: self.plan.target().to_path_buf(),
             journal_path: path.join(JOURNAL),
@@ -284,43 +304,6 @@ fn tiles_of(plan: &SinkPlan) -> u64 {
     counts.map(|(length, tile)| length.div_ceil(*tile)).product()
 }
 
-/// The tiles of `array` whose records are to be believed: they have the bytes that these say.
-fn durable_tiles(
-    plan: &SinkPlan,
-    path: &Path,
-    records: &[JournalRecord],
-    io: &Io,
-    look: Look<'_>,
-) -> Result<Vec<u64>, StoreError> {
-    let array = open(path, io)?.source;
-    if array.shape() != plan.shape() || array.dtype() != plan.dtype() || !plan.is_begun_at(path, io)? {
-        return Err(StoreError::format(
-            path,
-            "is of another shape or type, or its header is not what was written",
-        ));
-    }
-    // The last that was said of a tile counts.
-    let said: BTreeMap<u64, u32> = records.iter().map(|record| (record.tile, record.checksum)).collect();
-    let mut durable = Vec::new();
-    for (index, checksum) in said {
-        look()?;
-        let Some(region) = region_of(plan.shape(), plan.tile(), index) else {
-            continue;
-        };
-        let cost = array.cost(&region, io)?;
-        let memory = AlignedBuffer::new(cost.frame_bytes.max(1).next_multiple_of(PAGE));
-        let mut frame = memory.map_err(|cause| StoreError::io(path, 0, "map memory", cause))?;
-        let Ok(offset) = array.read(&region, &mut frame, io) else {
-            continue;
-        };
-        let bytes = region.elements() as usize * array.dtype().size();
-        if crc32c(&frame[offset..offset + bytes]) == checksum {
-            durable.push(index);
-        }
-    }
-    Ok(durable)
-}
-
 struct PendingTiles {
     records: Vec<JournalRecord>,
     bytes: u64,
@@ -331,7 +314,7 @@ struct PendingTiles {
 struct Journaled {
     shape: Vec<u64>,
     tile: Vec<u64>,
-    item: usize,
+    plan: SinkPlan,
     inner: Arc<dyn Sink>,
     target: PathBuf,
     journal_path: PathBuf,
@@ -387,7 +370,7 @@ impl Sink for Journaled {
     fn write(&self, region: &Region, data: &[u8], io: &Io) -> Result<(), StoreError> {
         self.inner.write(region, data, io)?;
         // Data goes on to the end of a page: what belongs to the tile is as long as its elements.
-        let bytes = region.elements() as usize * self.item;
+        let bytes = self.plan.tile_bytes(region) as usize;
         let record = JournalRecord {
             tile: self.index(region),
             checksum: crc32c(&data[..bytes]),
@@ -402,6 +385,9 @@ impl Sink for Journaled {
             self.record(io)?;
         }
         Ok(())
+    }
+    fn read_back(&self, region: &Region, frame: &mut [u8], io: &Io) -> Result<(), StoreError> {
+        self.inner.read_back(region, frame, io)
     }
     fn borrow(&self, region: &Region) -> Option<ClaimedSlice> {
         self.inner.borrow(region)

@@ -13,6 +13,8 @@ use rustix::process::geteuid;
 use crate::array::region::checked_elements;
 use crate::array::sink::OutputPlan;
 use crate::base::directory::parent_of;
+use crate::base::interval::Interval;
+use crate::durable::journal::JournalRecord;
 use crate::durable::locked::LockedDir;
 use crate::durable::partial::check_replaceable;
 use crate::durable::target::{check_space, resolve, whole};
@@ -246,13 +248,28 @@ impl SinkPlan {
     }
 
     /// Goes on with what is in such a folder, of which the tiles `done` are durable.
-    pub(crate) fn reopen_in(&self, folder: LockedDir, done: &[u64], io: &Io) -> Result<Arc<dyn Sink>, StoreError> {
+    pub(crate) fn reopen_in(
+        &self,
+        folder: LockedDir,
+        done: &[JournalRecord],
+        io: &Io,
+    ) -> Result<Arc<dyn Sink>, StoreError> {
         self.format.reopen(folder, &self.target, self.overwrite, done, io)
     }
 
     /// Whether what is at `path` says of itself what an output of this plan says.
     pub(crate) fn is_begun_at(&self, path: &Path, io: &Io) -> Result<bool, StoreError> {
         self.format.is_begun_at(path, io)
+    }
+
+    /// Bytes of a tile, without what fills its last page.
+    pub(crate) fn tile_bytes(&self, region: &Region) -> u64 {
+        self.format.tile_bytes(region)
+    }
+
+    /// Where a tile is in a file that cannot be opened before it is complete.
+    pub(crate) fn place(&self, region: &Region) -> Option<Interval> {
+        self.format.place(region)
     }
 
     /// What a file begins with; nothing of a folder.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import NoReturn, TypeAlias
 
 import numpy as np
@@ -15,13 +14,14 @@ from outcore._base.types import DType, PathLike
 from outcore._lazy.absent import missing_name
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
-from outcore._run.factors import stored_with
+from outcore._run import factors
 from outcore._run.holding import Holder
 from outcore._session.session import Session, current
 from outcore._show.explanation import Explanation
 from outcore.errors import ArgumentError, DTypeError, LinAlgError, MemoryLimitError, ShapeError
 from outcore.linalg._factor import Factor, Solution, factor_dtype, is_finite, is_symmetric
 from outcore.sparse._matrix import SparseMatrix
+from outcore.sparse.linalg._forecast import FactorForecast, LimitCost
 from outcore.sparse.linalg._given import FactorizableMatrix, real_where_it_is, stored_matrix
 from outcore.sparse.linalg._operators import Operator
 from outcore.sparse.linalg._pivoting import (
@@ -51,45 +51,6 @@ _NEAREST = {
     **dict.fromkeys(("cholesky_inplace", "update_inplace"), "F.refactorize(A)"),
     "nnz": "F.explain().factor_entries",
 }
-
-
-@dataclasses.dataclass(frozen=True)
-class FactorForecast:
-    """The forecast of a factorization, before anything is computed; `str()` lays it out.
-
-    `ordering` names the ordering, of "auto" the one that was taken too: "auto: nd". `factor_entries` are those of the
-    factor with the zeros that larger supernodes cost, `operations` multiplications and additions, `plan` is the
-    explanation of the program under the current limit. With pivoting all are bounds, which hold.
-    """
-
-    rows: int
-    entries: int
-    ordering: str
-    factor_entries: int
-    factor_bytes: int
-    operations: float
-    largest_front: int
-    plan: Explanation
-
-    def __str__(self) -> str:
-        lines = [
-            ("rows", f"{self.rows:,}, {self.entries:,} entries"),
-            ("ordering", self.ordering),
-            ("factor", f"{self.factor_entries:,} entries, {format_size(self.factor_bytes)}"),
-            ("operations", f"{self.operations:.4g} multiplications and additions"),
-            ("largest front", f"{self.largest_front:,} rows"),
-        ]
-        return "\n".join(f"{name:<16}{value}" for name, value in lines) + f"\n\n{self.plan}"
-
-
-@dataclasses.dataclass(frozen=True)
-class LimitCost:
-    """The bytes that a factorization moves under a memory limit; all numbers are bytes."""
-
-    memory_limit: int
-    bytes_read: int
-    bytes_written: int
-    peak_bytes: int
 
 
 # Beside pivots of 0 to rounding, about 1e-15 of the scaled matrix, others that are smaller have no sign that is known.
@@ -283,8 +244,16 @@ class Factorization(Factor):
                 return costs
             limit *= 2
 
-    def factorize(self, path: PathLike | None = None, *, overwrite: bool = False) -> Factorization:
+    def factorize(
+        self, path: PathLike | None = None, *, overwrite: bool = False, resume: bool = False
+    ) -> Factorization:
         """Makes the factor, in a file whose name ends in `.ocf`, or in scratch. Gives itself.
+
+        With `resume=True` and a path, the same call goes on with a run that was killed or interrupted, also in another
+        process and under another limit, with the same bits; so does one whose `A` has the same values at the same
+        places. Tiles of the factor are recorded when they are durable, and contribution blocks of some fronts are kept
+        in a file beside scratch until the factor is complete, so that at most about an eighth of the operations and
+        those of a front at work are done again. A file that is complete, by the same call, is the result.
 
         I/O: that of `explain`, one read of the copy, one write of the factor, and of contribution blocks what does not
         fit. Raises LinAlgError of kind "spd" for a matrix that is not positive definite, naming the row of A whose
@@ -298,18 +267,25 @@ class Factorization(Factor):
         >>> F.solve([1.0, 0.0, 0.0, 1.0]).round(12)
         array([1., 1., 1., 1.])
         """
+        if resume and path is not None and self._is_guessed:
+            self._go_on_indefinite(path)
         try:
-            made = self._made(path, overwrite)
+            made = self._made(path, overwrite, resume)
         except LinAlgError:
             if not self._is_guessed:
                 raise
             self._be_indefinite()
-            return self.factorize(path, overwrite=overwrite)
+            return self.factorize(path, overwrite=overwrite, resume=resume)
         self._factor, self._facts = made, None
         return self
 
     def refactorize(
-        self, matrix: FactorizableMatrix, path: PathLike | None = None, *, overwrite: bool = False
+        self,
+        matrix: FactorizableMatrix,
+        path: PathLike | None = None,
+        *,
+        overwrite: bool = False,
+        resume: bool = False,
     ) -> Factorization:
         """Makes the factor of another matrix with entries at the same places, or at fewer; the analysis is kept.
 
@@ -333,7 +309,7 @@ class Factorization(Factor):
         made = self.__copy__()
         made._matrix, made._permuted, made._transposed, made._residual = matrix, None, None, None
         made._is_fit, made._is_other, made._is_complex = False, True, stored.dtype.kind == "c"
-        made.factorize(path, overwrite=overwrite)
+        made.factorize(path, overwrite=overwrite, resume=resume)
         self.__dict__.update(made.__dict__)
         return self
 
@@ -404,7 +380,7 @@ class Factorization(Factor):
         try:
             ordered = Holder(b.size * self.dtype.itemsize, 2).held([self._ordered(b)])[0][0]
             node = self._node()
-            self._factor, solved = stored_with(node, self._swept(node, ordered))
+            self._factor, solved = factors.stored_with(node, self._swept(node, ordered))
         except MemoryLimitError:
             # One after the other they may fit.
             return None
@@ -421,6 +397,15 @@ class Factorization(Factor):
         indefinite = analyzed(self._matrix, "hermitian", self._requested)
         indefinite._is_complex, indefinite._is_fit = self._is_complex, self._is_fit
         self.__dict__.update(indefinite.__dict__)
+
+    def _go_on_indefinite(self, path: PathLike) -> None:
+        """Where an earlier run found out that the matrix is not definite, and had begun the other factor."""
+        if factors.is_begun_for(self._node(), path) is not False:
+            return
+        other = self.__copy__()
+        other._be_indefinite()
+        if factors.is_begun_for(other._node(), path):
+            self.__dict__.update(other.__dict__)
 
     def _refined(self, b: Array) -> Array:
         x = super()._refined(b)

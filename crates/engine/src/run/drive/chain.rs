@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::ladder::{Ladder, PlanRefusal, HALVES_LOOKING, HALVES_MAX};
-use super::resume::{self, Resuming};
+use super::resume::{self, beside_of, Resuming};
 use super::steps::{by_call, called, is_of_planning, lesser, need_of, Begun, ChainStep, StageTarget};
 use crate::cancel::Watch;
 use crate::expr::staged::Room;
@@ -121,12 +121,15 @@ impl Session {
         watch: &mut Watch<'_>,
     ) -> Result<Chain, EngineError> {
         self.check_usable()?;
-        let (outputs, targets) = resume::hold_outputs(self, outputs, targets, watch)?;
+        let (mut outputs, mut targets) = resume::hold_outputs(self, outputs, targets, watch)?;
         let is_staged = has_staged(&outputs);
-        let resuming = match is_staged {
+        let resuming = match is_staged || beside_of(&outputs, &targets).next().is_some() {
             true => Resuming::hold(self, &outputs, &targets)?.map(Arc::new),
             false => None,
         };
+        if let Some(resuming) = &resuming {
+            resuming.hold_beside(self, (&mut outputs, &mut targets), watch)?;
+        }
         let outputs = resume::without_complete(outputs, &targets);
         let asking = Asking {
             memory: match is_staged {

@@ -35,6 +35,7 @@ use crate::schedule::tiles::tile_region;
 use crate::EngineError;
 
 pub use chain::Chain;
+pub use resume::is_begun_for;
 
 /// What one program was forecast to do and did: bytes read and written, and most memory reserved at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -432,7 +433,13 @@ impl Sinks {
             true => Err(EngineError::Cancelled),
             false => progress(&ProgressReport::of(Doing::Finishing)),
         };
-        let remove = move |_: &Demand| files.into_iter().for_each(|sink| sink.abort(&io));
+        let is_vain = error.is_of_values();
+        let remove = move |_: &Demand| {
+            files.into_iter().for_each(|sink| match is_vain {
+                true => sink.give_up(),
+                false => sink.abort(&io),
+            });
+        };
         let _ = aside(&mut watch, remove);
         error
     }

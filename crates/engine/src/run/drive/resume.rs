@@ -11,7 +11,7 @@ use outcore_store::{
 };
 
 use crate::expr::digest::Encoding;
-use crate::expr::lasting::ProcessOwn;
+use crate::expr::lasting::Lasting;
 use crate::expr::staged::Room;
 use crate::expr::{Digest, Expr};
 use crate::ops;
@@ -39,9 +39,19 @@ pub(super) struct Resuming {
 fn key_of(output: &Expr, plan: &SinkPlan) -> Digest {
     let mut encoding = Encoding::default();
     encoding
-        .text(&output.digest().to_string())
+        .text(&Lasting::of(output).digest.to_string())
         .words(plan.tile().iter().copied());
     encoding.text(plan.dtype().name()).digest()
+}
+
+/// Whether what was begun or is there at a path is the output of this node; nothing where there is nothing.
+///
+/// # Errors
+/// The errors of [`SinkPlan`]: a place that cannot be written in.
+pub fn is_begun_for(node: &Expr, path: &Path) -> Result<Option<bool>, EngineError> {
+    let plan = sink_plan(node, path, true)?;
+    let key = key_of(node, &plan).0;
+    Ok(Resumable::is_begun_for(&plan, &key))
 }
 
 /// Holds the outputs that may be gone on with. Gives the outputs as they will be stored, and their targets.
@@ -106,7 +116,7 @@ fn hold_each(
         };
         let key = key_of(&output, &plan);
         let resumable = Resumable::hold(plan, key.0, &session.io, look)?;
-        let is_own = !ProcessOwn::of(std::slice::from_ref(&output)).is_empty();
+        let is_own = Lasting::of(&output).is_own;
         held.push(Target::Resumed(Arc::new(resumable.of_process(is_own))));
         stored.push(output);
     }
@@ -126,6 +136,16 @@ pub(super) fn without_complete(outputs: Vec<Expr>, targets: &[Target]) -> Vec<Ex
             }
         })
         .collect()
+}
+
+/// The results beside outputs that are gone on with and not complete.
+pub(super) fn beside_of(outputs: &[Expr], targets: &[Target]) -> impl Iterator<Item = Expr> {
+    let of = |(output, target): (&Expr, &Target)| match target {
+        Target::Resumed(resumable) if !resumable.is_complete() => output.beside(),
+        _ => None,
+    };
+    let beside: Vec<Expr> = outputs.iter().zip(targets).filter_map(of).collect();
+    beside.into_iter()
 }
 
 /// Where all outputs are there, published by a process that was killed before it had cleaned up, its stages are left.
@@ -165,12 +185,13 @@ impl Resuming {
         let Some(first) = places.first() else { return Ok(None) };
         let name = name_of(places.iter().copied());
         let folder = StagesFolder::hold(&session.options.scratch, &name, first)?;
-        if !ProcessOwn::of(outputs).is_empty() {
+        let lasting: Vec<Lasting> = outputs.iter().map(Lasting::of).collect();
+        if lasting.iter().any(|node| node.is_own) {
             folder.note_owner()?;
         }
         let mut encoding = Encoding::default();
-        outputs.iter().for_each(|output| {
-            encoding.text(&output.digest().to_string());
+        lasting.iter().for_each(|node| {
+            encoding.text(&node.digest.to_string());
         });
         let resuming = Resuming {
             folder,
@@ -225,6 +246,34 @@ impl Resuming {
     /// Begins anew, in the room that there is.
     pub fn forget_room(&self) -> Result<(), EngineError> {
         self.begin_anew("they do not fit into the memory that there is now")
+    }
+
+    /// Adds the results beside outputs that are not complete, which a run that goes on with this one finds.
+    pub fn hold_beside(
+        &self,
+        session: &Session,
+        (outputs, targets): (&mut Vec<Expr>, &mut Vec<Target>),
+        watch: &mut dyn FnMut() -> Result<(), EngineError>,
+    ) -> Result<(), EngineError> {
+        for (number, beside) in beside_of(outputs, targets).enumerate().collect::<Vec<_>>() {
+            let path = self.folder.path().join(format!("beside-{number}.ocf"));
+            let plan = match sink_plan(&beside, &path, false) {
+                // It got its name, and what it is beside did not: what it has is as good as before.
+                Err(StoreError::Exists { .. }) => {
+                    let there = sink_plan(&beside, &path, true)?;
+                    let key = key_of(&beside, &there).0;
+                    Resumable::take_back(&there, &key, &session.io, &mut || Ok(()))?;
+                    there
+                }
+                planned => planned?,
+            };
+            watch()?;
+            let key = key_of(&beside, &plan).0;
+            let held = Resumable::hold(plan, key, &session.io, &mut || Ok(()))?.beside();
+            outputs.push(beside);
+            targets.push(Target::Resumed(Arc::new(held)));
+        }
+        Ok(())
     }
 
     /// Where a result of a stage is stored.

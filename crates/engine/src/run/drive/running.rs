@@ -37,6 +37,9 @@ impl Chain {
     /// As `run`.
     pub fn run_by(&self, player: &dyn Player, tracing: bool, progress: Progress<'_>) -> Result<Outcome, EngineError> {
         let mut outcome = self.run_as_planned(player, tracing, progress);
+        if outcome.as_ref().is_err_and(EngineError::is_of_values) {
+            self.finish();
+        }
         for _ in 0..RENEWALS_MAX {
             if !matches!(outcome, Err(EngineError::Stale(_))) {
                 break;

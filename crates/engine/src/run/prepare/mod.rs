@@ -32,7 +32,7 @@ use crate::run::prepare::program::{Output, PreparedProgram};
 use crate::run::prepare::remember::Request;
 use crate::run::session::residency::KeptKey;
 use crate::run::session::{Session, Target, POLL};
-use crate::schedule::needed::find_needed;
+use crate::schedule::needed::{find_needed, DoneWork};
 use crate::schedule::tiles::{number_tiles, tile_region, OutputCost};
 use crate::schedule::{TileId, TileTable};
 use crate::task::FileOutput;
@@ -64,7 +64,7 @@ impl OutputCost for Costs<'_> {
     }
 
     fn is_read_back(&self, output: usize) -> bool {
-        matches!(&self.0[output], Output::File(plan) if plan.is_read_back())
+        self.0[output].file().is_some_and(SinkPlan::is_read_back)
     }
 }
 
@@ -236,7 +236,7 @@ impl Session {
         let outputs = check_targets(&plan, targets)?;
         leave_complete(&mut plan, &outputs);
         let tiles = number_tiles(&plan, &Costs(&outputs), &self.io)?;
-        plan.needed = needed(&plan, &tiles, &outputs);
+        plan.left = left_work(&plan, &tiles, &outputs);
         let unseen_bytes = self.io_bytes(&plan, &tiles, &outputs) + program_bytes;
         let fixed_bytes = self.fixed_bytes(&plan, &outputs) + unseen_bytes;
         let start = match asking.now {
@@ -413,7 +413,7 @@ fn leave_complete(plan: &mut Plan, outputs: &[Output]) {
 }
 
 /// The tasks that are left where outputs are gone on with; nothing where all are.
-fn needed(plan: &Plan, tiles: &TileTable, outputs: &[Output]) -> Option<plan::Needed> {
+fn left_work(plan: &Plan, tiles: &TileTable, outputs: &[Output]) -> Option<plan::LeftWork> {
     let goes_on = |output: &Output| matches!(output, Output::Resumed(resumable) if !resumable.done().is_empty());
     if !outputs.iter().any(goes_on) {
         return None;
@@ -437,6 +437,14 @@ fn needed(plan: &Plan, tiles: &TileTable, outputs: &[Output]) -> Option<plan::Ne
         }
         done.extend(everywhere.into_iter().flatten().map(|index| tiles.id(id as u32, index)));
     }
+    let is_beside = |&output: &usize| matches!(&outputs[output], Output::Resumed(resumable) if resumable.is_beside());
+    let arrays = plan.arrays.iter();
+    let done = DoneWork {
+        tiles: &done,
+        is_beside: &arrays
+            .map(|array| array.outputs.iter().all(is_beside))
+            .collect::<Vec<_>>(),
+    };
     Some(find_needed(plan, tiles, &done))
 }
 

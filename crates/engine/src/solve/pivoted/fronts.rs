@@ -8,8 +8,8 @@ use std::ops::Range;
 
 use outcore_kernels::PivotedKind;
 
-use super::super::factorize::FrontPlaces;
 use super::super::fronts::{cut, FrontCut, FrontNode};
+use super::super::places::FrontPlaces;
 use super::super::supernodes::triangle;
 use super::super::tree::NONE;
 use super::super::Analysis;

@@ -6,8 +6,8 @@
 
 use outcore_kernels::{CandidateSides, PivotColumns, PivotForm, PivotRecord, PivotedKind};
 
-use super::super::factorize::FrontPlaces;
 use super::super::fronts::FrontNode;
+use super::super::places::FrontPlaces;
 use super::super::supernodes::{triangle, Supernode};
 use super::super::Analysis;
 use super::blocks::{header_words, in_slot, read, write, PivotCounts};

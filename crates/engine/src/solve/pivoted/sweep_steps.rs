@@ -6,8 +6,8 @@ use outcore_kernels::{PivotForm, PivotRecord, Transposition};
 
 use super::super::assembly::unpack;
 use super::super::band;
-use super::super::factorize::FrontPlaces;
 use super::super::fronts::FrontNode;
+use super::super::places::FrontPlaces;
 use super::blocks::{slot_of, split};
 use super::fronts::{PivotedBlocks, PivotedNode};
 use super::subtrees::{each_supernode, SubtreeColumns};

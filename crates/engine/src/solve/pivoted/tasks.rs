@@ -8,8 +8,10 @@ use outcore_dtype::DType;
 use outcore_kernels::{Panel, PivotRule, PivotedKind};
 use outcore_store::FactorOutput;
 
-use super::super::factorize::{listed_grid, FrontPlaces};
+use super::super::durable::{durable_beside, factor_file, kept_apart};
+use super::super::factorize::listed_grid;
 use super::super::fronts::FrontNode;
+use super::super::places::FrontPlaces;
 use super::super::Analysis;
 use super::fronts::{PivotedBlocks, PivotedFronts, PivotedNode};
 use super::scaling::{PivotScaling, PivotedRecord};
@@ -78,8 +80,8 @@ pub(super) struct PivotedFactorization {
     pub panel: Panel,
     tasks: Arc<[PivotedTask]>,
     pub contributions: Arc<[PivotedContribution]>,
-    listed: [Arc<[u64]>; 2],
-    grids: [Grid; 2],
+    listed: [Arc<[u64]>; 3],
+    grids: [Grid; 3],
 }
 
 /// The factor of a matrix as tiles.
@@ -112,7 +114,9 @@ impl PivotedFactorization {
         })?;
         let fronts = PivotedFronts::new(&analysis, of.rule.kind, dtype.size() as u64);
         let (tasks, contributions) = tasks_of(&analysis, &fronts, of.rule.kind);
-        let listed: [Arc<[u64]>; 2] = [fronts.factor.as_slice().into(), fronts.contribution.as_slice().into()];
+        let first = |node: usize| fronts.nodes[node].contribution;
+        let [passing, durable] = kept_apart(&analysis, fronts.contribution.as_slice().into(), first);
+        let listed: [Arc<[u64]>; 3] = [fronts.factor.as_slice().into(), passing, durable];
         Ok(PivotedFactorization {
             rows: RowEntries::new(&of.matrix)?,
             columns: of.transpose.as_ref().map(RowEntries::new).transpose()?,
@@ -123,7 +127,7 @@ impl PivotedFactorization {
             }),
             rule: of.rule,
             panel,
-            grids: [listed_grid(&listed[0]), listed_grid(&listed[1])],
+            grids: [0, 1, 2].map(|set: usize| listed_grid(&listed[set])),
             listed,
             tasks: tasks.into(),
             contributions: contributions.into(),
@@ -158,15 +162,21 @@ impl PivotedFactorization {
     fn place(&self, node: &PivotedNode, blocks: &PivotedBlocks, [row, column]: [u32; 2]) -> (usize, u64) {
         match blocks.tile(row, column) {
             (true, tile) => (self.factor_set(), u64::from(node.factor + tile)),
-            (false, tile) => (self.factor_set() + 1, u64::from(node.contribution + tile)),
+            (false, tile) => self.contribution(node.contribution + tile),
         }
     }
 
-    fn contributed(&self, from: PivotedContribution) -> u64 {
+    /// The set of a tile of contribution blocks, and its number there.
+    fn contribution(&self, tile: u32) -> (usize, u64) {
+        let is_durable = self.listed[2][tile as usize] > 0;
+        (self.factor_set() + 1 + usize::from(is_durable), tile.into())
+    }
+
+    fn contributed(&self, from: PivotedContribution) -> (usize, u64) {
         let (_, child) = self.node(from.child);
         match child.blocks() {
-            None => u64::from(child.contribution),
-            Some(blocks) => self.place(child, blocks, [from.row, from.column]).1,
+            None => self.contribution(child.contribution),
+            Some(blocks) => self.place(child, blocks, [from.row, from.column]),
         }
     }
 
@@ -342,14 +352,16 @@ impl Alone for PivotedFactorization {
         Some(self.listed[result].clone())
     }
     fn file(&self, result: usize) -> Option<FileOutput> {
-        (result == 0).then(|| {
-            FileOutput::Factor(FactorOutput {
-                rows: self.analysis.rows(),
-                dtype: self.panel.dtype(),
-                lengths: self.listed[0].clone(),
-                record: self.record.clone(),
-            })
-        })
+        let factor = FactorOutput {
+            rows: self.analysis.rows(),
+            dtype: self.panel.dtype(),
+            lengths: self.listed[result].clone(),
+            record: self.record.clone(),
+        };
+        factor_file(result, factor)
+    }
+    fn beside(&self, result: usize) -> Option<usize> {
+        durable_beside(result, &self.listed[2])
     }
 }
 
@@ -373,7 +385,8 @@ impl Work for PivotedFactorization {
             self.sources(front, None, each);
             each(factor, u64::from(node.factor), Access::Create);
             if node.rows_below(front) > 0 {
-                each(factor + 1, u64::from(node.contribution), Access::Create);
+                let (set, tile) = self.contribution(node.contribution);
+                each(set, tile, Access::Create);
             }
             return;
         };
@@ -387,7 +400,8 @@ impl Work for PivotedFactorization {
                     self.sources(front, Some((blocks, tile)), each);
                 }
                 for contribution in &self.contributions[begin as usize..end as usize] {
-                    each(factor + 1, self.contributed(*contribution), Access::Read);
+                    let (set, tile) = self.contributed(*contribution);
+                    each(set, tile, Access::Read);
                 }
                 each(set, own, if is_first { Access::Create } else { Access::Update });
             }

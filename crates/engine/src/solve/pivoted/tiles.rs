@@ -5,7 +5,7 @@ use std::ops::Range;
 use outcore_kernels::{CandidateSides, PivotForm, PivotRecord, PivotedKind};
 
 use super::super::assembly::{pack, row_start, runs, unpack};
-use super::super::factorize::FrontPlaces;
+use super::super::places::FrontPlaces;
 use super::blocks::{in_slot, record_bytes, slot_of, split, write, PivotCounts};
 use super::fronts::{PivotedBlocks, PivotedNode};
 use super::tasks::{place_in, PivotedContribution, PivotedFactorization};

@@ -11,8 +11,10 @@ use super::header::{
 };
 use super::output::FactorOutput;
 use crate::array::sink::{OutputPlan, Sink, WriteCosts};
+use crate::base::interval::Interval;
 use crate::base::locked::locked;
 use crate::base::page::PAGE;
+use crate::durable::journal::JournalRecord;
 use crate::durable::locked::LockedDir;
 use crate::durable::partial::Partial;
 use crate::io::{File, Mode};
@@ -54,6 +56,20 @@ impl FactorPlan {
     fn tail_bytes(&self) -> u64 {
         let directory = self.output.lengths.len() as u64 * TILE_BYTES;
         (directory + self.record_bytes).next_multiple_of(PAGE as u64)
+    }
+
+    fn unwritten(&self) -> Vec<TileRecord> {
+        vec![TileRecord { bytes: 0, checksum: 0 }; self.output.lengths.len()]
+    }
+
+    fn sink(&self, path: &Path, partial: Partial, file: File, tiles: Vec<TileRecord>) -> Arc<dyn Sink> {
+        Arc::new(FactorSink {
+            name: path.display().to_string(),
+            tiles: Mutex::new(tiles),
+            plan: self.clone(),
+            file: file.named(path.to_path_buf()),
+            partial,
+        })
     }
 
     /// Bytes of the whole file.
@@ -99,32 +115,41 @@ impl OutputPlan for FactorPlan {
     ) -> Result<Arc<dyn Sink>, StoreError> {
         let make = |partial: &Path| io.open(partial, Mode::Create);
         let (partial, file) = Partial::new_in(folder, path, overwrite, make)?;
-        let file = file.named(path.to_path_buf());
         file.allocate(self.bytes())?;
-        let unwritten = TileRecord { bytes: 0, checksum: 0 };
-        Ok(Arc::new(FactorSink {
-            name: path.display().to_string(),
-            tiles: Mutex::new(vec![unwritten; self.output.lengths.len()]),
-            plan: self.clone(),
-            file,
-            partial,
-        }))
+        Ok(self.sink(path, partial, file, self.unwritten()))
     }
     fn reopen(
         &self,
-        _folder: LockedDir,
+        folder: LockedDir,
         path: &Path,
-        _overwrite: bool,
-        _done: &[u64],
-        _io: &Io,
+        overwrite: bool,
+        done: &[JournalRecord],
+        io: &Io,
     ) -> Result<Arc<dyn Sink>, StoreError> {
-        Err(StoreError::unsupported(path, "a factor is written anew"))
+        let open = |partial: &Path| io.open(partial, Mode::Reopen);
+        let (partial, file) = Partial::within(folder, path, overwrite, true, open)?;
+        let mut tiles = self.unwritten();
+        for record in done {
+            let tile = record.tile as usize;
+            tiles[tile] = TileRecord {
+                bytes: self.output.lengths[tile],
+                checksum: record.checksum,
+            };
+        }
+        Ok(self.sink(path, partial, file, tiles))
     }
-    fn is_begun_at(&self, _path: &Path, _io: &Io) -> Result<bool, StoreError> {
-        Ok(false)
+    fn is_begun_at(&self, path: &Path, _io: &Io) -> Result<bool, StoreError> {
+        Ok(path.metadata().is_ok_and(|found| found.len() == self.bytes()))
     }
     fn head(&self) -> Vec<u8> {
         vec![]
+    }
+    fn tile_bytes(&self, region: &Region) -> u64 {
+        self.output.lengths[region.start[0] as usize]
+    }
+    fn place(&self, region: &Region) -> Option<Interval> {
+        let tile = region.start[0] as usize;
+        Some(Interval::new(self.offsets[tile], self.output.lengths[tile]))
     }
 }
 

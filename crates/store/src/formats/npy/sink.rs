@@ -9,6 +9,7 @@ use super::header::header_page;
 use crate::array::rowmajor::bytes_within;
 use crate::array::sink::{OutputPlan, Sink, WriteCosts};
 use crate::base::page::PAGE;
+use crate::durable::journal::JournalRecord;
 use crate::durable::locked::LockedDir;
 use crate::durable::partial::Partial;
 use crate::io::{File, Mode};
@@ -97,7 +98,7 @@ impl OutputPlan for NpyPlan {
         folder: LockedDir,
         path: &Path,
         overwrite: bool,
-        _done: &[u64],
+        _done: &[JournalRecord],
         io: &Io,
     ) -> Result<Arc<dyn Sink>, StoreError> {
         let mode = if self.aligned {

@@ -11,6 +11,7 @@ use super::pending::{placed, FIRST_OFFSET};
 use super::writer::complete;
 use crate::array::sink::{OutputPlan, Sink, WriteCosts};
 use crate::base::locked::locked;
+use crate::durable::journal::JournalRecord;
 use crate::durable::locked::LockedDir;
 use crate::durable::partial::Partial;
 use crate::io::{File, Mode};
@@ -92,7 +93,7 @@ impl OutputPlan for SparsePlan {
         _folder: LockedDir,
         path: &Path,
         _overwrite: bool,
-        _done: &[u64],
+        _done: &[JournalRecord],
         _io: &Io,
     ) -> Result<Arc<dyn Sink>, StoreError> {
         Err(StoreError::unsupported(path, "a sparse matrix is written anew"))

@@ -407,6 +407,13 @@ impl Source for SparseFile {
         Some(self.lengths.clone())
     }
 
+    fn checksums(&self) -> Option<String> {
+        let Origin::File(_) = self.body else { return None };
+        let of = |record: &TileRowRecord| [record.number, record.bytes, record.entries, record.checksum.into()];
+        let words = self.records.iter().flat_map(of).map(|word| format!("{word:x}"));
+        Some(format!("{:?} {}", self.shape, words.collect::<Vec<_>>().join(" ")))
+    }
+
     fn goes_with_readers(&self) -> bool {
         self.keeper.is_some()
     }

@@ -13,6 +13,7 @@ use super::made::{gone_or, MadeChunks, Modes};
 use crate::array::region::{copy_lattice, Lattice};
 use crate::array::sink::{OutputPlan, Sink, WriteCosts};
 use crate::base::page::PAGE;
+use crate::durable::journal::JournalRecord;
 use crate::durable::locked::LockedDir;
 use crate::durable::partial::Partial;
 use crate::io::{File, Mode};
@@ -139,13 +140,13 @@ impl OutputPlan for ZarrPlan {
         folder: LockedDir,
         path: &Path,
         overwrite: bool,
-        done: &[u64],
+        done: &[JournalRecord],
         _io: &Io,
     ) -> Result<Arc<dyn Sink>, StoreError> {
         let (partial, ()) = Partial::within(folder, path, overwrite, true, |_| Ok(()))?;
         let modes = Modes::kept(path, partial.path(), JSON);
         let mut made = MadeChunks::new(self.counts(), modes);
-        made.go_on(done);
+        made.go_on(&done.iter().map(|record| record.tile).collect::<Vec<_>>());
         Ok(Arc::new(ZarrSink {
             plan: self.clone(),
             name: path.display().to_string(),
