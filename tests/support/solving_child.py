@@ -31,11 +31,11 @@ DENSE: dict[str, tuple[Any, tuple[int, int]]] = {
 # Matrices whose factors take a second and more, and what they go by.
 LARGE_POOL = 3 * POOL
 LARGE: dict[str, Any] = {
-    "spd": lambda: grid(46, 46, 46),
-    "sym": lambda: shifted(38, 1.7),
+    "spd": lambda: grid(42, 42, 42),
+    "sym": lambda: shifted(36, 1.7),
     "lu": lambda: convection(30, 0.7),
-    "dense lu": (5000, 5000),
-    "dense qr": (4500, 3500),
+    "dense lu": (4400, 4400),
+    "dense qr": (4000, 3200),
 }
 
 

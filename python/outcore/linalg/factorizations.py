@@ -4,8 +4,8 @@ Each matrix along the last two axes is a task of its own and must fit the memory
 factorization says (by `faer`): a plan that cannot fit is refused with the number. Tall matrices of any length go by
 tiles instead: QR in two reads, R, singular values and least squares in one (Demmel and others 2012, section 3). So do
 systems, inverses and determinants of one matrix of more than 2048 rows, by slabs of its LU factor (`lu_factor`), QR of
-one with more than 2048 rows and columns (`qr_factor`), and Cholesky factors of one with more than 2048 rows
-(`cho_factor`).
+one with more than 2048 rows and columns (`qr_factor`), Cholesky factors of one with more than 2048 rows
+(`cho_factor`), and singular values of one with more than 4096 rows and columns.
 
 float32 and complex64 are factorized in double precision and rounded once at the end; integers count as float64.
 """
@@ -28,6 +28,7 @@ from outcore._standard.manipulation import broadcast_shapes, broadcast_to, conca
 from outcore._standard.searching import where
 from outcore.elementwise import abs, clip, floor
 from outcore.errors import ArgumentError, ShapeError
+from outcore.linalg._singular import is_large, large_svd, large_svdvals
 from outcore.linalg._whole import WHOLE_ROWS, adjoint, check_square, factors_of, goes_by_tiles, is_empty, widened
 
 
@@ -173,7 +174,8 @@ def svd(x: Operand, /, *, full_matrices: bool = True, compute_uv: bool = True) -
     U is (…, m, m) and Vh (…, n, n), or (…, m, k) and (…, k, n) unless `full_matrices`; S alone unless `compute_uv`.
     When computed, LinAlgError where a matrix has elements that are not finite. I/O: one read of matrices that fit.
     Tall and wide ones of any length take `full_matrices=False`: two reads and one write of the long factor; S alone
-    one read.
+    one read. One matrix with more than 4096 rows and columns goes by the eigenvectors of [0 Aᴴ; A 0], so its reads and
+    writes are those of `eigh` of m + n rows, and of `qr_factor` of both kinds of vectors; it may be larger than memory.
 
     >>> import numpy as np, outcore as oc
     >>> oc.linalg.svd(np.asarray([[3.0, 0.0], [0.0, 4.0]])).S.compute()
@@ -188,7 +190,9 @@ def svd(x: Operand, /, *, full_matrices: bool = True, compute_uv: bool = True) -
         if not full_matrices:
             left, right = left[..., :k], right[..., :k, :]
         return SVDResult(left, empty((*batch, k), dtype=real_dtype), right)
-    if full_matrices:
+    if full_matrices and m != n and is_large(array):
+        return _completed(svd(array, full_matrices=False), m, n, kind)
+    if full_matrices and not is_large(array):
         left, values, right = factors_of("svd_complete", array)
     elif m < n:
         turned = svd(adjoint(array), full_matrices=False)
@@ -196,15 +200,28 @@ def svd(x: Operand, /, *, full_matrices: bool = True, compute_uv: bool = True) -
     elif _has_small_triangle(array) or _core.is_tall(array._expr):
         # A = Q R, R = U S Vh: singular vectors of the triangle, turned by Q.
         basis, triangle = qr(array)
-        left, values, right = factors_of("svd", triangle)
+        left, values, right = large_svd(triangle) if is_large(triangle) else factors_of("svd", triangle)
         left = matmul(basis, left)
+    elif is_large(array):
+        left, values, right = large_svd(array)
     else:
         left, values, right = factors_of("svd", array)
     return SVDResult(left.astype(kind), values.astype(real_dtype), right.astype(kind))
 
 
+def _completed(thin: SVDResult, m: int, n: int, kind: DType) -> SVDResult:
+    """The same singular vectors, and others that make square matrices of them."""
+    left, values, right = thin
+    if m > n:
+        left = concat([left, qr(left, mode="complete").Q[:, n:]], axis=1)
+    else:
+        right = concat([right, adjoint(qr(adjoint(right), mode="complete").Q[:, m:])])
+    return SVDResult(left.astype(kind), values, right.astype(kind))
+
+
 def svdvals(x: Operand, /) -> Array:
-    """The singular values of matrices (…, m, n) in descending order: (…, min(m, n)). I/O: one read.
+    """The singular values of matrices (…, m, n) in descending order: (…, min(m, n)). I/O: one read; of one matrix with
+    more than 4096 rows and columns that of `eigvalsh` of m + n rows.
 
     >>> import numpy as np, outcore as oc
     >>> oc.linalg.svdvals(np.asarray([[3.0, 0.0], [0.0, 4.0]])).compute()
@@ -217,7 +234,8 @@ def svdvals(x: Operand, /) -> Array:
     upright = adjoint(array) if m < n else array
     if _has_small_triangle(upright) or _core.is_tall(upright._expr):
         upright = qr(upright, mode="r")
-    return factors_of("svdvals", upright)[0].astype(real_dtype)
+    values = large_svdvals(upright) if is_large(upright) else factors_of("svdvals", upright)[0]
+    return values.astype(real_dtype)
 
 
 def inv(x: Operand, /) -> Array:
