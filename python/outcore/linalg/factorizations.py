@@ -24,7 +24,7 @@ from outcore._lazy.reduction import mean_dtype
 from outcore._standard import statistical
 from outcore._standard.creation import empty, eye, ones, zeros
 from outcore._standard.linear_algebra import matmul
-from outcore._standard.manipulation import broadcast_shapes, broadcast_to, concat, expand_dims
+from outcore._standard.manipulation import broadcast_to, concat, expand_dims
 from outcore._standard.searching import where
 from outcore.elementwise import abs, clip, floor
 from outcore.errors import ArgumentError, ShapeError
@@ -64,7 +64,7 @@ class LstsqResult(NamedTuple):
     singular_values: Array
 
 
-def _goes_by_slabs(array: Array) -> bool:
+def goes_by_slabs(array: Array) -> bool:
     return array.ndim == 2 and array.shape[0] > WHOLE_ROWS
 
 
@@ -74,7 +74,7 @@ def _has_small_triangle(array: Array) -> bool:
     return goes_by_tiles(array) and 2 * m >= 3 * n
 
 
-def _solved_by_slabs(left: Array, right: Array) -> Array:
+def solved_by_slabs(left: Array, right: Array) -> Array:
     cut, factor = _core.dense_lu(left._expr, False)
     return Array(cut.solve(factor, right._expr, 0))
 
@@ -251,44 +251,9 @@ def inv(x: Operand, /) -> Array:
     check_square("inv", array)
     if is_empty(array):
         return empty(array.shape, dtype=kind)
-    if _goes_by_slabs(array):
-        return _solved_by_slabs(array, eye(array.shape[0], dtype=array.dtype)).astype(kind)
+    if goes_by_slabs(array):
+        return solved_by_slabs(array, eye(array.shape[0], dtype=array.dtype)).astype(kind)
     return factors_of("inv", array)[0].astype(kind)
-
-
-def solve(x1: Operand, x2: Operand, /) -> Array:
-    """X of A X = B for square A (…, n, n) and B (n,) or (…, n, k); leading axes broadcast.
-
-    When computed, LinAlgError where a matrix is singular. I/O: one read of both; of one matrix of more than 2048 rows,
-    larger than memory or not, that and a write of `lu_factor`, and a read of the factor. The residual is not looked at:
-    `lu_factor(x1).solve(x2)` does.
-
-    >>> import numpy as np, outcore as oc
-    >>> oc.linalg.solve(np.asarray([[2.0, 0.0], [0.0, 4.0]]), np.asarray([2.0, 2.0])).compute()
-    array([1. , 0.5])
-    """
-    left = widened("solve", x1)[0]
-    check_square("solve", left)
-    right = Array(node(x2))
-    kind = np.result_type(mean_dtype(Array(node(x1)).dtype), mean_dtype(right.dtype))
-    is_vector = right.ndim == 1
-    if is_vector:
-        right = expand_dims(right, axis=1)
-    if right.ndim < 2 or right.shape[-2] != left.shape[-1]:
-        raise ShapeError(f"solve: {left.shape} and {Array(node(x2)).shape} do not go together")
-    wide = np.dtype(np.complex128 if kind.kind == "c" else np.float64)
-    try:
-        batch = broadcast_shapes(left.shape[:-2], right.shape[:-2])
-    except ShapeError:
-        raise ShapeError(f"solve: {left.shape} and {right.shape}: leading axes do not broadcast") from None
-    left, right = (broadcast_to(part.astype(wide), (*batch, *part.shape[-2:])) for part in (left, right))
-    if is_empty(left) or is_empty(right):
-        solution = empty(right.shape, dtype=kind)
-    elif _goes_by_slabs(left):
-        solution = _solved_by_slabs(left, right).astype(kind)
-    else:
-        solution = factors_of("solve", left, right)[0].astype(kind)
-    return solution.squeeze(-1) if is_vector else solution
 
 
 def det(x: Operand, /) -> Array:
@@ -303,7 +268,7 @@ def det(x: Operand, /) -> Array:
     check_square("det", array)
     if is_empty(array):
         return ones(array.shape[:-2], dtype=kind)
-    factors = _determinant_by_slabs(array) if _goes_by_slabs(array) else factors_of("det", array)
+    factors = _determinant_by_slabs(array) if goes_by_slabs(array) else factors_of("det", array)
     return factors[2].astype(kind)
 
 
@@ -318,7 +283,7 @@ def slogdet(x: Operand, /) -> SlogdetResult:
     check_square("slogdet", array)
     if is_empty(array):
         return SlogdetResult(ones(array.shape[:-2], dtype=kind), zeros(array.shape[:-2], dtype=real_dtype))
-    sign, logarithm, _ = _determinant_by_slabs(array) if _goes_by_slabs(array) else factors_of("det", array)
+    sign, logarithm, _ = _determinant_by_slabs(array) if goes_by_slabs(array) else factors_of("det", array)
     return SlogdetResult(sign.astype(kind), logarithm.astype(real_dtype))
 
 
@@ -432,7 +397,6 @@ __all__ = [
     "pinv",
     "qr",
     "slogdet",
-    "solve",
     "svd",
     "svdvals",
 ]
