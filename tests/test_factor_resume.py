@@ -71,6 +71,11 @@ def test_killed_factorizations_go_on_to_the_same_bits(kind: str, data: Path, out
     assert set(files_below(out)) == {"f.ocf", "whole.ocf", "plain.ocf"}
     assert not any("beside" in path for path in files_below(scratch))
     assert rest.bytes_written < whole.bytes_written
+    for seen in (whole, rest):
+        # The copy in the order of elimination, before it, has bounds.
+        forecast, counted = seen.outcomes[-1].other["stages"][-1]
+        assert forecast[:2] == counted[:2]
+        assert counted[2] <= forecast[2]
 
 
 def test_contributions_that_are_durable_spare_what_is_below_them(data: Path, out: Path, scratch: Path) -> None:

@@ -55,6 +55,10 @@ pub(crate) trait OutputPlan: WriteCosts + std::fmt::Debug + Send + Sync {
     fn is_begun_at(&self, path: &Path, io: &Io) -> Result<bool, StoreError>;
     /// What a file begins with; nothing of a folder.
     fn head(&self) -> Vec<u8>;
+    /// Of the costs beside tiles those of finishing, which come again where the output was begun before.
+    fn finish_bytes(&self) -> u64 {
+        0
+    }
     /// Bytes of a tile, without what fills its last page.
     fn tile_bytes(&self, region: &Region) -> u64 {
         region.elements() * self.dtype().size() as u64

@@ -236,10 +236,10 @@ impl Resumable {
 
     /// Bytes that creating, recording and finishing transfer when `tiles` more are written.
     pub fn overhead_bytes(&self, tiles: u64) -> u64 {
-        let begun = if self.stands || self.goes_on() {
-            0
-        } else {
-            self.plan.overhead_bytes() + HEADER_BYTES as u64
+        let begun = match (self.stands, self.goes_on()) {
+            (true, _) => 0,
+            (false, true) => self.plan.finish_bytes(),
+            (false, false) => self.plan.overhead_bytes() + HEADER_BYTES as u64,
         };
         begun + tiles * RECORD_BYTES as u64
     }

@@ -262,6 +262,11 @@ impl SinkPlan {
         self.format.is_begun_at(path, io)
     }
 
+    /// Of the costs beside tiles those of finishing.
+    pub(crate) fn finish_bytes(&self) -> u64 {
+        self.format.finish_bytes()
+    }
+
     /// Bytes of a tile, without what fills its last page.
     pub(crate) fn tile_bytes(&self, region: &Region) -> u64 {
         self.format.tile_bytes(region)

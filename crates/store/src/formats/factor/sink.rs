@@ -144,6 +144,9 @@ impl OutputPlan for FactorPlan {
     fn head(&self) -> Vec<u8> {
         vec![]
     }
+    fn finish_bytes(&self) -> u64 {
+        self.overhead_bytes()
+    }
     fn tile_bytes(&self, region: &Region) -> u64 {
         self.output.lengths[region.start[0] as usize]
     }
