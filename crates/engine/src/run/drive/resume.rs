@@ -61,6 +61,14 @@ pub(super) fn hold_outputs(
     targets: &[Target],
     watch: &mut dyn FnMut() -> Result<(), EngineError>,
 ) -> Result<(Vec<Expr>, Vec<Target>), EngineError> {
+    looking(watch, |look| hold_each(session, outputs, targets, look))
+}
+
+/// Has the store ask `watch` from time to time, and gives the error that ended it.
+fn looking<T>(
+    watch: &mut dyn FnMut() -> Result<(), EngineError>,
+    hold: impl FnOnce(Look<'_>) -> Result<T, EngineError>,
+) -> Result<T, EngineError> {
     let (mut looked, mut ended) = (Instant::now(), None);
     let mut look = || {
         if ended.is_none() && looked.elapsed() >= POLL {
@@ -70,7 +78,7 @@ pub(super) fn hold_outputs(
         let ended = ended.as_ref().map(ToString::to_string);
         ended.map_or(Ok(()), |reason| Err(StoreError::Invalid(reason)))
     };
-    let held = hold_each(session, outputs, targets, &mut look);
+    let held = hold(&mut look);
     match ended {
         // The store is only told that it was.
         Some(error) => Err(error),
@@ -257,19 +265,15 @@ impl Resuming {
     ) -> Result<(), EngineError> {
         for (number, beside) in beside_of(outputs, targets).enumerate().collect::<Vec<_>>() {
             let path = self.folder.path().join(format!("beside-{number}.ocf"));
-            let plan = match sink_plan(&beside, &path, false) {
-                // It got its name, and what it is beside did not: what it has is as good as before.
-                Err(StoreError::Exists { .. }) => {
-                    let there = sink_plan(&beside, &path, true)?;
-                    let key = key_of(&beside, &there).0;
-                    Resumable::take_back(&there, &key, &session.io, &mut || Ok(()))?;
-                    there
-                }
-                planned => planned?,
-            };
-            watch()?;
+            let plan = sink_plan(&beside, &path, true)?;
             let key = key_of(&beside, &plan).0;
-            let held = Resumable::hold(plan, key, &session.io, &mut || Ok(()))?.beside();
+            let held = looking(watch, |look| {
+                // Where it got its name, and what it is beside did not, its tiles are as good as before.
+                if path.exists() {
+                    Resumable::take_back(&plan, &key, &session.io, look)?;
+                }
+                Ok(Resumable::hold(plan, key, &session.io, look)?.beside())
+            })?;
             outputs.push(beside);
             targets.push(Target::Resumed(Arc::new(held)));
         }
