@@ -129,12 +129,41 @@ def test_what_fails_is_gone_on_with(data: Path, out: Path, scratch: Path) -> Non
                     factor("sym", data, out / "f.ocf", resume=True)
                 except OutcoreError:
                     failed += 1
-            with session(scratch, pool_limit=POOL):
+            with session(scratch, pool_limit=POOL), oc.profile() as rest:
                 factor("sym", data, out / "f.ocf", resume=True)
+            forecast, counted = rest.outcomes[-1].other["stages"][-1]
+            assert forecast[:2] == counted[:2], (fault, n)
             assert (out / "f.ocf").read_bytes() == (out / "whole.ocf").read_bytes(), (fault, n)
             (out / "f.ocf").unlink()
             assert set(files_below(out)) == {"whole.ocf"}
     assert failed >= 12
+
+
+def test_contributions_that_a_killed_process_left_behind_a_complete_factor_are_removed(
+    data: Path, out: Path, scratch: Path
+) -> None:
+    """As if a process had died between giving the factor its name and removing what is beside it."""
+    make_inputs("spd", data, is_large=True)
+    fail_factorization("spd", data, out, scratch, write=300)
+    left = next(path for path in scratch.iterdir() if "resume" in path.name)
+    saved = shutil.copytree(left, out.parent / "saved")
+    with session(scratch, pool_limit=LARGE_POOL):
+        factor("spd", data, out / "f.ocf", resume=True)
+    assert not left.exists()
+    shutil.copytree(saved, left)
+    left.chmod(0o700)
+    with session(scratch, pool_limit=LARGE_POOL):
+        factor("spd", data, out / "f.ocf", resume=True)
+    assert not left.exists()
+
+
+def test_an_empty_matrix_is_gone_on_with(out: Path, scratch: Path) -> None:
+    empty = sp.csr_array((0, 0))
+    with session(scratch, faults="write:2:enospc"), pytest.raises(StorageError):
+        oc.sparse.linalg.analyze(empty, "spd").factorize(out / "f.ocf", resume=True)
+    with session(scratch):
+        F = oc.sparse.linalg.analyze(empty, "spd").factorize(out / "f.ocf", resume=True)
+        assert F.solve(np.ones(0)).shape == (0,)
 
 
 def test_other_values_begin_anew_and_say_so(data: Path, out: Path, scratch: Path) -> None:

@@ -63,7 +63,11 @@ pub(crate) trait OutputPlan: WriteCosts + std::fmt::Debug + Send + Sync {
     fn tile_bytes(&self, region: &Region) -> u64 {
         region.elements() * self.dtype().size() as u64
     }
-    /// Where a tile is in a file that cannot be opened before it is complete: from a page on, in one run.
+    /// Whether the file cannot be opened before it is complete, and says where tiles are.
+    fn is_placed(&self) -> bool {
+        false
+    }
+    /// Where a tile of such a file is: from a page on, in one run.
     fn place(&self, _region: &Region) -> Option<Interval> {
         None
     }

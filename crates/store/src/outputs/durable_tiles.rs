@@ -56,8 +56,7 @@ impl DurableTiles<'_> {
             let reason = "is of another shape or type, or its header is not what was written";
             StoreError::format(path, reason)
         };
-        let first = region_of(plan.shape(), plan.tile(), 0);
-        if first.is_some_and(|region| plan.place(&region).is_some()) {
+        if plan.is_placed() {
             let begun = plan.is_begun_at(path, io)?;
             return begun
                 .then(|| io.open(path, Mode::Read))

@@ -228,6 +228,11 @@ impl Resumable {
         self.done.len() as u64 == tiles_of(&self.plan)
     }
 
+    /// Whether nothing is written to it and nothing read of it: it is complete, and nobody's but its reader's.
+    pub fn is_left_alone(&self) -> bool {
+        self.is_complete() && !self.is_beside
+    }
+
     fn goes_on(&self) -> bool {
         locked(&self.state)
             .as_ref()

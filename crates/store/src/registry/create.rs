@@ -272,7 +272,12 @@ impl SinkPlan {
         self.format.tile_bytes(region)
     }
 
-    /// Where a tile is in a file that cannot be opened before it is complete.
+    /// Whether the file cannot be opened before it is complete, and says where tiles are.
+    pub(crate) fn is_placed(&self) -> bool {
+        self.format.is_placed()
+    }
+
+    /// Where a tile of such a file is.
     pub(crate) fn place(&self, region: &Region) -> Option<Interval> {
         self.format.place(region)
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::ladder::{Ladder, PlanRefusal, HALVES_LOOKING, HALVES_MAX};
-use super::resume::{self, beside_of, Resuming};
+use super::resume::{self, has_beside, Resuming};
 use super::steps::{by_call, called, is_of_planning, lesser, need_of, Begun, ChainStep, StageTarget};
 use crate::cancel::Watch;
 use crate::expr::staged::Room;
@@ -123,7 +123,7 @@ impl Session {
         self.check_usable()?;
         let (mut outputs, mut targets) = resume::hold_outputs(self, outputs, targets, watch)?;
         let is_staged = has_staged(&outputs);
-        let resuming = match is_staged || beside_of(&outputs, &targets).next().is_some() {
+        let resuming = match is_staged || has_beside(&outputs, &targets) {
             true => Resuming::hold(self, &outputs, &targets)?.map(Arc::new),
             false => None,
         };

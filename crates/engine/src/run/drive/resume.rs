@@ -133,7 +133,7 @@ fn hold_each(
 
 /// The outputs, without the work for those that are durable as a whole and have only to be published.
 pub(super) fn without_complete(outputs: Vec<Expr>, targets: &[Target]) -> Vec<Expr> {
-    let complete = |target: &Target| matches!(target, Target::Resumed(output) if output.is_complete());
+    let complete = |target: &Target| matches!(target, Target::Resumed(output) if output.is_left_alone());
     let outputs = outputs.into_iter().zip(targets);
     outputs
         .map(|(output, target)| {
@@ -146,8 +146,15 @@ pub(super) fn without_complete(outputs: Vec<Expr>, targets: &[Target]) -> Vec<Ex
         .collect()
 }
 
+/// Whether there are results beside outputs that are gone on with. Where these are complete, a process that was killed may
+/// have left them.
+pub(super) fn has_beside(outputs: &[Expr], targets: &[Target]) -> bool {
+    let mut pairs = outputs.iter().zip(targets);
+    pairs.any(|(output, target)| matches!(target, Target::Resumed(_)) && output.beside().is_some())
+}
+
 /// The results beside outputs that are gone on with and not complete.
-pub(super) fn beside_of(outputs: &[Expr], targets: &[Target]) -> impl Iterator<Item = Expr> {
+fn beside_of(outputs: &[Expr], targets: &[Target]) -> impl Iterator<Item = Expr> {
     let of = |(output, target): (&Expr, &Target)| match target {
         Target::Resumed(resumable) if !resumable.is_complete() => output.beside(),
         _ => None,

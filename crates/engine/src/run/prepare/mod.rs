@@ -406,7 +406,7 @@ pub(in crate::run) fn in_chunks(output: &Expr, target: &Target) -> Expr {
 /// Nothing is written to outputs that are durable as a whole, also where other outputs need the pass that they are of: what
 /// stands for them has no values.
 fn leave_complete(plan: &mut Plan, outputs: &[Output]) {
-    let is_complete = |output: &Output| matches!(output, Output::Resumed(resumable) if resumable.is_complete());
+    let is_complete = |output: &Output| matches!(output, Output::Resumed(resumable) if resumable.is_left_alone());
     for array in &mut plan.arrays {
         array.outputs.retain(|&output| !is_complete(&outputs[output]));
     }
@@ -450,7 +450,12 @@ fn left_work(plan: &Plan, tiles: &TileTable, outputs: &[Output]) -> Option<plan:
 
 /// Bytes of headers, metadata and journals.
 fn metadata_bytes(plan: &Plan, tiles: &TileTable, outputs: &[Output], placed: &Placed) -> u64 {
-    let mut bytes = 0;
+    // What is complete and has not its name yet is finished.
+    let complete = outputs.iter().map(|output| match output {
+        Output::Resumed(resumable) if resumable.is_left_alone() => resumable.overhead_bytes(0),
+        _ => 0,
+    });
+    let mut bytes = complete.sum();
     for (id, array) in plan.arrays.iter().enumerate() {
         for &output in &array.outputs {
             bytes += match &outputs[output] {

@@ -150,6 +150,9 @@ impl OutputPlan for FactorPlan {
     fn tile_bytes(&self, region: &Region) -> u64 {
         self.output.lengths[region.start[0] as usize]
     }
+    fn is_placed(&self) -> bool {
+        true
+    }
     fn place(&self, region: &Region) -> Option<Interval> {
         let tile = region.start[0] as usize;
         Some(Interval::new(self.offsets[tile], self.output.lengths[tile]))
