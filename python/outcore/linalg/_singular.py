@@ -13,8 +13,8 @@ from outcore._standard.searching import where
 from outcore.elementwise import abs, clip
 from outcore.linalg._whole import adjoint
 
-# A matrix with more rows and columns goes by the eigenvalues: from there on that takes no longer than one task in
-# memory, on one thread. By the sizes alone, so the bits are the same at every limit.
+# A matrix with more rows and columns goes by the eigenvalues: there that takes about as long as one task in memory,
+# on one thread. By the sizes alone, so the bits are the same at every limit.
 _LARGE = 4096
 
 
