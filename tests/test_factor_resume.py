@@ -84,7 +84,7 @@ def test_contributions_that_are_durable_spare_what_is_below_them(data: Path, out
         factor("spd", data, out / "whole.ocf")
     fail_factorization("spd", data, out, scratch, write=300)
     assert any("beside" in path for path in files_below(scratch))
-    # What is beside a factor belongs to its path.
+    # Contributions that are kept belong to the path of their factor.
     alone = out.parent / "alone"
     shutil.copytree(out, alone)
     (alone / BEGUN / "target").write_bytes(os.fsencode(alone / "f.ocf"))

@@ -12,6 +12,7 @@ float32 and complex64 are factorized in double precision and rounded once at the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
@@ -200,13 +201,16 @@ def svd(x: Operand, /, *, full_matrices: bool = True, compute_uv: bool = True) -
     elif _has_small_triangle(array) or _core.is_tall(array._expr):
         # A = Q R, R = U S Vh: singular vectors of the triangle, turned by Q.
         basis, triangle = qr(array)
-        left, values, right = large_svd(triangle) if is_large(triangle) else factors_of("svd", triangle)
+        left, values, right = _thin_factors(triangle)
         left = matmul(basis, left)
-    elif is_large(array):
-        left, values, right = large_svd(array)
     else:
-        left, values, right = factors_of("svd", array)
+        left, values, right = _thin_factors(array)
     return SVDResult(left.astype(kind), values.astype(real_dtype), right.astype(kind))
+
+
+def _thin_factors(array: Array) -> Sequence[Array]:
+    """U (…, m, n), S and Vh of matrices with m ≥ n."""
+    return large_svd(array) if is_large(array) else factors_of("svd", array)
 
 
 def _completed(thin: SVDResult, m: int, n: int, kind: DType) -> SVDResult:

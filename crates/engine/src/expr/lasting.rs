@@ -34,7 +34,7 @@ impl ProcessOwn {
     }
 }
 
-/// What another process calls a node that it has too, though files that go with their last reader are there under other
+/// The name of a node in every process that has it, though files that go with their last reader are there under other
 /// names: the digest of the node, with checksums of their values in place of such files.
 pub struct Lasting {
     pub digest: Digest,

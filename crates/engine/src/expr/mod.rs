@@ -325,11 +325,15 @@ impl Node {
         let Op::Algorithm(key, result) = &self.op else {
             return None;
         };
-        let beside = key.0.beside(*result)?;
-        let grid = &key.0.results()[beside];
+        Some(Node::result_of(key, key.0.beside(*result)?, &self.inputs))
+    }
+
+    /// A result of an algorithm, by its number.
+    pub fn result_of(key: &AlgorithmKey, result: usize, inputs: &[Expr]) -> Expr {
+        let grid = &key.0.results()[result];
         let (shape, tile) = (grid.shape.clone(), grid.tile.clone());
-        let op = Op::Algorithm(key.clone(), beside);
-        Some(Node::intern(op, self.inputs.clone(), shape, grid.dtype, tile))
+        let op = Op::Algorithm(key.clone(), result);
+        Node::intern(op, inputs.to_vec(), shape, grid.dtype, tile)
     }
 
     /// The sparse matrix that the node is as an output, where it is one.

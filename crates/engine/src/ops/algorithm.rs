@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::check_size;
-use crate::expr::{AlgorithmKey, Expr, Node, Op};
+use crate::expr::{AlgorithmKey, Expr, Node};
 use crate::task::Algorithm;
 use crate::EngineError;
 
@@ -12,15 +12,12 @@ use crate::EngineError;
 /// # Errors
 /// A result too large to address.
 pub fn algorithm(algorithm: Arc<dyn Algorithm>, inputs: &[Expr]) -> Result<Vec<Expr>, EngineError> {
-    let inputs = inputs.to_vec();
     let key = AlgorithmKey(algorithm);
     let results = key.0.results().iter().enumerate();
     results
         .map(|(index, grid)| {
             check_size(&key.0.name(), &grid.shape, grid.dtype)?;
-            let op = Op::Algorithm(key.clone(), index);
-            let (shape, tile) = (grid.shape.clone(), grid.tile.clone());
-            Ok(Node::intern(op, inputs.clone(), shape, grid.dtype, tile))
+            Ok(Node::result_of(&key, index, inputs))
         })
         .collect()
 }

@@ -6,7 +6,7 @@ use super::writes::{each_updated, each_written};
 use crate::cancel;
 use crate::plan::{ArrayKind, LeftWork, Needed, Plan};
 
-/// What an earlier run has done of a plan's outputs.
+/// The work that an earlier run has done on a plan's outputs.
 pub struct DoneWork<'a> {
     /// The tiles that are durable.
     pub tiles: &'a [TileId],

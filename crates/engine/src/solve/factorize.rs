@@ -9,11 +9,10 @@ use std::sync::Arc;
 
 use outcore_dtype::DType;
 use outcore_kernels::{BadPivot, Panel};
-use outcore_store::FactorOutput;
 
 use super::analysis::Analysis;
 use super::dense::DenseRows;
-use super::durable::{durable_beside, factor_file, kept_apart};
+use super::durable::FactorSets;
 use super::fronts::{BlockCounts, FrontCut, FrontNode, SIDE};
 use super::orders::{orders, NodeTasks, TileTasks};
 use super::places::FrontPlaces;
@@ -67,8 +66,7 @@ pub(super) struct Cholesky {
     tasks: Arc<[FactorTask]>,
     contributions: Arc<[Contribution]>,
     by_node: Arc<[NodeTasks]>,
-    listed: [Arc<[u64]>; 3],
-    grids: [Grid; 3],
+    sets: FactorSets,
 }
 
 /// The factor of the matrix of an analysis as tiles; `permuted` has its rows and columns in the order of elimination, and of
@@ -104,11 +102,8 @@ pub(super) enum FactoredMatrix {
     Dense(DenseRows),
 }
 
-/// The sets, behind the matrix.
+/// The first set, behind the matrix.
 const FACTOR: usize = 1;
-const CONTRIBUTION: usize = 2;
-/// Contribution blocks that are kept where a run may be gone on with.
-const DURABLE: usize = 3;
 
 impl Cholesky {
     fn new(analysis: &Arc<Analysis>, permuted: &SparseMatrix) -> Result<Cholesky, EngineError> {
@@ -127,25 +122,23 @@ impl Cholesky {
     fn of(analysis: &Arc<Analysis>, matrix: FactoredMatrix, dtype: DType) -> Result<Cholesky, EngineError> {
         let panel = panel_of("factorize", dtype)?;
         let (tasks, contributions, by_node) = tasks_of(analysis);
-        let bytes = |elements: &[u64]| {
-            elements
-                .iter()
-                .map(|count| count * dtype.size() as u64)
-                .collect::<Arc<[u64]>>()
-        };
         let fronts = &analysis.fronts;
+        let bytes =
+            |elements: &[u64]| -> Vec<u64> { elements.iter().map(|count| count * dtype.size() as u64).collect() };
         let first = |node: usize| fronts.nodes[node].contribution;
-        let [passing, durable] = kept_apart(analysis, bytes(&fronts.contribution), first);
-        let listed: [Arc<[u64]>; 3] = [bytes(&fronts.factor), passing, durable];
         Ok(Cholesky {
-            grids: [0, 1, 2].map(|set: usize| listed_grid(&listed[set])),
+            sets: FactorSets::new(
+                analysis,
+                bytes(&fronts.factor).into(),
+                &bytes(&fronts.contribution),
+                first,
+            ),
             analysis: analysis.clone(),
             matrix,
             panel,
             tasks: tasks.into(),
             contributions: contributions.into(),
             by_node: by_node.into(),
-            listed,
         })
     }
 
@@ -164,10 +157,7 @@ impl Cholesky {
 
     /// The set of a tile of contribution blocks, and its number there.
     fn contribution(&self, tile: u32) -> (usize, u64) {
-        match self.listed[DURABLE - FACTOR][tile as usize] > 0 {
-            true => (DURABLE, tile.into()),
-            false => (CONTRIBUTION, tile.into()),
-        }
+        (FACTOR + self.sets.of_contribution(tile), tile.into())
     }
 
     /// The tile of a contribution.
@@ -242,18 +232,8 @@ pub(super) fn panel_of(name: &str, dtype: DType) -> Result<Panel, EngineError> {
 
 /// Whether tiles are as many and as long as those of a factor.
 pub(super) fn has_tiles(factor: &Expr, lengths: &[u64]) -> bool {
-    let grid = listed_grid(lengths);
+    let grid = Grid::listed(lengths);
     factor.shape == grid.shape && factor.dtype == grid.dtype
-}
-
-/// Bytes of tiles of one set in a row each.
-pub(super) fn listed_grid(lengths: &[u64]) -> Grid {
-    let longest = lengths.iter().copied().max().unwrap_or(1).max(1);
-    Grid {
-        shape: vec![lengths.len() as u64, longest],
-        tile: vec![1, longest],
-        dtype: DType::U8,
-    }
 }
 
 /// The tasks of all fronts in postorder, and the contributions that their assembly names.
@@ -396,25 +376,20 @@ impl Alone for Cholesky {
         self.analysis.digest.to_string().into_bytes()
     }
     fn results(&self) -> &[Grid] {
-        &self.grids
+        self.sets.grids()
     }
     fn listed(&self, result: usize) -> Option<Arc<[u64]>> {
-        Some(self.listed[result].clone())
+        Some(self.sets.listed(result).clone())
     }
     fn recipe(&self) -> Option<Recipe> {
         matches!(self.matrix, FactoredMatrix::Dense(_)).then(|| Recipe::new("dense cholesky"))
     }
     fn file(&self, result: usize) -> Option<FileOutput> {
-        let factor = FactorOutput {
-            rows: self.analysis.rows(),
-            dtype: self.panel.dtype(),
-            lengths: self.listed[result].clone(),
-            record: self.analysis.clone(),
-        };
-        factor_file(result, factor)
+        self.sets
+            .file(result, self.analysis.rows(), self.panel.dtype(), self.analysis.clone())
     }
     fn beside(&self, result: usize) -> Option<usize> {
-        durable_beside(result, &self.listed[2])
+        self.sets.beside(result)
     }
 }
 
@@ -498,10 +473,12 @@ impl Work for Cholesky {
     fn record_bytes(&self) -> u64 {
         let nodes: usize = self.by_node.iter().map(NodeTasks::bytes).sum();
         let lists = size_of_val(&*self.tasks) + size_of_val(&*self.contributions) + nodes;
-        (lists + self.listed.iter().map(|listed| size_of_val(&**listed)).sum::<usize>()) as u64
+        (lists + self.sets.bytes()) as u64
     }
     fn orders(&self, memory: u64) -> Vec<TaskOrder> {
-        let tile = self.listed.iter().flat_map(|lengths| lengths.iter()).max();
+        let tile = (0..self.sets.grids().len())
+            .flat_map(|set| self.sets.listed(set).iter())
+            .max();
         let tile = tile.copied().unwrap_or(0).min(SIDE * SIDE * self.size());
         orders(&self.by_node, PRODUCTS, memory, tile)
     }
@@ -548,7 +525,7 @@ mod tests {
             NodeTasks::Tiles(_, tiles) => tiles.capacity() * size_of_val(&tiles[0]),
         });
         let lists = size_of_val(&*work.tasks) + size_of_val(&*work.contributions) + size_of_val(&*work.by_node);
-        let listed: usize = work.listed.iter().map(|listed| size_of_val(&**listed)).sum();
+        let listed = work.sets.bytes();
         assert_eq!(work.record_bytes(), (lists + listed + tiles.sum::<usize>()) as u64);
         // Of what a program is said to take for a task, 160 bytes, a part.
         assert!(work.record_bytes() < 48 * work.tasks());

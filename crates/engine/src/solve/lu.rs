@@ -10,7 +10,7 @@ use outcore_kernels::{NoPivot, Pivoting, TileLayout};
 use outcore_store::FactorOutput;
 
 use super::dense::DenseRows;
-use super::factorize::{listed_grid, panel_of};
+use super::factorize::panel_of;
 use super::slab_orders::{slab_orders, SlabStep, SlabTasks};
 use super::slabs::{SlabCut, SlabExchanges, SlabExchangesMut, SlabRecord};
 use crate::expr::Expr;
@@ -37,7 +37,7 @@ pub fn dense_lu(x: &Expr, allows_singular: bool) -> Result<(SlabCut, Expr), Engi
         matrix: DenseRows::new(x.grid()),
         columns: x.tile[1],
         tasks: SlabTasks::new(&cut),
-        grids: [listed_grid(&lengths)],
+        grids: [Grid::listed(&lengths)],
         listed: lengths,
     };
     let factor = ops::algorithm(Arc::new(factorization), std::slice::from_ref(x))?.swap_remove(0);

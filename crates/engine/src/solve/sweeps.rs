@@ -10,7 +10,6 @@ use outcore_kernels::{Panel, RightHandSides};
 
 use super::analysis::Analysis;
 use super::band;
-use super::factorize::listed_grid;
 use super::fronts::{BlockCounts, FrontNode};
 use super::tree::NONE;
 use crate::expr::grid::PANEL_BYTES;
@@ -138,9 +137,9 @@ impl TriangularSweeps {
         Ok(TriangularSweeps {
             grids: [
                 grid.clone(),
-                listed_grid(&pieces),
-                listed_grid(&below),
-                listed_grid(&below),
+                Grid::listed(&pieces),
+                Grid::listed(&below),
+                Grid::listed(&below),
             ],
             listed: [pieces, below],
             analysis: analysis.clone(),

@@ -6,7 +6,6 @@ use outcore_dtype::DType;
 use outcore_store::{Interval, SparseFile};
 
 use super::formula::Formula;
-use super::multiply::listed_grid;
 use super::opened::made_tiles;
 use super::SparseMatrix;
 use crate::expr::{grid, Expr};
@@ -46,7 +45,7 @@ pub fn entry_columns(matrix: &SparseMatrix, formulas: Vec<Arc<Formula>>) -> Resu
     let columns = EntryColumns {
         file: file.clone(),
         results: (types.iter().map(column))
-            .chain(lengths.iter().map(|lengths| listed_grid(lengths)))
+            .chain(lengths.iter().map(|lengths| Grid::listed(lengths)))
             .collect(),
         formulas,
         lengths,

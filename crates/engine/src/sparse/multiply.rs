@@ -41,7 +41,7 @@ impl Multiply {
             dtype,
         };
         Multiply {
-            results: [bands.cut(&times.result[0]), held, listed_grid(&lengths)],
+            results: [bands.cut(&times.result[0]), held, Grid::listed(&lengths)],
             lengths,
             times,
             bands,
@@ -52,16 +52,6 @@ impl Multiply {
     /// Whether the dense matrix is held by being one tile of its own.
     fn is_held(&self) -> bool {
         self.dense.tiles() == 1
-    }
-}
-
-/// A set of tiles of bytes that differ in number.
-pub(super) fn listed_grid(lengths: &[u64]) -> Grid {
-    let longest = lengths.iter().copied().max().unwrap_or(1).max(1);
-    Grid {
-        shape: vec![lengths.len() as u64, longest],
-        tile: vec![1, longest],
-        dtype: outcore_dtype::DType::U8,
     }
 }
 

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use outcore_dtype::DType;
 use outcore_store::{place_pending, SparseOutput, FIRST_OFFSET};
 
-use super::multiply::listed_grid;
 use crate::task::{Access, Alone, Bound, FileOutput, Grid, Recipe, Work};
 use crate::EngineError;
 
@@ -54,7 +53,7 @@ impl TileResult {
             dtype: DType::U64,
         };
         TileResult {
-            grids: [listed_grid(&output.lengths), ends],
+            grids: [Grid::listed(&output.lengths), ends],
             output,
             recipe,
             first: inputs,

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use outcore_sparse::multiply_tile;
 
 use super::bands::{bytes_of, Bands};
-use super::multiply::listed_grid;
 use super::opened::fault;
 use super::pieces::{fill, CutRows, Join};
 use super::times::{by_columns, Times};
@@ -53,8 +52,8 @@ impl MultiplyTransposed {
         MultiplyTransposed {
             results: [
                 bands.cut(&times.result[0]),
-                listed_grid(&lengths[0]),
-                listed_grid(&lengths[1]),
+                Grid::listed(&lengths[0]),
+                Grid::listed(&lengths[1]),
             ],
             lengths,
             blocks,

@@ -26,6 +26,16 @@ pub struct Grid {
 }
 
 impl Grid {
+    /// A set of tiles of so many bytes, in a row each.
+    pub fn listed(lengths: &[u64]) -> Grid {
+        let longest = lengths.iter().copied().max().unwrap_or(1).max(1);
+        Grid {
+            shape: vec![lengths.len() as u64, longest],
+            tile: vec![1, longest],
+            dtype: DType::U8,
+        }
+    }
+
     /// Tiles along each axis.
     pub fn counts(&self) -> Vec<u64> {
         let lengths = self.shape.iter().zip(&self.tile);

@@ -140,7 +140,7 @@ pub trait Source: Send + Sync + std::fmt::Debug {
     fn raw(&self) -> Option<RawArray> {
         None
     }
-    /// What its values are known by in any process, where checksums of all of them are at hand: equal texts are equal values.
+    /// A text for its values in any process, where checksums of all of them are at hand: equal texts are equal values.
     fn checksums(&self) -> Option<String> {
         None
     }

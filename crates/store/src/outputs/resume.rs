@@ -48,7 +48,7 @@ pub struct Resumable {
     key: JournalKey,
     state: Mutex<Option<ResumeState>>,
     done: Vec<u64>,
-    /// What the journal says of them.
+    /// The records of them in the journal.
     records: Vec<JournalRecord>,
     /// Bytes of the output that were read to believe the journal.
     pub verified_bytes: u64,

@@ -252,7 +252,7 @@ class Factorization(Factor):
         With `resume=True` and a path, the same call goes on with a run that was killed or interrupted, also in another
         process and under another limit, with the same bits; so does one whose `A` has the same values at the same
         places. Tiles of the factor are recorded when they are durable, and contribution blocks of some fronts are kept
-        in a file beside scratch until the factor is complete, so that at most about an eighth of the operations and
+        in a file in scratch until the factor is complete, so that at most about an eighth of the operations and
         those of a front at work are done again. A file that is complete, by the same call, is the result.
 
         I/O: that of `explain`, one read of the copy, one write of the factor, and of contribution blocks what does not

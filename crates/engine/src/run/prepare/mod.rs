@@ -450,7 +450,7 @@ fn left_work(plan: &Plan, tiles: &TileTable, outputs: &[Output]) -> Option<plan:
 
 /// Bytes of headers, metadata and journals.
 fn metadata_bytes(plan: &Plan, tiles: &TileTable, outputs: &[Output], placed: &Placed) -> u64 {
-    // What is complete and has not its name yet is finished.
+    // A run finishes outputs that are complete and have not their names yet.
     let complete = outputs.iter().map(|output| match output {
         Output::Resumed(resumable) if resumable.is_left_alone() => resumable.overhead_bytes(0),
         _ => 0,

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use outcore_dtype::DType;
 use outcore_kernels::{BandShape, BlockChase, MergeSizes, SweepRecord};
 
-use crate::solve::factorize::listed_grid;
 use crate::task::Grid;
 
 /// The sets between the steps, behind the results.
@@ -323,7 +322,7 @@ impl HermitianCut {
                 dtype: self.dtype,
             });
         }
-        grids.extend(self.listed.iter().map(|lengths| listed_grid(lengths)));
+        grids.extend(self.listed.iter().map(|lengths| Grid::listed(lengths)));
         grids
     }
 

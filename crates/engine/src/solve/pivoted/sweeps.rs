@@ -7,7 +7,6 @@ use std::sync::Arc;
 use outcore_kernels::{Panel, PivotTriangle, PivotedKind, RightHandSides, Transposition};
 
 use super::super::band;
-use super::super::factorize::listed_grid;
 use super::super::fronts::FrontNode;
 use super::super::sweeps::{band_tile, checked_right};
 use super::super::tree::NONE;
@@ -114,9 +113,9 @@ impl PivotedSweeps {
         Ok(PivotedSweeps {
             grids: [
                 grid.clone(),
-                listed_grid(&pieces),
-                listed_grid(&below),
-                listed_grid(&below),
+                Grid::listed(&pieces),
+                Grid::listed(&below),
+                Grid::listed(&below),
             ],
             listed: [pieces, below],
             analysis: of.analysis.clone(),

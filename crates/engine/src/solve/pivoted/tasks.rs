@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use outcore_dtype::DType;
 use outcore_kernels::{Panel, PivotRule, PivotedKind};
-use outcore_store::FactorOutput;
 
-use super::super::durable::{durable_beside, factor_file, kept_apart};
-use super::super::factorize::listed_grid;
+use super::super::durable::FactorSets;
+use super::super::factorize::panel_of;
 use super::super::fronts::FrontNode;
 use super::super::places::FrontPlaces;
 use super::super::Analysis;
@@ -80,8 +79,7 @@ pub(super) struct PivotedFactorization {
     pub panel: Panel,
     tasks: Arc<[PivotedTask]>,
     pub contributions: Arc<[PivotedContribution]>,
-    listed: [Arc<[u64]>; 3],
-    grids: [Grid; 3],
+    sets: FactorSets,
 }
 
 /// The factor of a matrix as tiles.
@@ -107,16 +105,10 @@ impl PivotedFactorization {
             )));
         }
         let dtype = of.matrix.dtype().unwrap_or(DType::F64);
-        let panel = Panel::new(dtype).ok_or_else(|| {
-            EngineError::DType(format!(
-                "factorize: values are {dtype}, and it takes float64 and complex128"
-            ))
-        })?;
+        let panel = panel_of("factorize", dtype)?;
         let fronts = PivotedFronts::new(&analysis, of.rule.kind, dtype.size() as u64);
         let (tasks, contributions) = tasks_of(&analysis, &fronts, of.rule.kind);
         let first = |node: usize| fronts.nodes[node].contribution;
-        let [passing, durable] = kept_apart(&analysis, fronts.contribution.as_slice().into(), first);
-        let listed: [Arc<[u64]>; 3] = [fronts.factor.as_slice().into(), passing, durable];
         Ok(PivotedFactorization {
             rows: RowEntries::new(&of.matrix)?,
             columns: of.transpose.as_ref().map(RowEntries::new).transpose()?,
@@ -127,8 +119,7 @@ impl PivotedFactorization {
             }),
             rule: of.rule,
             panel,
-            grids: [0, 1, 2].map(|set: usize| listed_grid(&listed[set])),
-            listed,
+            sets: FactorSets::new(&analysis, fronts.factor.as_slice().into(), &fronts.contribution, first),
             tasks: tasks.into(),
             contributions: contributions.into(),
             fronts: Arc::new(fronts),
@@ -168,8 +159,7 @@ impl PivotedFactorization {
 
     /// The set of a tile of contribution blocks, and its number there.
     fn contribution(&self, tile: u32) -> (usize, u64) {
-        let is_durable = self.listed[2][tile as usize] > 0;
-        (self.factor_set() + 1 + usize::from(is_durable), tile.into())
+        (self.factor_set() + self.sets.of_contribution(tile), tile.into())
     }
 
     fn contributed(&self, from: PivotedContribution) -> (usize, u64) {
@@ -346,22 +336,17 @@ impl Alone for PivotedFactorization {
         key
     }
     fn results(&self) -> &[Grid] {
-        &self.grids
+        self.sets.grids()
     }
     fn listed(&self, result: usize) -> Option<Arc<[u64]>> {
-        Some(self.listed[result].clone())
+        Some(self.sets.listed(result).clone())
     }
     fn file(&self, result: usize) -> Option<FileOutput> {
-        let factor = FactorOutput {
-            rows: self.analysis.rows(),
-            dtype: self.panel.dtype(),
-            lengths: self.listed[result].clone(),
-            record: self.record.clone(),
-        };
-        factor_file(result, factor)
+        self.sets
+            .file(result, self.analysis.rows(), self.panel.dtype(), self.record.clone())
     }
     fn beside(&self, result: usize) -> Option<usize> {
-        durable_beside(result, &self.listed[2])
+        self.sets.beside(result)
     }
 }
 
@@ -461,8 +446,7 @@ impl Work for PivotedFactorization {
     }
     fn record_bytes(&self) -> u64 {
         let lists = size_of_val(&*self.tasks) + size_of_val(&*self.contributions);
-        let listed: usize = self.listed.iter().map(|listed| size_of_val(&**listed)).sum();
-        self.fronts.bytes() + (lists + listed) as u64
+        self.fronts.bytes() + (lists + self.sets.bytes()) as u64
     }
     fn operations(&self) -> f64 {
         self.analysis.operations() * if self.is_symmetric() { 1.0 } else { 2.0 }

@@ -10,7 +10,7 @@ use super::orders::{qr_orders, QrStep, QrTasks};
 use crate::expr::Expr;
 use crate::ops::{self, show};
 use crate::solve::dense::DenseRows;
-use crate::solve::factorize::{listed_grid, panel_of};
+use crate::solve::factorize::panel_of;
 use crate::task::{Access, Alone, Bound, FileOutput, Grid, Recipe, TaskOrder, Work};
 use crate::EngineError;
 
@@ -32,7 +32,7 @@ pub fn dense_qr(x: &Expr) -> Result<(QrCut, Expr), EngineError> {
         matrix: DenseRows::new(x.grid()),
         columns: x.tile[1],
         tasks: QrTasks::new(&cut),
-        grids: [listed_grid(&lengths)],
+        grids: [Grid::listed(&lengths)],
         listed: lengths,
     };
     let factor = ops::algorithm(Arc::new(factorization), std::slice::from_ref(x))?.swap_remove(0);
