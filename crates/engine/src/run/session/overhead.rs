@@ -10,7 +10,7 @@ const FIXED: u64 = 24 << 20;
 const PER_WORKER: u64 = 6 << 20;
 /// The process is taken to be so much larger at a time.
 pub(in crate::run) const STEP: u64 = 8 << 20;
-/// What the process may grow or shrink by, within the allowances, before its share of the limit is settled anew: two
+/// What the process may grow by, within the allowances, or shrink by before its share of the limit is settled anew: two
 /// forecasts in a row should be of the same memory.
 const TOLERANCE: u64 = 12 << 20;
 /// Growth of mapped files from which the kernel is asked which of them are libraries: it looks at every page for that.
@@ -79,8 +79,8 @@ impl Overhead {
             return_freed_memory();
             now = self.uncounted();
         }
-        if now.abs_diff(before) > TOLERANCE {
-            self.own.store(now, Ordering::Relaxed);
+        if let Some(own) = settled(before, now) {
+            self.own.store(own, Ordering::Relaxed);
         }
     }
 
@@ -94,6 +94,18 @@ impl Overhead {
         let libraries = self.libraries.load(Ordering::Relaxed);
         let now = Ledger::uncounted((anonymous + libraries) as usize) as u64;
         now.max(self.own_at_least)
+    }
+}
+
+/// What the process is taken to be where it was taken to be `before` and is `now`; nothing where that stays.
+///
+/// Only growth beyond what the allowances bear counts: stacks and packing buffers of a first run are theirs, and would be
+/// counted twice. So a byte more never costs more than a byte.
+fn settled(before: u64, now: u64) -> Option<u64> {
+    match now.abs_diff(before) > TOLERANCE {
+        true if now > before => Some(now - TOLERANCE),
+        true => Some(now),
+        false => None,
     }
 }
 
@@ -133,7 +145,16 @@ fn library_bytes() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{library_bytes, resident_bytes};
+    use super::{library_bytes, resident_bytes, settled, TOLERANCE};
+
+    #[test]
+    fn growth_counts_beyond_what_the_allowances_bear() {
+        let before = 100 << 20;
+        assert_eq!(settled(before, before + TOLERANCE), None);
+        assert_eq!(settled(before, before + TOLERANCE + 1), Some(before + 1));
+        assert_eq!(settled(before, before - TOLERANCE), None);
+        assert_eq!(settled(before, before - TOLERANCE - 1), Some(before - TOLERANCE - 1));
+    }
 
     #[test]
     fn libraries_are_part_of_what_is_mapped() {
