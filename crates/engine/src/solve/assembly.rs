@@ -2,11 +2,10 @@
 
 use std::ops::Range;
 
-use outcore_dtype::DType;
-
 use super::factorize::{rows_of_block, Cholesky, Contribution, FactoredMatrix};
 use super::fronts::FrontNode;
 use super::places::FrontPlaces;
+use super::precision::RealNumber;
 use crate::task::Bound;
 use crate::EngineError;
 
@@ -69,26 +68,26 @@ impl Cholesky {
         node.columns.start + block.start..node.columns.start + block.end
     }
 
-    /// Numbers of float64 that an element is.
+    /// RealNumber numbers that an element is.
     pub(super) fn words(&self) -> usize {
-        self.size() as usize / size_of::<f64>()
-    }
-
-    /// An entry of the upper triangle as an element of the lower one.
-    pub(super) fn transposed(&self, value: &[u8]) -> [f64; 2] {
-        let real = value.first_chunk().map_or(0.0, |real| f64::from_ne_bytes(*real));
-        match self.panel().dtype() {
-            DType::F64 => [real, 0.0],
-            _ => [
-                real,
-                -value[8..]
-                    .first_chunk()
-                    .map_or(0.0, |imaginary| f64::from_ne_bytes(*imaginary)),
-            ],
+        match self.panel().dtype().is_complex() {
+            true => 2,
+            false => 1,
         }
     }
 
-    pub(super) fn assemble(
+    /// An entry of the upper triangle, in a row and a column of the order of elimination, as an element of the lower one:
+    /// scaled, where rows and columns are.
+    pub(super) fn transposed(&self, [row, column]: [u32; 2], value: &[u8]) -> [f64; 2] {
+        let part = |bytes: &[u8]| bytes.first_chunk().map_or(0.0, |part| f64::from_ne_bytes(*part));
+        let scale = self.scale(row, column);
+        match self.words() {
+            1 => [scale * part(value), 0.0],
+            _ => [scale * part(value), -scale * part(&value[size_of::<f64>()..])],
+        }
+    }
+
+    pub(super) fn assemble<R: RealNumber>(
         &self,
         node: &FrontNode,
         [row, column]: [u32; 2],
@@ -101,10 +100,10 @@ impl Cholesky {
             bound.writes[0].fill(0);
             if column < blocks.pivots {
                 from = self.sources(node, Some([row, column])).len();
-                self.add_entries(node, [row, column], &bound.reads[..from], bound.writes[0])?;
+                self.add_entries::<R>(node, [row, column], &bound.reads[..from], bound.writes[0])?;
             }
         }
-        let tile: &mut [f64] = bytemuck::cast_slice_mut(bound.writes[0]);
+        let tile: &mut [R] = bytemuck::cast_slice_mut(bound.writes[0]);
         let contributions = &self.contributions()[begin as usize..end as usize];
         for (contribution, bytes) in contributions.iter().zip(&bound.reads[from..]) {
             self.add(node, [row, column], *contribution, bytemuck::cast_slice(bytes), tile);
@@ -113,7 +112,7 @@ impl Cholesky {
     }
 
     /// Adds the entries of the matrix that belong to a tile of a block of pivots.
-    fn add_entries(
+    fn add_entries<R: RealNumber>(
         &self,
         node: &FrontNode,
         [row, column]: [u32; 2],
@@ -128,7 +127,7 @@ impl Cholesky {
                 return Ok(());
             }
         };
-        let tile: &mut [f64] = bytemuck::cast_slice_mut(tile);
+        let tile: &mut [R] = bytemuck::cast_slice_mut(tile);
         let places = FrontPlaces::new(self.analysis(), node);
         let (width, words) = (columns.len(), self.words());
         let wanted = places.rows(&rows);
@@ -143,11 +142,11 @@ impl Cholesky {
             };
             let start = row_start((place - rows.start) as usize, width, row == column);
             let element = (start + (at - columns.start) as usize) * words;
-            let value = self.transposed(value);
+            let value = self.transposed([at, other as u32], value);
             tile[element..element + words]
                 .iter_mut()
                 .zip(value)
-                .for_each(|(to, value)| *to += value);
+                .for_each(|(to, value)| *to += R::rounded(value));
         })?;
         match unknown {
             None => Ok(()),
@@ -156,13 +155,13 @@ impl Cholesky {
     }
 
     /// Adds the elements of a child's tile that belong to a tile of the parent.
-    fn add(
+    fn add<R: RealNumber>(
         &self,
         node: &FrontNode,
         [row, column]: [u32; 2],
         contribution: Contribution,
-        from: &[f64],
-        tile: &mut [f64],
+        from: &[R],
+        tile: &mut [R],
     ) {
         let child = self.child(contribution);
         let below = self.analysis().fronts.below(child);
@@ -197,7 +196,7 @@ impl Cholesky {
                 let count = run.length.min(length - run.from) * words;
                 let (to, from_at) = ((start + run.to) * words, (begin + run.from) * words);
                 let (to, from) = (&mut tile[to..to + count], &from[from_at..from_at + count]);
-                to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+                to.iter_mut().zip(from).for_each(|(to, from)| *to += *from);
             }
         }
     }

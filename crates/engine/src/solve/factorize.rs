@@ -16,8 +16,9 @@ use super::durable::FactorSets;
 use super::fronts::{BlockCounts, FrontCut, FrontNode, SIDE};
 use super::orders::{orders, NodeTasks, TileTasks};
 use super::places::FrontPlaces;
+use super::precision::{is_single, single_of};
 use super::tree::NONE;
-use crate::expr::Expr;
+use crate::expr::{Digest, Expr};
 use crate::ops::{self, show};
 use crate::sparse::{RowEntries, SparseMatrix};
 use crate::task::{Access, Alone, Bound, FileOutput, Grid, Recipe, TaskOrder, Work};
@@ -67,22 +68,29 @@ pub(super) struct Cholesky {
     contributions: Arc<[Contribution]>,
     by_node: Arc<[NodeTasks]>,
     sets: FactorSets,
+    /// By what rows and columns are scaled, where the factor is of single precision.
+    scales: Option<Arc<[f64]>>,
 }
 
 /// The factor of the matrix of an analysis as tiles; `permuted` has its rows and columns in the order of elimination, and of
-/// each row its entries on and right of the diagonal count.
+/// each row its entries on and right of the diagonal count. With `scales` of rows and columns the factor is that of the scaled
+/// matrix, in single precision.
 ///
 /// # Errors
-/// A matrix of another shape or type.
-pub fn cholesky(analysis: &Arc<Analysis>, permuted: &SparseMatrix) -> Result<Expr, EngineError> {
-    let factorization = Cholesky::new(analysis, permuted)?;
+/// A matrix of another shape or type; scales of other rows.
+pub fn cholesky(
+    analysis: &Arc<Analysis>,
+    permuted: &SparseMatrix,
+    scales: Option<Arc<[f64]>>,
+) -> Result<Expr, EngineError> {
+    let factorization = Cholesky::new(analysis, permuted, scales)?;
     Ok(ops::algorithm(Arc::new(factorization), std::slice::from_ref(&permuted.tiles))?.swap_remove(0))
 }
 
 /// The factor of a dense matrix as tiles, with its analysis. Elements on and below the diagonal count.
 ///
 /// # Errors
-/// A matrix that is not square; another type than float64 and complex128.
+/// A matrix that is not square; elements that are no float32, float64, complex64 or complex128.
 pub fn dense_cholesky(x: &Expr) -> Result<(Arc<Analysis>, Expr), EngineError> {
     let rows = match x.shape[..] {
         [rows, columns] if rows == columns && rows > 0 => u32::try_from(rows).ok(),
@@ -90,7 +98,12 @@ pub fn dense_cholesky(x: &Expr) -> Result<(Arc<Analysis>, Expr), EngineError> {
     };
     let rows = rows.ok_or_else(|| EngineError::Shape(format!("cholesky: a matrix of shape {}", show(&x.shape))))?;
     let analysis = Arc::new(Analysis::dense(rows));
-    let factorization = Cholesky::of(&analysis, FactoredMatrix::Dense(DenseRows::new(x.grid())), x.dtype)?;
+    let factorization = Cholesky::of(
+        &analysis,
+        FactoredMatrix::Dense(DenseRows::new(x.grid())),
+        x.dtype,
+        None,
+    )?;
     let factor = ops::algorithm(Arc::new(factorization), std::slice::from_ref(x))?.swap_remove(0);
     Ok((analysis, factor))
 }
@@ -106,7 +119,11 @@ pub(super) enum FactoredMatrix {
 const FACTOR: usize = 1;
 
 impl Cholesky {
-    fn new(analysis: &Arc<Analysis>, permuted: &SparseMatrix) -> Result<Cholesky, EngineError> {
+    fn new(
+        analysis: &Arc<Analysis>,
+        permuted: &SparseMatrix,
+        scales: Option<Arc<[f64]>>,
+    ) -> Result<Cholesky, EngineError> {
         let shape = permuted.file.matrix();
         if [shape.rows, shape.columns] != [analysis.rows(); 2] {
             let rows = analysis.rows();
@@ -115,12 +132,36 @@ impl Cholesky {
                 shape.rows, shape.columns
             )));
         }
-        let dtype = permuted.dtype().unwrap_or(DType::F64);
-        Cholesky::of(analysis, FactoredMatrix::Sparse(RowEntries::new(permuted)?), dtype)
+        let wide = permuted.dtype().unwrap_or(DType::F64);
+        panel_of("factorize", wide)?;
+        if let Some(scales) = scales.as_ref().filter(|scales| scales.len() as u64 != shape.rows) {
+            return Err(EngineError::Shape(format!(
+                "factorize: a matrix of shape ({}, {}), and {} scales",
+                shape.rows,
+                shape.columns,
+                scales.len()
+            )));
+        }
+        let dtype = if scales.is_some() { single_of(wide) } else { wide };
+        Cholesky::of(
+            analysis,
+            FactoredMatrix::Sparse(RowEntries::new(permuted)?),
+            dtype,
+            scales,
+        )
     }
 
-    fn of(analysis: &Arc<Analysis>, matrix: FactoredMatrix, dtype: DType) -> Result<Cholesky, EngineError> {
-        let panel = panel_of("factorize", dtype)?;
+    fn of(
+        analysis: &Arc<Analysis>,
+        matrix: FactoredMatrix,
+        dtype: DType,
+        scales: Option<Arc<[f64]>>,
+    ) -> Result<Cholesky, EngineError> {
+        let panel = Panel::of_any_precision(dtype).ok_or_else(|| {
+            EngineError::DType(format!(
+                "factorize: values are {dtype}, and it takes floats of 32 and 64 bits"
+            ))
+        })?;
         let (tasks, contributions, by_node) = tasks_of(analysis);
         let fronts = &analysis.fronts;
         let bytes =
@@ -139,6 +180,7 @@ impl Cholesky {
             tasks: tasks.into(),
             contributions: contributions.into(),
             by_node: by_node.into(),
+            scales,
         })
     }
 
@@ -196,6 +238,12 @@ impl Cholesky {
         self.panel
     }
 
+    /// By what an entry is scaled.
+    pub(super) fn scale(&self, row: u32, column: u32) -> f64 {
+        let of = |scales: &Arc<[f64]>| scales[row as usize] * scales[column as usize];
+        self.scales.as_ref().map_or(1.0, of)
+    }
+
     pub(super) fn contributions(&self) -> &[Contribution] {
         &self.contributions
     }
@@ -215,9 +263,13 @@ impl Cholesky {
     /// The error for a pivot of a column in the order of elimination.
     pub(super) fn refused(&self, column: u32, BadPivot(pivot): BadPivot) -> EngineError {
         let row = self.analysis.order[column as usize + pivot];
-        EngineError::LinAlg(format!(
-            "cholesky: the matrix is not positive definite: the pivot of row {row} is not positive"
-        ))
+        EngineError::LinAlg(match is_single(self.panel.dtype()) {
+            false => format!("cholesky: the matrix is not positive definite: the pivot of row {row} is not positive"),
+            true => format!(
+                "cholesky: the matrix is not positive definite, to single precision: the pivot of row {row} is not positive; \
+                 precision=\"double\" has more digits"
+            ),
+        })
     }
 }
 
@@ -307,14 +359,14 @@ fn tasks_of(analysis: &Analysis) -> (Vec<FactorTask>, Vec<Contribution>, Vec<Nod
 }
 
 /// Where rows of a child's contribution block are in the blocks of the parent.
-struct ChildRows {
+pub(super) struct ChildRows {
     child: u32,
     /// For each block of the parent, the blocks of the child that have rows there.
     blocks: Vec<std::ops::Range<u32>>,
 }
 
 impl ChildRows {
-    fn new(analysis: &Analysis, child: u32, parent: &FrontNode) -> ChildRows {
+    pub(super) fn new(analysis: &Analysis, child: u32, parent: &FrontNode) -> ChildRows {
         let of = &analysis.fronts.nodes[child as usize];
         let rows = analysis.fronts.below(of);
         let places = FrontPlaces::new(analysis, parent);
@@ -335,7 +387,7 @@ impl ChildRows {
         }
     }
 
-    fn contribute(&self, [row, column]: [u32; 2], to: &mut Vec<Contribution>) {
+    pub(super) fn contribute(&self, [row, column]: [u32; 2], to: &mut Vec<Contribution>) {
         for from in self.blocks[column as usize].clone() {
             for below in self.blocks[row as usize].clone().filter(|below| *below >= from) {
                 to.push(Contribution {
@@ -373,7 +425,11 @@ pub(super) fn rows_of_block(node: &FrontNode, block: u32) -> std::ops::Range<usi
 
 impl Alone for Cholesky {
     fn key(&self) -> Vec<u8> {
-        self.analysis.digest.to_string().into_bytes()
+        let analysis = self.analysis.digest.to_string();
+        match &self.scales {
+            None => analysis.into_bytes(),
+            Some(scales) => format!("{analysis} {}", Digest::of(bytemuck::cast_slice(scales))).into_bytes(),
+        }
     }
     fn results(&self) -> &[Grid] {
         self.sets.grids()
@@ -493,10 +549,16 @@ impl Work for Cholesky {
             step,
         } = self.tasks[task as usize];
         let node = self.node(node);
-        let tile = [row, column];
+        let (tile, is_single) = ([row, column], is_single(self.panel.dtype()));
         match step {
-            FactorStep::Subtrees => self.eliminate_subtrees(node, bound, workspace),
-            FactorStep::Assemble { begin, end, is_first } => self.assemble(node, tile, (begin, end, is_first), bound),
+            FactorStep::Subtrees if is_single => self.eliminate_subtrees::<f32>(node, bound, workspace),
+            FactorStep::Subtrees => self.eliminate_subtrees::<f64>(node, bound, workspace),
+            FactorStep::Assemble { begin, end, is_first } if is_single => {
+                self.assemble::<f32>(node, tile, (begin, end, is_first), bound)
+            }
+            FactorStep::Assemble { begin, end, is_first } => {
+                self.assemble::<f64>(node, tile, (begin, end, is_first), bound)
+            }
             FactorStep::Update { .. } => {
                 self.update(node, tile, bound, workspace);
                 Ok(())
@@ -519,7 +581,7 @@ mod tests {
             dtype: DType::F64,
         };
         let matrix = FactoredMatrix::Dense(DenseRows::new(grid));
-        let work = Cholesky::of(&analysis, matrix, DType::F64).expect("float64");
+        let work = Cholesky::of(&analysis, matrix, DType::F64, None).expect("float64");
         let tiles = work.by_node.iter().map(|node| match node {
             NodeTasks::One(_) => 0,
             NodeTasks::Tiles(_, tiles) => tiles.capacity() * size_of_val(&tiles[0]),

@@ -3,14 +3,15 @@
 use super::factorize::{Cholesky, FactoredMatrix};
 use super::fronts::{FrontCut, FrontNode};
 use super::places::FrontPlaces;
+use super::precision::RealNumber;
 use super::supernodes::triangle;
 use crate::task::Bound;
 use crate::EngineError;
 
 /// The memory of a task: a front column by column, blocks that wait, the places of rows in the front.
-struct SubtreeDesk<'w> {
-    front: &'w mut [f64],
-    stack: &'w mut [f64],
+struct SubtreeDesk<'w, R> {
+    front: &'w mut [R],
+    stack: &'w mut [R],
     places: &'w mut [u32],
     /// Places of the rows of a block that is added.
     targets: &'w mut [u32],
@@ -59,7 +60,7 @@ impl Cholesky {
         (elements + places + 5 * 64 + self.panel().elimination_bytes(self.most_pivots(node))) as u64
     }
 
-    fn desk<'w>(&self, node: &FrontNode, mut workspace: &'w mut [u8]) -> SubtreeDesk<'w> {
+    fn desk<'w, R: RealNumber>(&self, node: &FrontNode, mut workspace: &'w mut [u8]) -> SubtreeDesk<'w, R> {
         let [front, stack, rows, longest] = self.subtree_sizes(node);
         let size = self.size() as usize;
         SubtreeDesk {
@@ -72,7 +73,7 @@ impl Cholesky {
         }
     }
 
-    pub(super) fn eliminate_subtrees(
+    pub(super) fn eliminate_subtrees<R: RealNumber>(
         &self,
         node: &FrontNode,
         bound: &mut Bound<'_>,
@@ -82,9 +83,9 @@ impl Cholesky {
         let own = OwnRows {
             places: FrontPlaces::new(self.analysis(), node),
         };
-        let desk = self.desk(node, workspace);
+        let desk = self.desk::<R>(node, workspace);
         let (factor, contribution) = bound.writes.split_first_mut().expect("a tile of the factor");
-        let mut factor: &mut [f64] = bytemuck::cast_slice_mut(factor);
+        let mut factor: &mut [R] = bytemuck::cast_slice_mut(factor);
         self.scatter(node, &bound.reads, desk.owners, factor)?;
         // Blocks that wait: their supernodes, and where each ends in the stack.
         let mut waiting: Vec<(u32, usize)> = vec![];
@@ -136,8 +137,8 @@ impl Cholesky {
         let Some(out) = contribution.first_mut() else {
             return Ok(());
         };
-        let out: &mut [f64] = bytemuck::cast_slice_mut(out);
-        out.fill(0.0);
+        let out: &mut [R] = bytemuck::cast_slice_mut(out);
+        out.fill(R::ZERO);
         let mut begin = 0;
         for (root, end) in waiting {
             let columns = node.columns.len();
@@ -150,12 +151,12 @@ impl Cholesky {
     }
 
     /// Puts the entries of the node's rows in the upper triangle where the tile of the factor has them.
-    fn scatter(
+    fn scatter<R: RealNumber>(
         &self,
         node: &FrontNode,
         reads: &[&[u8]],
         owners: &mut [[u32; 2]],
-        factor: &mut [f64],
+        factor: &mut [R],
     ) -> Result<(), EngineError> {
         let FactoredMatrix::Sparse(matrix) = self.matrix() else {
             return Ok(());
@@ -169,7 +170,7 @@ impl Cholesky {
                 begin += one.front - column;
             }
         }
-        factor.fill(0.0);
+        factor.fill(R::ZERO);
         let columns = u64::from(first)..u64::MAX;
         let mut unknown = None;
         matrix.for_each(&node.columns, columns, reads, |row, column, value| {
@@ -191,11 +192,11 @@ impl Cholesky {
                 return;
             };
             let at = (begin + place) as usize * words;
-            let value = self.transposed(value);
+            let value = self.transposed([row, column], value);
             factor[at..at + words]
                 .iter_mut()
                 .zip(value)
-                .for_each(|(to, value)| *to += value);
+                .for_each(|(to, value)| *to += R::rounded(value));
         })?;
         match unknown {
             None => Ok(()),
@@ -205,8 +206,8 @@ impl Cholesky {
 }
 
 /// Puts columns that lie one behind the other, each from its diagonal on, into a front that is otherwise 0.
-fn begin_front(columns: &[f64], [side, pivots]: [usize; 2], front: &mut [f64], words: usize) {
-    front.fill(0.0);
+fn begin_front<R: RealNumber>(columns: &[R], [side, pivots]: [usize; 2], front: &mut [R], words: usize) {
+    front.fill(R::ZERO);
     let mut from = 0;
     for column in 0..pivots {
         let (start, end) = ((column * side + column) * words, (column + 1) * side * words);
@@ -216,7 +217,7 @@ fn begin_front(columns: &[f64], [side, pivots]: [usize; 2], front: &mut [f64], w
 }
 
 /// Copies the lower parts of some columns of a front.
-fn copy_columns(front: &[f64], side: usize, columns: std::ops::Range<usize>, out: &mut [f64], words: usize) {
+fn copy_columns<R: RealNumber>(front: &[R], side: usize, columns: std::ops::Range<usize>, out: &mut [R], words: usize) {
     let mut at = 0;
     for column in columns {
         let from = &front[(column * side + column) * words..(column + 1) * side * words];
@@ -226,7 +227,7 @@ fn copy_columns(front: &[f64], side: usize, columns: std::ops::Range<usize>, out
 }
 
 /// Adds a triangle that lies column by column to the columns of a front.
-fn add_block(block: &[f64], targets: &[u32], front: &mut [f64], side: usize, words: usize) {
+fn add_block<R: RealNumber>(block: &[R], targets: &[u32], front: &mut [R], side: usize, words: usize) {
     let mut at = 0;
     for (column, &target) in targets.iter().enumerate() {
         let to = &mut front[target as usize * side * words..(target as usize + 1) * side * words];
@@ -237,26 +238,26 @@ fn add_block(block: &[f64], targets: &[u32], front: &mut [f64], side: usize, wor
         if is_run {
             let first = rows[0] as usize * words;
             let to = &mut to[first..first + from.len()];
-            to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+            to.iter_mut().zip(from).for_each(|(to, from)| *to += *from);
         } else if words == 1 {
-            rows.iter().zip(from).for_each(|(row, from)| to[*row as usize] += from);
+            rows.iter().zip(from).for_each(|(row, from)| to[*row as usize] += *from);
         } else {
             for (row, from) in rows.iter().zip(from.chunks_exact(words)) {
                 let to = &mut to[*row as usize * words..(*row as usize + 1) * words];
-                to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+                to.iter_mut().zip(from).for_each(|(to, from)| *to += *from);
             }
         }
     }
 }
 
 /// Adds a triangle that lies column by column to one that lies row by row.
-fn add_rows(block: &[f64], targets: &[usize], out: &mut [f64], words: usize) {
+fn add_rows<R: RealNumber>(block: &[R], targets: &[usize], out: &mut [R], words: usize) {
     let mut at = 0;
     for (column, &target) in targets.iter().enumerate() {
         for &row in &targets[column..] {
             let to = (row * (row + 1) / 2 + target) * words;
             let (to, from) = (&mut out[to..to + words], &block[at..at + words]);
-            to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+            to.iter_mut().zip(from).for_each(|(to, from)| *to += *from);
             at += words;
         }
     }

@@ -118,7 +118,8 @@ pub(super) struct TriangularSweeps {
 
 impl TriangularSweeps {
     fn new(analysis: &Arc<Analysis>, grid: Grid) -> Result<TriangularSweeps, EngineError> {
-        let panel = Panel::new(grid.dtype).ok_or_else(|| EngineError::DType(format!("solve: {}", grid.dtype)))?;
+        let panel =
+            Panel::of_any_precision(grid.dtype).ok_or_else(|| EngineError::DType(format!("solve: {}", grid.dtype)))?;
         let nodes = &analysis.fronts.nodes;
         let mut children: Vec<Vec<u32>> = vec![vec![]; nodes.len()];
         for (number, node) in nodes.iter().enumerate().filter(|(_, node)| node.parent != NONE) {

@@ -31,12 +31,12 @@ impl Panel {
         front: &mut [u8],
         workspace: &mut [u8],
     ) -> Result<(), BadPivot> {
-        in_type!(self, eliminate([side, pivots], front, Spare::new(workspace)))
+        in_any_type!(self, eliminate([side, pivots], front, Spare::new(workspace)))
     }
 
     /// Bytes of the workspace of [`Panel::eliminate`].
     pub fn elimination_bytes(&self, pivots: usize) -> usize {
-        in_type!(self, factor_scratch(pivots)) + SKIPPED
+        in_any_type!(self, factor_scratch(pivots)) + SKIPPED
     }
 }
 

@@ -1,7 +1,7 @@
 //! Work on tiles of a factorization, in place: products that are subtracted, triangular solves and products, the factor of a
 //! diagonal tile (`gemm`, `herk`, `trsm`, `trmm` and `potrf` of BLAS and LAPACK).
 //!
-//! Tiles lie row by row, in float64 or complex128. All is done in the caller's thread, so the bits depend on the tiles alone.
+//! Tiles lie row by row. All is done in the caller's thread, so the bits depend on the tiles alone.
 
 use faer::linalg::cholesky::llt::factor as llt;
 use faer::linalg::matmul::matmul_with_conj;
@@ -34,6 +34,13 @@ impl Panel {
         matches!(dtype, DType::F64 | DType::C128).then_some(Panel { dtype })
     }
 
+    /// Work in single precision too: what Cholesky factors and their sweeps ask for, of which alone there is such.
+    pub fn of_any_precision(dtype: DType) -> Option<Panel> {
+        matches!(dtype, DType::F32 | DType::C64)
+            .then_some(Panel { dtype })
+            .or(Panel::new(dtype))
+    }
+
     pub fn dtype(&self) -> DType {
         self.dtype
     }
@@ -43,7 +50,7 @@ impl Panel {
     /// # Panics
     /// When a tile has not the length that the sizes give.
     pub fn subtract_product(&self, [m, n, k]: [usize; 3], a: &[u8], b: &[u8], c: &mut [u8]) {
-        in_type!(self, subtract_product([m, n, k], a, b, c));
+        in_any_type!(self, subtract_product([m, n, k], a, b, c));
     }
 
     /// `C −= A Aᴴ` on and below the diagonal, for `A` of `n x k`; what is above the diagonal of `C` stays.
@@ -51,7 +58,7 @@ impl Panel {
     /// # Panics
     /// When a tile has not the length that the sizes give.
     pub fn subtract_square(&self, [n, k]: [usize; 2], a: &[u8], c: &mut [u8]) {
-        in_type!(self, subtract_square([n, k], a, c));
+        in_any_type!(self, subtract_square([n, k], a, c));
     }
 
     /// `B := B L⁻ᴴ` for `B` of `m x n` and `L` of `n x n`, of which the lower triangle is read.
@@ -59,7 +66,7 @@ impl Panel {
     /// # Panics
     /// When a tile has not the length that the sizes give.
     pub fn solve_right(&self, [m, n]: [usize; 2], l: &[u8], b: &mut [u8]) {
-        in_type!(self, solve_right([m, n], l, b));
+        in_any_type!(self, solve_right([m, n], l, b));
     }
 
     /// `B := L⁻¹ B`, or `L⁻ᴴ B` (`adjoint`), for `B` of `n x k`.
@@ -67,7 +74,7 @@ impl Panel {
     /// # Panics
     /// When a tile has not the length that the sizes give.
     pub fn solve_left(&self, [n, k]: [usize; 2], l: &[u8], adjoint: bool, b: &mut [u8]) {
-        in_type!(self, solve_left([n, k], l, adjoint, b));
+        in_any_type!(self, solve_left([n, k], l, adjoint, b));
     }
 
     /// `B := L B`, or `Lᴴ B` (`adjoint`), for `B` of `n x k`, with a workspace of [`Panel::product_bytes`].
@@ -75,7 +82,7 @@ impl Panel {
     /// # Panics
     /// When a tile has not the length that the sizes give.
     pub fn multiply_left(&self, [n, k]: [usize; 2], l: &[u8], adjoint: bool, b: &mut [u8], workspace: &mut [u8]) {
-        in_type!(self, multiply_left([n, k], l, adjoint, b, Spare::new(workspace)));
+        in_any_type!(self, multiply_left([n, k], l, adjoint, b, Spare::new(workspace)));
     }
 
     /// Bytes of the workspace of [`Panel::multiply_left`].
@@ -92,12 +99,12 @@ impl Panel {
     /// # Panics
     /// When a tile has not the length that the sizes give.
     pub fn factorize(&self, n: usize, a: &mut [u8], workspace: &mut [u8]) -> Result<(), BadPivot> {
-        in_type!(self, factorize(n, a, Spare::new(workspace)))
+        in_any_type!(self, factorize(n, a, Spare::new(workspace)))
     }
 
     /// Bytes of the workspace of [`Panel::factorize`].
     pub fn factor_bytes(&self, n: usize) -> usize {
-        let request = in_type!(self, factor_scratch(n));
+        let request = in_any_type!(self, factor_scratch(n));
         request + SKIPPED
     }
 }

@@ -12,7 +12,7 @@ use faer::{Conj, MatMut, MatRef, Par};
 use outcore_dtype::{Complex, DType};
 
 use super::failure::Failure;
-use super::scalar::{rows, FactorScalar};
+use super::scalar::{rows, EigenScalar, FactorScalar};
 use super::sizes::{Factor, Factorization};
 use crate::spare::Spare;
 
@@ -34,7 +34,7 @@ impl Factorization {
 }
 
 /// As [`Factorization::run`], in one element type.
-fn factorize<T: FactorScalar>(
+fn factorize<T: EigenScalar>(
     sizes: &Factorization,
     inputs: &[&[u8]],
     outputs: &mut [&mut [u8]],

@@ -21,6 +21,10 @@ pub trait FactorScalar: ComplexField + Pod {
     fn over(self, other: Self) -> Self;
     /// The sum of the sizes of real and imaginary part, by which LAPACK chooses pivots.
     fn sum_of_parts(self) -> f64;
+}
+
+/// Element types of matrices whose eigenvalues are found.
+pub trait EigenScalar: FactorScalar {
     /// Eigenvalues and, where asked for, the vectors of unit length, row by row.
     fn eig(
         a: MatRef<'_, Self>,
@@ -30,31 +34,89 @@ pub trait FactorScalar: ComplexField + Pod {
     ) -> Result<(), Failure>;
 }
 
-impl FactorScalar for f64 {
-    fn conjugate(self) -> f64 {
-        self
-    }
-    fn real(self) -> f64 {
-        self
-    }
-    fn size(self) -> f64 {
-        self.abs()
-    }
-    fn of(value: f64) -> f64 {
-        value
-    }
-    fn times(self, other: f64) -> f64 {
-        self * other
-    }
-    fn inverse(self) -> f64 {
-        1.0 / self
-    }
-    fn over(self, other: f64) -> f64 {
-        self / other
-    }
-    fn sum_of_parts(self) -> f64 {
-        self.abs()
-    }
+macro_rules! real_scalar {
+    ($real:ty) => {
+        impl FactorScalar for $real {
+            fn conjugate(self) -> Self {
+                self
+            }
+            fn real(self) -> f64 {
+                self.into()
+            }
+            fn size(self) -> f64 {
+                self.abs().into()
+            }
+            fn of(value: f64) -> Self {
+                value as $real
+            }
+            fn times(self, other: Self) -> Self {
+                self * other
+            }
+            fn inverse(self) -> Self {
+                1.0 / self
+            }
+            fn over(self, other: Self) -> Self {
+                self / other
+            }
+            fn sum_of_parts(self) -> f64 {
+                self.abs().into()
+            }
+        }
+    };
+}
+
+macro_rules! complex_scalar {
+    ($real:ty) => {
+        impl FactorScalar for Complex<$real> {
+            fn conjugate(self) -> Self {
+                self.conj()
+            }
+            fn real(self) -> f64 {
+                self.re.into()
+            }
+            fn size(self) -> f64 {
+                self.norm().into()
+            }
+            fn of(value: f64) -> Self {
+                Complex::new(value as $real, 0.0)
+            }
+            fn times(self, other: Self) -> Self {
+                self * other
+            }
+            fn inverse(self) -> Self {
+                self.inv()
+            }
+            fn over(self, other: Self) -> Self {
+                // Smith's way, which does not overflow where the quotient does not: by the larger part of the divisor.
+                if other.re.abs() >= other.im.abs() {
+                    let ratio = other.im / other.re;
+                    let divisor = other.re + other.im * ratio;
+                    Complex::new(
+                        (self.re + self.im * ratio) / divisor,
+                        (self.im - self.re * ratio) / divisor,
+                    )
+                } else {
+                    let ratio = other.re / other.im;
+                    let divisor = other.re * ratio + other.im;
+                    Complex::new(
+                        (self.re * ratio + self.im) / divisor,
+                        (self.im * ratio - self.re) / divisor,
+                    )
+                }
+            }
+            fn sum_of_parts(self) -> f64 {
+                (self.re.abs() + self.im.abs()).into()
+            }
+        }
+    };
+}
+
+real_scalar!(f32);
+real_scalar!(f64);
+complex_scalar!(f32);
+complex_scalar!(f64);
+
+impl EigenScalar for f64 {
     fn eig(
         a: MatRef<'_, f64>,
         values: &mut [Complex<f64>],
@@ -103,46 +165,7 @@ impl FactorScalar for f64 {
     }
 }
 
-impl FactorScalar for Complex<f64> {
-    fn conjugate(self) -> Self {
-        self.conj()
-    }
-    fn real(self) -> f64 {
-        self.re
-    }
-    fn size(self) -> f64 {
-        self.norm()
-    }
-    fn of(value: f64) -> Self {
-        Complex::new(value, 0.0)
-    }
-    fn times(self, other: Self) -> Self {
-        self * other
-    }
-    fn inverse(self) -> Self {
-        self.inv()
-    }
-    fn over(self, other: Self) -> Self {
-        // Smith's way, which does not overflow where the quotient does not: by the larger part of the divisor.
-        if other.re.abs() >= other.im.abs() {
-            let ratio = other.im / other.re;
-            let divisor = other.re + other.im * ratio;
-            Complex::new(
-                (self.re + self.im * ratio) / divisor,
-                (self.im - self.re * ratio) / divisor,
-            )
-        } else {
-            let ratio = other.re / other.im;
-            let divisor = other.re * ratio + other.im;
-            Complex::new(
-                (self.re * ratio + self.im) / divisor,
-                (self.im * ratio - self.re) / divisor,
-            )
-        }
-    }
-    fn sum_of_parts(self) -> f64 {
-        self.re.abs() + self.im.abs()
-    }
+impl EigenScalar for Complex<f64> {
     fn eig(
         a: MatRef<'_, Self>,
         values: &mut [Complex<f64>],

@@ -20,8 +20,7 @@ impl RightHandSides {
 
     /// `to += from`.
     pub fn add(&self, from: &[u8], to: &mut [u8]) {
-        let (from, to): (&[f64], &mut [f64]) = (bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to));
-        to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+        in_any_type!(self.panel, add(from, to));
     }
 
     /// `X := L⁻¹ X`, or `L⁻ᴴ X` (`adjoint`), for X of `n x k` and the lower triangle of `l`, row by row.
@@ -29,7 +28,7 @@ impl RightHandSides {
     /// # Panics
     /// When a slice has not the length that the sizes give.
     pub fn solve(&self, [n, k]: [usize; 2], l: &[u8], adjoint: bool, x: &mut [u8]) {
-        in_type!(self.panel, solve_triangle([n, k], l, adjoint, x));
+        in_any_type!(self.panel, solve_triangle([n, k], l, adjoint, x));
     }
 
     /// `Y −= L X`, or `Lᴴ X` (`adjoint`), for Y of `m x k` and X of `n x k`; L lies row by row.
@@ -37,7 +36,7 @@ impl RightHandSides {
     /// # Panics
     /// When a slice has not the length that the sizes give.
     pub fn subtract(&self, [m, k, n]: [usize; 3], l: &[u8], adjoint: bool, x: &[u8], y: &mut [u8]) {
-        in_type!(self.panel, subtract([m, k, n], l, adjoint, x, y));
+        in_any_type!(self.panel, subtract([m, k, n], l, adjoint, x, y));
     }
 
     /// Solves with columns of L that lie one behind the other, each from its diagonal on; `rows` has the right-hand sides from
@@ -46,7 +45,7 @@ impl RightHandSides {
     /// # Panics
     /// When a slice has not the length that the sizes give.
     pub fn forward(&self, sizes: [usize; 3], columns: &[u8], targets: &[usize], rows: &mut [u8]) {
-        in_type!(self.panel, forward(sizes, columns, targets, rows));
+        in_any_type!(self.panel, forward(sizes, columns, targets, rows));
     }
 
     /// As [`RightHandSides::forward`], with Lᴴ from the last column to the first.
@@ -54,8 +53,13 @@ impl RightHandSides {
     /// # Panics
     /// When a slice has not the length that the sizes give.
     pub fn backward(&self, sizes: [usize; 3], columns: &[u8], targets: &[usize], rows: &mut [u8]) {
-        in_type!(self.panel, backward(sizes, columns, targets, rows));
+        in_any_type!(self.panel, backward(sizes, columns, targets, rows));
     }
+}
+
+fn add<T: FactorScalar>(from: &[u8], to: &mut [u8]) {
+    let (from, to): (&[T], &mut [T]) = (bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to));
+    to.iter_mut().zip(from).for_each(|(to, from)| *to += *from);
 }
 
 fn tile<T: FactorScalar>(data: &[u8], height: usize, width: usize) -> MatRef<'_, T> {

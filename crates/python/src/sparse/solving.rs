@@ -102,9 +102,12 @@ impl PyAnalysis {
         (of, places)
     }
 
-    /// The factor of a stored matrix whose rows and columns are in the order of elimination.
-    fn cholesky(&self, permuted: PyRef<'_, PySparse>) -> PyResult<PyExpr> {
-        let factor = solve::cholesky(&self.analysis, &permuted.matrix()?);
+    /// The factor of a stored matrix whose rows and columns are in the order of elimination; scaled, in single precision, where
+    /// scales of rows and columns are given.
+    #[pyo3(signature = (permuted, scales=None))]
+    fn cholesky(&self, permuted: PyRef<'_, PySparse>, scales: Option<PyReadonlyArray1<'_, f64>>) -> PyResult<PyExpr> {
+        let scales = scales.map(|scales| scales.as_slice().map(Into::into)).transpose()?;
+        let factor = solve::cholesky(&self.analysis, &permuted.matrix()?, scales);
         factor.map(PyExpr::new).map_err(to_python)
     }
 
@@ -114,6 +117,32 @@ impl PyAnalysis {
         solve::solved(&self.analysis, &factor.0, dtype, &b.0)
             .map(PyExpr::new)
             .map_err(to_python)
+    }
+
+    /// Elements of the inverse by the tiles of a factor, at places on and below the diagonal in the order of elimination:
+    /// in another order, with the number of each.
+    fn selected_inverse<'py>(
+        &self,
+        py: Python<'py>,
+        factor: PyRef<'_, PyExpr>,
+        dtype: &str,
+        rows: PyReadonlyArray1<'py, u32>,
+        columns: PyReadonlyArray1<'py, u32>,
+    ) -> PyResult<(PyExpr, Bound<'py, PyArray1<u32>>)> {
+        let places: Vec<[u32; 2]> = rows
+            .as_slice()?
+            .iter()
+            .zip(columns.as_slice()?)
+            .map(|(r, c)| [*r, *c])
+            .collect();
+        let analysis = &self.analysis;
+        let wanted = py.detach(|| solve::WantedPlaces::new(analysis, &places));
+        let (wanted, numbers) = wanted.map_err(to_python)?;
+        let elements = solve::selected_inverse(analysis, &factor.0, dtype_of(dtype)?, Arc::new(wanted));
+        Ok((
+            PyExpr::new(elements.map_err(to_python)?),
+            PyArray1::from_vec(py, numbers),
+        ))
     }
 
     /// Scales of rows and columns, and the columns, in the order of elimination; nothing where the matrix is not scaled.

@@ -13,6 +13,7 @@ from outcore._lazy.node import Operand
 from outcore._run.factors import opened_factor
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.linalg._factor import Solution, factor_dtype
+from outcore.linalg._mixed import Precision, checked_precision, single_of
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse.linalg._factorization import Factorization, RequestedOrder, analyzed
 from outcore.sparse.linalg._given import FactorizableMatrix, real_where_it_is, stored_matrix
@@ -24,7 +25,11 @@ _NAMES = ("auto", "nd", "amd", "natural")
 
 
 def analyze(
-    A: FactorizableMatrix, kind: Kind = "auto", *, ordering: OrderingName | npt.ArrayLike = "auto"
+    A: FactorizableMatrix,
+    kind: Kind = "auto",
+    *,
+    ordering: OrderingName | npt.ArrayLike = "auto",
+    precision: Precision = "double",
 ) -> Factorization:
     """Analyzes a square sparse matrix (n, n) for a direct solver; nothing is factorized yet.
 
@@ -37,10 +42,16 @@ def analyze(
     diagonal count; a matrix that is not symmetric shows in the residual of `solve`. A complex matrix whose imaginary
     part is 0 has a real factor, and complex solutions.
 
-    I/O: one read of A, with pivoting two, of "auto" four more, of complex ones up to eight. Memory: the graph of A + Aᵀ
+    With `precision="mixed"`, of positive definite matrices, the factor is of single precision: half of the bytes, and
+    about half of the time. Solutions have double precision all the same, by conjugate gradients with the factor as
+    their preconditioner; `logdet` has not the digits and is refused.
+
+    I/O: one read of A, with pivoting two, of mixed precision one more, of "auto" four more, of complex ones up to
+    eight. Memory: the graph of A + Aᵀ
     (8 bytes a row, 4 an entry off the diagonal) beside what the ordering takes, with pivoting 20 bytes an entry and 90
     a row, in the session's memory; the analysis itself stays as long as the result does. Raises ShapeError for a matrix
-    that is not square, ArgumentError for what is no kind or ordering, MemoryLimitError where the graph does not fit.
+    that is not square, ArgumentError for what is no kind, ordering or precision and for mixed precision of another kind
+    than "spd", MemoryLimitError where the graph does not fit.
 
     >>> import outcore as oc, scipy.sparse
     >>> A = oc.sparse.from_scipy(scipy.sparse.eye(3, format="csr"))
@@ -59,8 +70,16 @@ def analyze(
         requested: RequestedOrder = ordering, None
     else:
         requested = "given", _permutation(np.asarray(ordering), matrix.shape[0])
+    is_mixed = checked_precision("analyze", precision) == "mixed"
     chosen = kind_of(matrix) if kind == "auto" else of_dtype(KINDS[kind], factor_dtype(matrix.dtype))
+    if is_mixed and chosen != "definite":
+        reason = (
+            f"kind={kind!r}" if kind != "auto" else "the matrix is not symmetric (Hermitian) with a positive diagonal"
+        )
+        raise ArgumentError(f'analyze: precision="mixed" is for positive definite matrices, kind="spd", and {reason}')
     made = analyzed(matrix, chosen, requested)
+    if is_mixed:
+        made.be_of_mixed_precision()
     made._is_guessed = kind == "auto" and chosen == "definite"
     made._is_fit = kind == "auto" and chosen != "unsymmetric"
     made._is_complex = stored.dtype.kind == "c"
@@ -71,8 +90,8 @@ def open_factor(path: PathLike, A: SparseMatrix | Any) -> Factorization:
     """The factor that `Factorization.factorize(path)` made, in this or another process, with the matrix that it is of.
 
     The analysis is in the file; `A` gives residuals. I/O: the file's directory and its record (4 bytes a row and for
-    each row of fronts). Raises FormatError for a file that is no factor, or damaged, ShapeError for a matrix of another
-    shape.
+    each row of fronts); of a factor of mixed precision one read of A. Raises FormatError for a file that is no factor,
+    or damaged, ShapeError for a matrix of another shape.
 
     >>> import outcore as oc, scipy.sparse, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocf"
@@ -85,10 +104,12 @@ def open_factor(path: PathLike, A: SparseMatrix | Any) -> Factorization:
     analysis, factor, kind = opened_factor(path)
     if analysis.rows != matrix.shape[0]:
         raise ShapeError(f"open_factor: {path} is of {analysis.rows} rows, the matrix of {matrix.shape[0]}")
-    real = matrix if factor.dtype == "complex128" else real_where_it_is(matrix)
+    real = matrix if factor.dtype in ("complex64", "complex128") else real_where_it_is(matrix)
     opened = Factorization(real, analysis, "given", kind)
     opened._is_complex = matrix.dtype.kind == "c"
-    if factor.dtype != opened.dtype.name:
+    if kind == "definite" and factor.dtype == single_of(opened.dtype).name:
+        opened.be_of_mixed_precision()
+    elif factor.dtype != opened.dtype.name:
         raise DTypeError(
             f"open_factor: {path} has {factor.dtype}, a factor of a matrix of {matrix.dtype} {opened.dtype}"
         )

@@ -20,6 +20,7 @@ from outcore._session.session import Session, current
 from outcore._show.explanation import Explanation
 from outcore.errors import ArgumentError, DTypeError, LinAlgError, MemoryLimitError, ShapeError
 from outcore.linalg._factor import Factor, Solution, factor_dtype, is_finite, is_symmetric
+from outcore.linalg._mixed import Scales, single_of, single_scales
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse.linalg._forecast import FactorForecast, LimitCost
 from outcore.sparse.linalg._given import FactorizableMatrix, real_where_it_is, stored_matrix
@@ -31,6 +32,7 @@ from outcore.sparse.linalg._pivoting import (
     PivotFacts,
     PivotScales,
     SystemLetter,
+    diagonal_of,
     pairing_of,
     scaled_rows,
 )
@@ -45,6 +47,7 @@ _NOT_SYMMETRIC = (
 _NEAREST = {
     **dict.fromkeys(("solve_A", "cho_solve"), "F.solve(b)"),
     "det": "F.slogdet()",
+    **dict.fromkeys(("inv", "spinv"), "F.inverse_entries(rows, columns), or F.inverse_diagonal()"),
     **dict.fromkeys(("P", "perm", "perm_r", "get_perm"), "F.order"),
     "perm_c": "F.column_order",
     **dict.fromkeys(("L", "D", "LD", "L_D", "U"), "F.factorize(path), whose file holds the factor by tiles of fronts"),
@@ -136,9 +139,8 @@ class Factorization(Factor):
 
     def __repr__(self) -> str:
         done = "analyzed" if self._factor is None else f"factor of {format_size(self.nbytes)}"
-        return (
-            f"<Factorization of {self.shape[0]} x {self.shape[1]}, {self.dtype}, {self.kind}, {self._ordering}, {done}>"
-        )
+        kind = self.kind if self._single is None else f"{self.kind} of mixed precision"
+        return f"<Factorization of {self.shape[0]} x {self.shape[1]}, {self.dtype}, {kind}, {self._ordering}, {done}>"
 
     def __getattr__(self, name: str) -> NoReturn:
         if name in _NEAREST:
@@ -179,7 +181,7 @@ class Factorization(Factor):
             self._permuted = matrix.permute(self._order, self.column_order)
         if self._kind == "definite":
             # Of a Hermitian matrix the transpose has the conjugate entries.
-            return self._analysis.cholesky(self._permuted._core)
+            return self._analysis.cholesky(self._permuted._core, self._single)
         if self._kind == "unsymmetric" and self._transposed is None:
             self._transposed = matrix.T.permute(self.column_order, self._order)
         transpose = None if self._transposed is None else self._transposed._core
@@ -207,7 +209,7 @@ class Factorization(Factor):
             entries=self._matrix.nnz,
             ordering=self._ordering,
             factor_entries=(entries := analysis.entries * both - (both - 1) * analysis.rows),
-            factor_bytes=entries * self.dtype.itemsize,
+            factor_bytes=entries * (self.dtype if self._single is None else single_of(self.dtype)).itemsize,
             operations=analysis.operations * both,
             largest_front=analysis.largest_front,
             plan=Explanation.from_json(program.explain(), current().rates),
@@ -267,12 +269,12 @@ class Factorization(Factor):
         >>> F.solve([1.0, 0.0, 0.0, 1.0]).round(12)
         array([1., 1., 1., 1.])
         """
-        if resume and path is not None and self._is_guessed:
+        if resume and path is not None and self._is_guessed and self._single is None:
             self._go_on_indefinite(path)
         try:
             made = self._made(path, overwrite, resume)
         except LinAlgError:
-            if not self._is_guessed:
+            if not self._is_guessed or self._single is not None:
                 raise
             self._be_indefinite()
             return self.factorize(path, overwrite=overwrite, resume=resume)
@@ -309,6 +311,8 @@ class Factorization(Factor):
         made = self.__copy__()
         made._matrix, made._permuted, made._transposed, made._residual = matrix, None, None, None
         made._is_fit, made._is_other, made._is_complex = False, True, stored.dtype.kind == "c"
+        if self._single is not None:
+            made.be_of_mixed_precision()
         made.factorize(path, overwrite=overwrite, resume=resume)
         self.__dict__.update(made.__dict__)
         return self
@@ -385,12 +389,30 @@ class Factorization(Factor):
             # One after the other they may fit.
             return None
         except LinAlgError:
-            if not self._is_guessed:
+            if not self._is_guessed or self._single is not None:
                 raise
             self._be_indefinite()
             return self._begun(b)
         self._facts = None
         return self._ordered_back(solved)
+
+    def be_of_mixed_precision(self) -> None:
+        """Takes a factor of single precision, of the matrix with rows and columns scaled. I/O: one read of A."""
+        self._single = single_scales(np.asarray(diagonal_of(self._matrix).compute()))[self._order]
+
+    def _elimination_places(self) -> npt.NDArray[np.int64]:
+        return self._places
+
+    def _check_invertible(self) -> None:
+        self._tiles()  # a matrix taken as definite may turn out not to be
+        if self._kind != "definite":
+            raise LinAlgError(
+                f'inverse_entries: elements are known from a factor of kind "spd", and this is {self.kind!r}'
+            )
+        super()._check_invertible()
+
+    def _row_scales(self) -> Scales:
+        return super()._row_scales()[self._places]
 
     def _be_indefinite(self) -> None:
         """The diagonal is positive and the matrix is not: pivots of two rows are what it takes."""

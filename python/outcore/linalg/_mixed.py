@@ -1,0 +1,115 @@
+"""Factors of single precision with solutions of double precision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from outcore import _core
+from outcore._base.types import DType
+from outcore._lazy.array import Array
+from outcore._run.holding import Holder
+from outcore._standard.creation import asarray
+from outcore._standard.searching import where
+from outcore._standard.statistical import max, sum
+from outcore.elementwise import abs, conj, real
+from outcore.errors import ArgumentError
+
+Precision = Literal["double", "mixed"]
+# By what rows and columns are multiplied, in the order of elimination.
+Scales: TypeAlias = npt.NDArray[np.float64]
+
+# Steps at most, and steps without a residual of half the size.
+_STEPS, _STEPS_IN_VAIN = 60, 8
+
+
+def checked_precision(name: str, precision: Precision) -> Precision:
+    if precision not in ("double", "mixed"):
+        raise ArgumentError(f"{name}: precision={precision!r} is none of 'double', 'mixed'")
+    return precision
+
+
+def single_of(dtype: DType) -> DType:
+    """The type of single precision for float64 or complex128."""
+    return np.dtype(np.complex64 if dtype.kind == "c" else np.float32)
+
+
+def single_scales(diagonal: npt.NDArray[np.float64]) -> Scales:
+    """Powers of two that make elements of a positive diagonal about 1, so that no element of a positive definite matrix
+    is too large or too small for single precision."""
+    usable = np.isfinite(diagonal) & (diagonal > 0)
+    _, exponents = np.frexp(np.where(usable, diagonal, 1.0))
+    scales: Scales = np.ldexp(1.0, -(exponents // 2))
+    return scales
+
+
+def powers_of_two(sizes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Powers of two about as large as sizes; 1 for those that are 0 or not finite."""
+    _, exponents = np.frexp(np.where(np.isfinite(sizes) & (sizes > 0), sizes, 1.0))
+    powers: npt.NDArray[np.float64] = np.ldexp(1.0, exponents)
+    return powers
+
+
+def swept_in_single(analysis: _core.Analysis, tiles: _core.Expr, dtype: DType, scales: Scales, b: Array) -> Array:
+    """Solutions by a factor of the scaled matrix, in single precision; rows are in the order of elimination. Columns
+    are taken as multiples of columns with a largest element of 1."""
+    by_row, single = asarray(scales)[:, None], single_of(dtype)
+    scaled = b.astype(dtype) * by_row
+    largest = max(abs(scaled), axis=0)
+    sizes = where(largest > 0, largest, 1.0)
+    right = (scaled / sizes).astype(single)
+    solved = Array(analysis.solve(tiles, single.name, right._expr))
+    return solved.astype(dtype) * sizes * by_row
+
+
+def refined_by_gradients(
+    x: Array,
+    good: float,
+    *,
+    residual_of: Callable[[Array], tuple[float, Array]],
+    preconditioned: Callable[[Array], Array],
+    multiplied: Callable[[Array], Array],
+) -> Array:
+    """A better solution: by conjugate gradients, each column for itself, with the factor as their preconditioner and
+    residuals of double precision.
+
+    Plain corrections converge where the condition is below about 1e7, and there gradients are as fast; above they
+    need more steps. Directions are made orthogonal to the last one with what was computed (Polak, Ribière 1969), for
+    the factor is that of a matrix nearby (Golub, Ye, Inexact preconditioned conjugate gradient method, SISC 21 (1999)).
+    """
+    holder = Holder(x.nbytes, 6)
+    worst, difference = residual_of(x)
+    best, least, in_vain = x, worst, 0
+    direction = before = None
+    last = np.ones(x.shape[1])
+    for _ in range(_STEPS):
+        if least <= good or not np.isfinite(worst) or in_vain > _STEPS_IN_VAIN:
+            break
+        residual = holder.held([difference])[0][0]
+        solved = holder.held([preconditioned(residual)])[0][0]
+        of = [real(sum(conj(vector) * solved, axis=0)) for vector in (residual, before) if vector is not None]
+        product, *shared = (np.asarray(value) for value in holder.held([], of)[1])
+        if direction is None:
+            direction = solved
+        else:
+            share = np.where(last == 0, 0.0, (product - shared[0]) / np.where(last == 0, 1.0, last))
+            direction = solved + direction * asarray(share)
+        direction = holder.held([direction])[0][0]
+        along = real(sum(conj(direction) * multiplied(direction), axis=0))
+        curvature = np.asarray(holder.held([], [along])[1][0])
+        step = np.where(curvature > 0, product / np.where(curvature > 0, curvature, 1.0), 0.0)
+        x = holder.held([x + direction * asarray(step)])[0][0]
+        before, last = residual, product
+        worst, difference = residual_of(x)
+        in_vain += 1
+        if worst <= least / 2:
+            in_vain = 0
+        if worst < least:
+            best, least = x, worst
+    return best
+
+
+__all__: list[str] = []
