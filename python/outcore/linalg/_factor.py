@@ -24,9 +24,9 @@ from outcore._standard.statistical import max, sum
 from outcore._standard.utility import all
 from outcore.elementwise import abs, conj, imag, isfinite, real, sin, sqrt
 from outcore.errors import ArgumentError, DTypeError, LinAlgError, ShapeError
+from outcore.linalg._condition import FactoredMatrix, reciprocal_condition
 from outcore.linalg._mixed import Scales, powers_of_two, refined_by_gradients, swept_in_single
 
-FactoredMatrix: TypeAlias = Any  # a lazy array, or a sparse matrix
 Solution: TypeAlias = Any  # of a lazy right-hand side a lazy array, else NumPy's
 
 # A solution whose scaled residual is larger is an error.
@@ -271,6 +271,25 @@ class Factor(SolvingFactor):
 
     def _unfit(self) -> str | None:
         return None if self._is_hermitian() else _NOT_HERMITIAN
+
+    def _applied_adjoint(self, tiles: _core.Expr, b: Array) -> Array:
+        """As `_applied`, of the adjoint of the matrix."""
+        return self._applied(tiles, b)
+
+    @property
+    def rcond(self) -> float:
+        """An estimate of 1 ÷ (|A|₁ |A⁻¹|₁), as LAPACK's: not below the true value, seldom three times as large.
+
+        I/O: one read of A and up to 12 solves.
+
+        >>> import numpy as np, outcore as oc
+        >>> oc.linalg.cho_factor(np.diag([1.0, 4.0])).rcond
+        0.25
+        """
+        tiles = self._tiles()
+        return reciprocal_condition(
+            self._matrix, lambda b: self._applied(tiles, b), lambda b: self._applied_adjoint(tiles, b)
+        )
 
     def _is_hermitian(self) -> bool:
         return is_symmetric(self._matrix, self.dtype, is_conjugate=True)

@@ -14,6 +14,7 @@ from outcore._lazy.node import Operand
 from outcore._run.run import compute
 from outcore.elementwise import conj
 from outcore.errors import ArgumentError
+from outcore.linalg._condition import reciprocal_condition
 from outcore.linalg._factor import Solution, SolvingFactor, factored_matrix
 
 Transposition: TypeAlias = Literal[0, 1, 2]  # A, Aᵀ, Aᴴ
@@ -96,6 +97,21 @@ class LUFactor(SolvingFactor):
         """The largest size in U by the largest in A: far above 1, the solution has lost as many digits."""
         _, _, _, _, _, _, largest, most = self._pivots()[0]
         return float(most / largest)
+
+    @property
+    def rcond(self) -> float:
+        """An estimate of 1 ÷ (|A|₁ |A⁻¹|₁), as LAPACK's: not below the true value, seldom three times as large.
+
+        I/O: one read of A and up to 12 of the factor.
+
+        >>> import numpy as np, outcore as oc
+        >>> oc.linalg.lu_factor(np.asarray([[0.0, 1.0], [4.0, 0.0]])).rcond
+        0.25
+        """
+        tiles, adjoint = self._tiles(), self._transposed(2)
+        return reciprocal_condition(
+            self._matrix, lambda b: self._applied(tiles, b), lambda b: adjoint._applied(tiles, b)
+        )
 
     def slogdet(self) -> tuple[complex, float]:
         """Sign and logarithm of the size of the determinant, which do not overflow. I/O: as `pivots`.

@@ -15,6 +15,7 @@ from outcore.sparse.linalg._direct import *
 from outcore.sparse.linalg._eigen import NotConvergedError as NotConvergedError
 from outcore.sparse.linalg._eigenvalues import eigs as eigs
 from outcore.sparse.linalg._eigenvalues import eigsh as eigsh
+from outcore.sparse.linalg._exponential import *
 from outcore.sparse.linalg._factorization import *
 from outcore.sparse.linalg._gmres import *
 from outcore.sparse.linalg._iterative import *

@@ -79,7 +79,7 @@ def analyze(
         raise ArgumentError(f'analyze: precision="mixed" is for positive definite matrices, kind="spd", and {reason}')
     made = analyzed(matrix, chosen, requested)
     if is_mixed:
-        made.be_of_mixed_precision()
+        made._be_of_mixed_precision()
     made._is_guessed = kind == "auto" and chosen == "definite"
     made._is_fit = kind == "auto" and chosen != "unsymmetric"
     made._is_complex = stored.dtype.kind == "c"
@@ -108,7 +108,7 @@ def open_factor(path: PathLike, A: SparseMatrix | Any) -> Factorization:
     opened = Factorization(real, analysis, "given", kind)
     opened._is_complex = matrix.dtype.kind == "c"
     if kind == "definite" and factor.dtype == single_of(opened.dtype).name:
-        opened.be_of_mixed_precision()
+        opened._be_of_mixed_precision()
     elif factor.dtype != opened.dtype.name:
         raise DTypeError(
             f"open_factor: {path} has {factor.dtype}, a factor of a matrix of {matrix.dtype} {opened.dtype}"

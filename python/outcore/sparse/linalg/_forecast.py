@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
+from outcore import _core
 from outcore._base.sizes import format_size
+from outcore._session.session import Session, current
 from outcore._show.explanation import Explanation
+from outcore.errors import MemoryLimitError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +48,36 @@ class LimitCost:
     bytes_read: int
     bytes_written: int
     peak_bytes: int
+
+
+def factor_target() -> _core.Target:
+    """A file in scratch that is planned and never made."""
+    path = current()._core.unused_path().removesuffix(".npy") + ".ocf"
+    return {"path": path, "overwrite": False, "chunks": None}
+
+
+def costs_of(node: _core.Expr) -> list[LimitCost]:
+    """The costs of a factor under the smallest limit that works and each double of it, up to the first that spills
+    nothing."""
+    target, costs = factor_target(), []
+    options = {key: value for key, value in current().options.items() if key not in ("memory_limit", "progress")}
+
+    def planned(limit: int) -> Explanation:
+        with Session(**options, memory_limit=limit, progress=False) as session:
+            return Explanation.from_json(session.plan([node], [target]).explain())
+
+    try:
+        limit = planned(1 << 20).memory_limit
+    except MemoryLimitError as refused:
+        if refused.smallest is None:
+            raise
+        limit = refused.smallest
+    while True:
+        plan = planned(limit)
+        costs.append(LimitCost(limit, plan.bytes_read, plan.bytes_written, plan.peak_bytes))
+        if not plan.bytes_spilled:
+            return costs
+        limit *= 2
 
 
 __all__ = ["FactorForecast", "LimitCost"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -39,6 +40,11 @@ class Operator:
         """`x` and the product with it; `x` comes back computed where the product had to be."""
         return x, self @ x
 
+    @property
+    def elements(self) -> SparseMatrix | Array | None:
+        """The matrix whose elements are known; None of one that is known by products."""
+        return None
+
 
 class _Lazy(Operator):
     """A sparse matrix on disk, or a dense array: products are nodes."""
@@ -46,6 +52,10 @@ class _Lazy(Operator):
     def __init__(self, matrix: SparseMatrix | Array) -> None:
         super().__init__((matrix.shape[0], matrix.shape[1]), matrix.dtype)
         self._matrix = matrix
+
+    @property
+    def elements(self) -> SparseMatrix | Array:
+        return self._matrix
 
     def __matmul__(self, x: Array) -> Array:
         return self._matrix @ x
@@ -87,6 +97,30 @@ class Identity(Operator):
 
     def adjoint(self, x: Array) -> Array:
         return x
+
+
+class Inverse(Operator):
+    """The inverse of a factorized matrix: products are solutions, whose residuals are held against their limit."""
+
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        dtype: DTypeLike,
+        solve: Callable[[Array], Array],
+        solve_adjoint: Callable[[Array], Array],
+    ) -> None:
+        super().__init__(shape, dtype)
+        self._solve, self._solve_adjoint = solve, solve_adjoint
+
+    def __matmul__(self, x: Array) -> Array:
+        return self._solve(x)
+
+    def adjoint(self, x: Array) -> Array:
+        return self._solve_adjoint(x)
+
+    def pair(self, x: Array) -> tuple[Array, Array]:
+        held = oc.persist(x)
+        return held, self @ held
 
 
 class Scaled(Operator):
@@ -236,6 +270,7 @@ def aslinearoperator(A: MatrixLike) -> Any:
 __all__ = [
     "Damped",
     "Identity",
+    "Inverse",
     "Normal",
     "Operator",
     "Scaled",
