@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
+
 from outcore import _core
 from outcore._base.types import PathLike
 from outcore._lazy.array import Array
@@ -43,6 +46,13 @@ def stored_with(node: _core.Expr, solution: Array) -> tuple[_core.Factor, Array]
 def dense_cholesky(x: _core.Expr) -> tuple[_core.Analysis, _core.Expr]:
     """The factor of a dense matrix as a result, and its analysis."""
     return _core.dense_cholesky(current()._core, x)
+
+
+def dense_ldl(
+    x: _core.Expr, scales: npt.NDArray[np.float64], order: npt.NDArray[np.uint32], kind: str
+) -> tuple[_core.Analysis, _core.Expr]:
+    """The factor with pivoting of a dense symmetric matrix as a result, and its analysis."""
+    return _core.dense_ldl(current()._core, x, scales, order, kind)
 
 
 def opened_factor(

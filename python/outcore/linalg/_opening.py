@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 
 from outcore import _core
@@ -12,14 +14,17 @@ from outcore._run.factors import opened_dense, opened_factor
 from outcore.errors import DTypeError, FormatError, ShapeError
 from outcore.linalg._cholesky import CholeskyFactor, dense_scales
 from outcore.linalg._factor import factored_matrix
+from outcore.linalg._ldl import LDLFactor
 from outcore.linalg._lu import LUFactor
 from outcore.linalg._mixed import single_of
 from outcore.linalg._qr import QRFactor
 
+DenseFactor: TypeAlias = CholeskyFactor | LDLFactor | LUFactor | QRFactor
 
-def open_factor(path: PathLike, A: Operand) -> CholeskyFactor | LUFactor | QRFactor:  # noqa: N803 - the matrix's name
-    """The factors that `cho_factor`, `lu_factor` or `qr_factor(A, path=path)` made, in this or another process, with
-    the matrix that they are of.
+
+def open_factor(path: PathLike, A: Operand) -> DenseFactor:  # noqa: N803 - the matrix's name
+    """The factors that `cho_factor`, `ldl_factor`, `lu_factor` or `qr_factor(A, path=path)` made, in this or another
+    process, with the matrix that they are of.
 
     I/O: the file's directory. Raises FormatError for a file that is no such factor, or damaged, ShapeError and
     DTypeError for another matrix.
@@ -34,10 +39,10 @@ def open_factor(path: PathLike, A: Operand) -> CholeskyFactor | LUFactor | QRFac
     try:
         cut, factor = opened_dense(path)
     except FormatError:
-        cholesky = _opened_cholesky(path, matrix)
-        if cholesky is None:
+        by_fronts = _opened_by_fronts(path, matrix)
+        if by_fronts is None:
             raise
-        return cholesky
+        return by_fronts
     rows, columns = (cut.rows, cut.rows) if isinstance(cut, _core.DenseLu) else cut.shape
     _check(path, (rows, columns), factor, matrix)
     opened = LUFactor(matrix, cut, None) if isinstance(cut, _core.DenseLu) else QRFactor(matrix, cut, None)
@@ -54,18 +59,22 @@ def _check(
         raise DTypeError(f"open_factor: {path} has {factor.dtype}, a factor of this matrix {matrix.dtype}")
 
 
-def _opened_cholesky(path: PathLike, matrix: Array) -> CholeskyFactor | None:
-    """The Cholesky factor of a dense matrix in a file; nothing where that is of another."""
+def _opened_by_fronts(path: PathLike, matrix: Array) -> CholeskyFactor | LDLFactor | None:
+    """The factor of a symmetric dense matrix in a file; nothing where that is of another."""
     try:
         analysis, factor, kind = opened_factor(path)
     except FormatError:
         return None
     order, _ = analysis.orders()
-    if kind != "definite" or analysis.counts[0] != 1 or not np.array_equal(order, np.arange(len(order))):
+    if kind == "unsymmetric" or analysis.counts[0] != 1 or not np.array_equal(order, np.arange(len(order))):
         return None
-    is_single = factor.dtype == single_of(matrix.dtype).name
+    is_single = kind == "definite" and factor.dtype == single_of(matrix.dtype).name
     _check(path, (analysis.rows, analysis.rows), factor, matrix, is_single)
-    opened = CholeskyFactor(matrix, analysis, None, dense_scales(matrix) if is_single else None)
+    opened: CholeskyFactor | LDLFactor
+    if kind == "definite":
+        opened = CholeskyFactor(matrix, analysis, None, dense_scales(matrix) if is_single else None)
+    else:
+        opened = LDLFactor(matrix, analysis, kind, None)
     opened._factor, opened._is_opened = factor, True
     return opened
 

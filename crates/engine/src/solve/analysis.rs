@@ -87,12 +87,14 @@ impl Analysis {
         if goes_with(&analysis) {
             return Ok(analysis);
         }
-        // A dense matrix is in tiles however small it is.
-        let rows = analysis.order.len() as u32;
-        let dense = (analysis.supernodes.len() == 1 && analysis.order.iter().copied().eq(0..rows))
-            .then(|| Analysis::dense(rows))
-            .filter(|dense| goes_with(dense));
+        let dense = analysis.as_dense().filter(goes_with);
         dense.ok_or("the tiles are not those of the record")
+    }
+
+    /// The analysis of a dense matrix, where this may be one: such is in tiles however small it is.
+    pub(super) fn as_dense(&self) -> Option<Analysis> {
+        let rows = self.order.len() as u32;
+        (self.supernodes.len() == 1 && self.order.iter().copied().eq(0..rows)).then(|| Analysis::dense(rows))
     }
 
     /// As [`Analysis::restored`], whatever the tiles are.

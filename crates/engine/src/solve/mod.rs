@@ -47,7 +47,9 @@ pub use lu::dense_lu;
 pub use lu_pivots::lu_pivots;
 pub use lu_sweeps::lu_solved;
 pub use pattern::{pattern_bytes, Pattern};
-pub use pivoted::{pivot_facts, pivoted, pivoted_solved, PivotScaling, PivotedFactor, PivotedMatrix, PivotedRecord};
+pub use pivoted::{
+    dense_ldl, pivot_facts, pivoted, pivoted_solved, PivotScaling, PivotedFactor, PivotedMatrix, PivotedRecord,
+};
 pub use pivots::log_pivots;
 pub use qr::{dense_qr, qr_basis, qr_least_squares, qr_product, qr_triangle, QrCut};
 pub use slabs::SlabCut;

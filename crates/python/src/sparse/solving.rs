@@ -46,6 +46,15 @@ fn pivoted_kind(kind: &str) -> PyResult<PivotedKind> {
     }
 }
 
+fn pivot_rule(kind: &str) -> PyResult<PivotRule> {
+    Ok(PivotRule {
+        kind: pivoted_kind(kind)?,
+        threshold: THRESHOLD,
+        zero: ZERO_PIVOT,
+        perturbation: PERTURBATION,
+    })
+}
+
 fn dtype_of(name: &str) -> PyResult<DType> {
     DType::from_name(name).ok_or_else(|| argument(format!("a factor of {name}")))
 }
@@ -174,12 +183,7 @@ impl PyAnalysis {
             matrix: permuted.matrix()?,
             transpose: transpose.map(|transpose| transpose.matrix()).transpose()?,
             scaling,
-            rule: PivotRule {
-                kind: pivoted_kind(kind)?,
-                threshold: THRESHOLD,
-                zero: ZERO_PIVOT,
-                perturbation: PERTURBATION,
-            },
+            rule: pivot_rule(kind)?,
         };
         solve::pivoted(&of).map(PyExpr::new).map_err(to_python)
     }
@@ -278,6 +282,38 @@ fn analyze(
         ordering: Some(taken.name()),
         _held: held,
     })
+}
+
+/// The factor with pivoting of a dense symmetric matrix as a result, and its analysis.
+#[pyfunction]
+fn dense_ldl(
+    py: Python<'_>,
+    session: PyRef<'_, PySession>,
+    x: PyRef<'_, PyExpr>,
+    scales: PyReadonlyArray1<'_, f64>,
+    order: PyReadonlyArray1<'_, u32>,
+    kind: &str,
+) -> PyResult<(PyAnalysis, PyExpr)> {
+    let (session, x) = (session.0.clone(), x.0.clone());
+    let scales: Arc<[f64]> = scales.as_slice()?.into();
+    let scaling = PivotScaling {
+        rows: scales.clone(),
+        columns: scales,
+        order: order.as_slice()?.into(),
+    };
+    let rule = pivot_rule(kind)?;
+    let (analysis, factor, held) = watching_signals(py, |_| {
+        let (analysis, factor) = solve::dense_ldl(&x, scaling.clone(), rule)?;
+        let held = session.hold_beside("ldl", analysis_bytes(&analysis, true))?;
+        Ok((analysis, factor, held))
+    })?;
+    let analysis = PyAnalysis {
+        analysis,
+        scaling: Some(scaling),
+        ordering: None,
+        _held: held,
+    };
+    Ok((analysis, PyExpr::new(factor)))
 }
 
 /// The factor of a dense matrix as a result, and its analysis.
@@ -411,6 +447,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyFactor>()?;
     module.add_function(wrap_pyfunction!(analyze, module)?)?;
     module.add_function(wrap_pyfunction!(dense_cholesky, module)?)?;
+    module.add_function(wrap_pyfunction!(dense_ldl, module)?)?;
     module.add_function(wrap_pyfunction!(is_begun_for, module)?)?;
     module.add_function(wrap_pyfunction!(open_factor_file, module)?)?;
     module.add_function(wrap_pyfunction!(open_factor_tiles, module)?)

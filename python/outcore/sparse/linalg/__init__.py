@@ -11,6 +11,7 @@ import typing as _typing
 
 from outcore._base.names import public_names as _public_names
 from outcore._lazy.absent import hinted as _hinted
+from outcore.linalg._pivots import Inertia as Inertia
 from outcore.sparse.linalg._direct import *
 from outcore.sparse.linalg._eigen import NotConvergedError as NotConvergedError
 from outcore.sparse.linalg._eigenvalues import eigs as eigs
@@ -22,7 +23,6 @@ from outcore.sparse.linalg._iterative import *
 from outcore.sparse.linalg._lobpcg import *
 from outcore.sparse.linalg._lsmr import *
 from outcore.sparse.linalg._operators import aslinearoperator as aslinearoperator
-from outcore.sparse.linalg._pivoting import Inertia as Inertia
 from outcore.sparse.linalg._preconditioners import Preconditioner as Preconditioner
 from outcore.sparse.linalg._preconditioners import block_jacobi as block_jacobi
 from outcore.sparse.linalg._preconditioners import ic0 as ic0

@@ -21,6 +21,15 @@ from outcore._show.explanation import Explanation
 from outcore.errors import ArgumentError, DTypeError, LinAlgError, MemoryLimitError, ShapeError
 from outcore.linalg._factor import Factor, Solution, factor_dtype, is_finite, is_symmetric
 from outcore.linalg._mixed import Scales, single_of, single_scales
+from outcore.linalg._pivots import (
+    FactorKind,
+    Inertia,
+    PivotFacts,
+    PivotScales,
+    check_determined,
+    inertia_of,
+    pivot_facts,
+)
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse.linalg._forecast import FactorForecast, LimitCost, costs_of, factor_target
 from outcore.sparse.linalg._given import FactorizableMatrix, real_where_it_is, stored_matrix
@@ -28,10 +37,6 @@ from outcore.sparse.linalg._null_space import null_space_of
 from outcore.sparse.linalg._operators import Inverse, Operator
 from outcore.sparse.linalg._pivoting import (
     KINDS,
-    FactorKind,
-    Inertia,
-    PivotFacts,
-    PivotScales,
     SystemLetter,
     diagonal_of,
     pairing_of,
@@ -55,10 +60,6 @@ _NEAREST = {
     **dict.fromkeys(("cholesky_inplace", "update_inplace"), "F.refactorize(A)"),
     "nnz": "F.explain().factor_entries",
 }
-
-
-# Beside pivots of 0 to rounding, about 1e-15 of the scaled matrix, others that are smaller have no sign that is known.
-_GAP = 1e-11
 
 
 class Factorization(Factor):
@@ -437,18 +438,13 @@ class Factorization(Factor):
 
     def _pivot_facts(self) -> PivotFacts:
         if self._facts is None:
-            facts = Array(self._analysis.pivot_facts(self._tiles(), self.dtype.name, self._kind))
-            self._facts = PivotFacts.of(np.asarray(facts.compute()))
+            self._facts = pivot_facts(self._analysis, self._tiles(), self.dtype, self._kind)
         return self._facts
 
     def _determined(self, name: str) -> PivotFacts:
         """Facts of pivots that are all the matrix's own."""
         facts = self._pivot_facts()
-        if facts.perturbed:
-            raise LinAlgError(
-                f"{name}: not determined, for {facts.perturbed} pivots, first that of row {self._weak_row()}, were "
-                "replaced: the matrix is singular or nearly so, or another ordering would need fewer slots"
-            )
+        check_determined(name, facts, self._weak_row() if facts.perturbed else 0)
         return facts
 
     @property
@@ -484,13 +480,7 @@ class Factorization(Factor):
         self._check_fit("inertia")
         if self._kind == "definite":
             return Inertia(self.shape[0], 0, 0)
-        facts = self._determined("inertia")
-        if facts.zero and facts.smallest < _GAP:
-            raise LinAlgError(
-                f"inertia: not determined, for pivots are as small as {facts.smallest:.2g} of the scaled matrix, and "
-                f"{facts.zero} are 0 to rounding"
-            )
-        return Inertia(facts.positive, facts.negative, facts.zero)
+        return inertia_of(self._determined("inertia"))
 
     def null_space(self, *, tol: float = 1e-12) -> Array:
         """Orthonormal columns x, (n, k), with |A x| ≤ tol |A|₁: the null space. A lazy array whose value is held.

@@ -1,8 +1,7 @@
-"""Factors of sparse matrices with pivoting: how rows and columns are scaled and ordered, and what their pivots say."""
+"""Factors of sparse matrices with pivoting: their kinds, and how right-hand sides are scaled."""
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Literal
 
 import numpy as np
@@ -12,81 +11,13 @@ from outcore import _api as oc
 from outcore._base.types import DType
 from outcore._lazy.array import Array
 from outcore.linalg._factor import factor_dtype, is_symmetric
+from outcore.linalg._pivots import FactorKind
 from outcore.sparse._matrix import SparseMatrix
 
 Kind = Literal["auto", "spd", "sym", "her", "lu"]
-FactorKind = Literal["definite", "hermitian", "symmetric", "unsymmetric"]
 SystemLetter = Literal["N", "T", "H"]
 
 KINDS: dict[Kind, FactorKind] = {"spd": "definite", "her": "hermitian", "sym": "symmetric", "lu": "unsymmetric"}
-
-
-@dataclasses.dataclass(frozen=True)
-class Inertia:
-    """The signs of the eigenvalues of a Hermitian matrix: how many are positive, negative and, as far as pivots tell,
-    zero."""
-
-    positive: int
-    negative: int
-    zero: int
-
-
-@dataclasses.dataclass(frozen=True)
-class PivotFacts:
-    """Facts of the pivots of a factor of the scaled matrix."""
-
-    logarithm: float
-    sign: complex
-    positive: int
-    negative: int
-    perturbed: int
-    delayed: int
-    zero: int
-    # The least size of pivots that were not replaced; the first that was, in the order of elimination and from 1.
-    smallest: float
-    first_weak: int
-
-    @classmethod
-    def of(cls, facts: npt.NDArray[np.float64]) -> PivotFacts:
-        logarithm, real, imaginary, positive, negative, perturbed, delayed, zero, smallest, first = facts.tolist()
-        return cls(
-            logarithm,
-            complex(real, imaginary),
-            int(positive),
-            int(negative),
-            int(perturbed),
-            int(delayed),
-            int(zero),
-            smallest,
-            int(first),
-        )
-
-
-@dataclasses.dataclass(frozen=True)
-class PivotScales:
-    """The scales of rows and columns, and the columns, in the order of elimination."""
-
-    rows: npt.NDArray[np.float64]
-    columns: npt.NDArray[np.float64]
-    order: npt.NDArray[np.int64]
-
-    def logarithm(self) -> float:
-        """The logarithm of the product of all scales."""
-        return float(np.log(self.rows).sum() + np.log(self.columns).sum())
-
-    def sign(self, order: npt.NDArray[np.int64]) -> float:
-        """The sign of the permutation that takes rows in an order to the columns."""
-        columns = np.empty_like(order)
-        columns[order] = self.order
-        seen, sign = np.zeros(len(columns), bool), 1.0
-        for start in np.flatnonzero(columns != np.arange(len(columns))).tolist():
-            length = 0
-            while not seen[start]:
-                seen[start] = True
-                start, length = int(columns[start]), length + 1
-            if length and length % 2 == 0:
-                sign = -sign
-        return sign
 
 
 def scaled_rows(b: Array, order: npt.NDArray[np.int64], scales: npt.NDArray[np.float64], dtype: DType) -> Array:
@@ -120,4 +51,4 @@ def pairing_of(kind: FactorKind) -> str:
     return {"definite": "nothing", "unsymmetric": "unsymmetric"}.get(kind, "symmetric")
 
 
-__all__ = ["Inertia"]
+__all__: list[str] = []

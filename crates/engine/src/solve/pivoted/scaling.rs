@@ -83,13 +83,15 @@ impl PivotedRecord {
                 _ => return Err("columns are in no order"),
             }
         }
-        match PivotedFronts::new(&analysis, kind, item).factor == tiles {
-            true => Ok(PivotedRecord {
-                analysis: Arc::new(analysis),
-                scaling,
-                kind,
-            }),
-            false => Err("the tiles are not those of the record"),
-        }
+        let goes_with = |analysis: &Analysis| PivotedFronts::new(analysis, kind, item).factor == tiles;
+        let analysis = match goes_with(&analysis) {
+            true => Some(analysis),
+            false => analysis.as_dense().filter(goes_with),
+        };
+        Ok(PivotedRecord {
+            analysis: Arc::new(analysis.ok_or("the tiles are not those of the record")?),
+            scaling,
+            kind,
+        })
     }
 }

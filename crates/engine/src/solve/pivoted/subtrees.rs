@@ -12,7 +12,7 @@ use super::super::supernodes::{triangle, Supernode};
 use super::super::Analysis;
 use super::blocks::{header_words, in_slot, read, write, PivotCounts};
 use super::fronts::{PivotedCut, PivotedNode, SubtreeRoom};
-use super::tasks::PivotedFactorization;
+use super::tasks::{PivotedFactorization, PivotedSource};
 use crate::task::Bound;
 use crate::EngineError;
 
@@ -191,23 +191,29 @@ impl PivotedFactorization {
                 .zip(value)
                 .for_each(|(to, value)| *to += value);
         };
+        let PivotedSource::Sparse {
+            rows,
+            columns: transpose,
+        } = &self.source
+        else {
+            return Ok(begin); // a dense matrix has no subtrees
+        };
         let lines = &front.columns;
-        let of_rows = self.rows.tiles(lines).count();
+        let of_rows = rows.tiles(lines).count();
         let columns = u64::from(first)..u64::MAX;
         let is_symmetric = self.is_symmetric();
-        self.rows
-            .for_each(lines, columns.clone(), &reads[..of_rows], |line, other, value| {
-                // Of a symmetric matrix these are columns of L, else rows of U.
-                if other > u64::from(line) || (is_symmetric && other == u64::from(line)) {
-                    add(
-                        line,
-                        other,
-                        !is_symmetric,
-                        self.scaled(value, [line, other as u32], is_symmetric),
-                    );
-                }
-            })?;
-        if let Some(of_columns) = &self.columns {
+        rows.for_each(lines, columns.clone(), &reads[..of_rows], |line, other, value| {
+            // Of a symmetric matrix these are columns of L, else rows of U.
+            if other > u64::from(line) || (is_symmetric && other == u64::from(line)) {
+                add(
+                    line,
+                    other,
+                    !is_symmetric,
+                    self.scaled(value, [line, other as u32], is_symmetric),
+                );
+            }
+        })?;
+        if let Some(of_columns) = transpose {
             of_columns.for_each(lines, columns, &reads[of_rows..], |line, other, value| {
                 if other >= u64::from(line) {
                     add(line, other, false, self.scaled(value, [other as u32, line], false));

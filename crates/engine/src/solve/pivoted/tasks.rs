@@ -7,17 +7,19 @@ use std::sync::Arc;
 use outcore_dtype::DType;
 use outcore_kernels::{Panel, PivotRule, PivotedKind};
 
+use super::super::dense::DenseRows;
 use super::super::durable::FactorSets;
 use super::super::factorize::panel_of;
 use super::super::fronts::FrontNode;
 use super::super::places::FrontPlaces;
 use super::super::Analysis;
+use super::columns::orders_by_columns;
 use super::fronts::{PivotedBlocks, PivotedFronts, PivotedNode};
 use super::scaling::{PivotScaling, PivotedRecord};
 use crate::expr::{Digest, Expr};
 use crate::ops;
 use crate::sparse::{RowEntries, SparseMatrix};
-use crate::task::{Access, Alone, Bound, FileOutput, Grid, Work};
+use crate::task::{Access, Alone, Bound, FileOutput, Grid, TaskOrder, Work};
 use crate::EngineError;
 
 /// Tiles that a task adds to another at most.
@@ -68,12 +70,23 @@ pub struct PivotedMatrix {
     pub rule: PivotRule,
 }
 
+/// The matrix as tasks read it.
+#[derive(Clone, Debug)]
+pub(super) enum PivotedSource {
+    /// Its rows, and those of the transpose where it is not symmetric.
+    Sparse {
+        rows: RowEntries,
+        columns: Option<RowEntries>,
+    },
+    /// A symmetric matrix, of which elements on and below the diagonal count.
+    Dense(DenseRows),
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct PivotedFactorization {
     pub analysis: Arc<Analysis>,
     pub fronts: Arc<PivotedFronts>,
-    pub rows: RowEntries,
-    pub columns: Option<RowEntries>,
+    pub source: PivotedSource,
     pub record: Arc<PivotedRecord>,
     pub rule: PivotRule,
     pub panel: Panel,
@@ -93,9 +106,28 @@ pub fn pivoted(of: &PivotedMatrix) -> Result<Expr, EngineError> {
     Ok(ops::algorithm(Arc::new(factorization), &inputs)?.swap_remove(0))
 }
 
+/// The factor A = L D Lᴴ, or L D Lᵀ, of a dense symmetric matrix as tiles, with its analysis. The scaling has the row of the
+/// caller's matrix that each is.
+///
+/// # Errors
+/// A matrix that is not square, or scales of other rows; another type than float64 and complex128.
+pub fn dense_ldl(x: &Expr, scaling: PivotScaling, rule: PivotRule) -> Result<(Arc<Analysis>, Expr), EngineError> {
+    let counts = [scaling.rows.len(), scaling.columns.len(), scaling.order.len()].map(|count| count as u64);
+    let rows = match x.shape[..] {
+        [rows, columns] if rows == columns && rows > 0 && counts == [rows; 3] => u32::try_from(rows).ok(),
+        _ => None,
+    };
+    let rows = rows.ok_or_else(|| EngineError::Shape(format!("ldl: a matrix of shape {}", ops::show(&x.shape))))?;
+    let analysis = Arc::new(Analysis::dense(rows));
+    let source = PivotedSource::Dense(DenseRows::new(x.grid()));
+    let factorization = PivotedFactorization::of(&analysis, source, (scaling, rule), x.dtype)?;
+    let factor = ops::algorithm(Arc::new(factorization), std::slice::from_ref(x))?.swap_remove(0);
+    Ok((analysis, factor))
+}
+
 impl PivotedFactorization {
     fn new(of: &PivotedMatrix) -> Result<PivotedFactorization, EngineError> {
-        let analysis = of.analysis.clone();
+        let analysis = &of.analysis;
         let rows = analysis.rows();
         let shape = of.matrix.file.matrix();
         if [shape.rows, shape.columns] != [rows; 2] {
@@ -104,26 +136,38 @@ impl PivotedFactorization {
                 shape.rows, shape.columns
             )));
         }
-        let dtype = of.matrix.dtype().unwrap_or(DType::F64);
-        let panel = panel_of("factorize", dtype)?;
-        let fronts = PivotedFronts::new(&analysis, of.rule.kind, dtype.size() as u64);
-        let (tasks, contributions) = tasks_of(&analysis, &fronts, of.rule.kind);
-        let first = |node: usize| fronts.nodes[node].contribution;
-        Ok(PivotedFactorization {
+        let source = PivotedSource::Sparse {
             rows: RowEntries::new(&of.matrix)?,
             columns: of.transpose.as_ref().map(RowEntries::new).transpose()?,
+        };
+        let dtype = of.matrix.dtype().unwrap_or(DType::F64);
+        PivotedFactorization::of(analysis, source, (of.scaling.clone(), of.rule), dtype)
+    }
+
+    fn of(
+        analysis: &Arc<Analysis>,
+        source: PivotedSource,
+        (scaling, rule): (PivotScaling, PivotRule),
+        dtype: DType,
+    ) -> Result<PivotedFactorization, EngineError> {
+        let panel = panel_of("factorize", dtype)?;
+        let fronts = PivotedFronts::new(analysis, rule.kind, dtype.size() as u64);
+        let (tasks, contributions) = tasks_of(analysis, &fronts, rule.kind);
+        let first = |node: usize| fronts.nodes[node].contribution;
+        Ok(PivotedFactorization {
+            source,
             record: Arc::new(PivotedRecord {
                 analysis: analysis.clone(),
-                scaling: of.scaling.clone(),
-                kind: of.rule.kind,
+                scaling,
+                kind: rule.kind,
             }),
-            rule: of.rule,
+            rule,
             panel,
-            sets: FactorSets::new(&analysis, fronts.factor.as_slice().into(), &fronts.contribution, first),
+            sets: FactorSets::new(analysis, fronts.factor.as_slice().into(), &fronts.contribution, first),
             tasks: tasks.into(),
             contributions: contributions.into(),
             fronts: Arc::new(fronts),
-            analysis,
+            analysis: analysis.clone(),
         })
     }
 
@@ -147,7 +191,10 @@ impl PivotedFactorization {
     }
 
     fn factor_set(&self) -> usize {
-        1 + usize::from(self.columns.is_some())
+        match &self.source {
+            PivotedSource::Sparse { columns: Some(_), .. } => 2,
+            _ => 1,
+        }
     }
 
     fn place(&self, node: &PivotedNode, blocks: &PivotedBlocks, [row, column]: [u32; 2]) -> (usize, u64) {
@@ -193,17 +240,26 @@ impl PivotedFactorization {
         tile: Option<(&PivotedBlocks, [u32; 2])>,
         each: &mut dyn FnMut(usize, u64, Access),
     ) {
+        let (rows, columns) = match (&self.source, tile) {
+            (PivotedSource::Sparse { rows, columns }, _) => (rows, columns),
+            (PivotedSource::Dense(dense), Some((blocks, [row, column]))) if row.max(column) < blocks.own => {
+                let tiles = dense.tiles(&blocks.block(row), &blocks.block(column));
+                tiles.into_iter().for_each(|tile| each(0, tile, Access::Read));
+                return;
+            }
+            (PivotedSource::Dense(_), _) => return,
+        };
         let mut of = |is_transpose: bool, lines: &Range<u32>| {
-            let (set, rows) = match &self.columns {
+            let (set, rows) = match columns {
                 Some(columns) if is_transpose => (1, columns),
-                _ => (0, &self.rows),
+                _ => (0, rows),
             };
             rows.tiles(lines).for_each(|tile| each(set, tile, Access::Read));
         };
         match tile {
             None => {
                 of(false, &node.columns);
-                if self.columns.is_some() {
+                if columns.is_some() {
                     of(true, &node.columns);
                 }
             }
@@ -447,6 +503,16 @@ impl Work for PivotedFactorization {
     fn record_bytes(&self) -> u64 {
         let lists = size_of_val(&*self.tasks) + size_of_val(&*self.contributions);
         self.fronts.bytes() + (lists + self.sets.bytes()) as u64
+    }
+    fn orders(&self, memory: u64) -> Vec<TaskOrder> {
+        match (&self.source, self.fronts.nodes.first().and_then(PivotedNode::blocks)) {
+            (PivotedSource::Dense(_), Some(blocks)) => {
+                let bytes = |row: u32| self.sets.listed(0)[blocks.tile(row, 0).1 as usize];
+                let column = (0..blocks.all()).map(bytes).sum();
+                orders_by_columns(blocks.all(), PRODUCTS, memory, column)
+            }
+            _ => vec![],
+        }
     }
     fn operations(&self) -> f64 {
         self.analysis.operations() * if self.is_symmetric() { 1.0 } else { 2.0 }

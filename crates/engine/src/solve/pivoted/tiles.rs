@@ -5,10 +5,11 @@ use std::ops::Range;
 use outcore_kernels::{CandidateSides, PivotForm, PivotRecord, PivotedKind};
 
 use super::super::assembly::{pack, row_start, runs, unpack};
+use super::super::dense::DenseRows;
 use super::super::places::FrontPlaces;
 use super::blocks::{in_slot, record_bytes, slot_of, split, write, PivotCounts};
 use super::fronts::{PivotedBlocks, PivotedNode};
-use super::tasks::{place_in, PivotedContribution, PivotedFactorization};
+use super::tasks::{place_in, PivotedContribution, PivotedFactorization, PivotedSource};
 use crate::task::Bound;
 use crate::EngineError;
 
@@ -99,9 +100,17 @@ impl PivotedFactorization {
         let words = self.words();
         let length = row_start(blocks.side(row), width, is_packed) * self.item();
         let out: &mut [f64] = bytemuck::cast_slice_mut(&mut out[..length]);
-        let source = match &self.columns {
-            Some(columns) if is_transpose => columns,
-            _ => &self.rows,
+        let source = match &self.source {
+            PivotedSource::Sparse {
+                columns: Some(columns), ..
+            } if is_transpose => columns,
+            PivotedSource::Sparse { rows, .. } => rows,
+            PivotedSource::Dense(dense) => {
+                if row.max(column) < blocks.own {
+                    self.copy_dense(dense, [blocks.block(row), blocks.block(column)], reads, out);
+                }
+                return Ok(());
+            }
         };
         let mut unknown = None;
         let first = u64::from(if self.is_symmetric() {
@@ -138,6 +147,23 @@ impl PivotedFactorization {
         match unknown {
             None => Ok(()),
             Some([row, column]) => Err(self.unknown(row, column)),
+        }
+    }
+
+    /// Copies the elements of a tile of a dense matrix, scaled; of one on the diagonal its lower triangle.
+    fn copy_dense(&self, dense: &DenseRows, [rows, columns]: [Range<u32>; 2], reads: &[&[u8]], out: &mut [f64]) {
+        let is_packed = rows == columns;
+        dense.copy(&rows, &columns, reads, (bytemuck::cast_slice_mut(out), is_packed));
+        let (scaling, words) = (&self.record.scaling, self.words());
+        for (row, at) in rows.enumerate() {
+            let end = if is_packed { row + 1 } else { columns.len() };
+            let start = row_start(row, columns.len(), is_packed) * words;
+            let elements = out[start..start + end * words].chunks_exact_mut(words);
+            for (element, column) in elements.zip(columns.clone()) {
+                // One after the other: their product may be beyond the numbers that there are.
+                let (by_row, by_column) = (scaling.rows[at as usize], scaling.columns[column as usize]);
+                element.iter_mut().for_each(|part| *part = *part * by_row * by_column);
+            }
         }
     }
 
