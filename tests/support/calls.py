@@ -259,6 +259,7 @@ MAKES_NO_ARRAY = {
     "clear": "gives up what the session keeps",
     **dict.fromkeys(_names("cho_factor cho_solve", "linalg."), "runs when called; tests/test_cho_factor.py holds it"),
     **dict.fromkeys(_names("lu_factor lu_solve", "linalg."), "runs when called; tests/test_lu_factor.py holds it"),
+    "linalg.ldl_factor": "runs when called; tests/test_ldl_factor.py holds it",
     "linalg.qr_factor": "runs when called; tests/test_qr_factor.py holds it",
     "linalg.open_factor": "opens a file of its own; tests/test_lu_factor.py holds it",
     "open": "makes the inputs of the walk",
