@@ -47,8 +47,14 @@ def test_conditions_are_those_of_the_one_norm(n: int, seed: int, is_complex: boo
 def test_conditions_of_the_singular_and_the_huge() -> None:
     assert oc.linalg.lu_factor(np.diag([1.0, 1e-300])).rcond == 1e-300
     assert analyze(scipy.sparse.eye_array(3, format="csr") * 1e300, "spd").rcond == 1.0
-    ones = scipy.sparse.csr_array(np.ones((4, 4)))
-    assert analyze(ones, "sym").rcond < 1e-7
+    for singular in (np.ones((4, 4)), np.diag([1e-100, 0.0, 1e-100]), np.full((2, 2), -128, dtype=np.int8)):
+        assert analyze(scipy.sparse.csr_array(singular), "sym").rcond == 0.0
+    skew = scipy.sparse.csr_array([[2.0, 0.0], [100.0, 2.0]])
+    for factor in (analyze(skew, "sym"), oc.linalg.cho_factor(np.asarray([[2.0, 5.0], [1.0, 2.0]]))):
+        with pytest.raises(LinAlgError, match="not symmetric"):
+            _ = factor.rcond
+    with pytest.raises(LinAlgError, match="single precision"):
+        _ = analyze(grid(5, 5), "spd", precision="mixed").rcond
 
 
 def laplacian(n: int) -> Any:
@@ -97,6 +103,15 @@ def test_null_spaces(name: str) -> None:
     np.testing.assert_allclose(within, vectors, atol=1e-9)
 
 
+def test_null_spaces_are_of_their_scale() -> None:
+    small = scipy.sparse.diags_array([1e-200, 0.0, 1e-200], format="csr")
+    np.testing.assert_allclose(np.abs(analyze(small, "sym").null_space().compute()), [[0.0], [1.0], [0.0]], atol=1e-14)
+    huge = analyze(laplacian(9) * 1e160, "sym").null_space().compute()
+    np.testing.assert_allclose(np.abs(huge), np.full((81, 1), 1 / 9), rtol=1e-10)
+    whole = scipy.sparse.csr_array(np.full((2, 2), -128, dtype=np.int8))
+    assert analyze(whole, "lu").null_space().compute().shape == (2, 1)
+
+
 def test_null_spaces_of_a_definite_factor_are_refused() -> None:
     with pytest.raises(LinAlgError, match='kind="sym"'):
         analyze(grid(4, 4), "spd").null_space()
@@ -132,6 +147,28 @@ def test_exponentials_are_scipys(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.load(tmp_path / "x.npy"), free, rtol=1e-12, atol=1e-14)
 
 
+def test_exponentials_of_graphs_that_are_known_by_products() -> None:
+    """Isolated vertices, and sizes that no product with B tells."""
+    star = np.zeros((8, 8))
+    star[1, 2:] = star[2:, 1] = 1.0
+    matrices = [star - np.diag(star.sum(axis=0))]
+    for seed in range(8):
+        random = np.random.default_rng(seed)
+        graph = scipy.sparse.random_array((80, 80), density=0.02, rng=random).toarray() > 0
+        graph = (graph | graph.T).astype(float)
+        matrices.append(graph - np.diag(graph.sum(axis=0)))
+    for matrix in matrices:
+        b = np.eye(len(matrix))[2]
+        expected = scipy.linalg.expm(5.0 * matrix) @ b
+        for a in (scipy.sparse.csr_array(matrix), scipy.sparse.linalg.aslinearoperator(matrix)):
+            np.testing.assert_allclose(expm_multiply(a, b, t=5.0).compute(), expected, atol=1e-12)
+    whole = np.asarray([[0, -128], [-128, 0]], dtype=np.int8)
+    own = expm_multiply(whole, np.ones(2), t=0.25).compute()
+    np.testing.assert_allclose(own, np.full(2, np.exp(-32.0)), atol=1e-12)
+    twice = scipy.sparse.linalg.LinearOperator((2, 2), matvec=lambda v: 2 * v, dtype=np.float64)
+    np.testing.assert_allclose(expm_multiply(twice, np.ones(2)).compute(), np.exp(2.0))
+
+
 def test_exponentials_refuse_by_name() -> None:
     with pytest.raises(ShapeError, match=r"expm_multiply: \(2, 2\) and an array of shape \(3,\)"):
         expm_multiply(np.eye(2), np.ones(3))
@@ -139,6 +176,10 @@ def test_exponentials_refuse_by_name() -> None:
         expm_multiply(np.ones((2, 3)), np.ones(2))
     with pytest.raises(ArgumentError, match="t=inf"):
         expm_multiply(np.eye(2), np.ones(2), t=np.inf)
+    with pytest.raises(ArgumentError, match="not one finite number"):
+        expm_multiply(np.eye(2), np.ones(2), t=np.ones(2))  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="products and more"):
+        expm_multiply(np.diag([1e200, -1e200]), np.ones(2), t=1e200)
     with pytest.raises(DTypeError, match="not finite"):
         expm_multiply(np.full((2, 2), np.nan), np.ones(2))
     assert expm_multiply(np.eye(2), np.ones((2, 0))).shape == (2, 0)

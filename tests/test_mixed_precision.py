@@ -56,6 +56,36 @@ def test_rows_of_very_different_sizes_have_all_their_digits() -> None:
         np.testing.assert_allclose(mixed(matrix).solve(size * (matrix @ expected)) / size, expected, rtol=1e-10)
 
 
+def test_large_rows_hide_no_small_ones() -> None:
+    """Penalties beside other rows: the residual of the whole is small long before that of each element is."""
+    n = 2000
+    line = grid(n).tolil()
+    line[0, 0] = line[-1, -1] = 1e20
+    hilbert = 1.0 / (np.arange(6)[:, None] + np.arange(6) + 1.0)
+    beside = scipy.sparse.block_diag([scipy.sparse.csr_array([[1e14]]), hilbert])
+    for matrix, most in ((line.tocsr(), 1e-6), (beside.tocsr(), 1e-6)):
+        x = mixed(matrix).solve(matrix @ np.ones(matrix.shape[0]))
+        np.testing.assert_allclose(x, 1.0, rtol=most)
+    np.testing.assert_allclose(mixed(scipy.sparse.diags_array([1.0, 1e100]).tocsr()).solve([1.0, 1.0]), [1.0, 1e-100])
+    np.testing.assert_allclose(
+        mixed(3.0 * scipy.sparse.eye_array(2, format="csr")).solve([1e50, 1.0]), [1e50 / 3, 1 / 3]
+    )
+    dense = np.zeros((101, 101))
+    dense[0, 0], dense[1:, 1:] = 1e14, 1.0 + 1e-6 * np.eye(100)
+    solved = oc.linalg.cho_factor(dense, precision="mixed").solve(dense @ np.ones(101))
+    np.testing.assert_allclose(solved, 1.0, rtol=1e-5)
+
+
+def test_many_right_hand_sides_have_the_same_bits(tmp_path: Path) -> None:
+    matrix = grid(14, 14, 14)
+    b = np.random.default_rng(0).normal(size=(14**3, 1100))
+    solved = []
+    for limit in ("1GiB", "60MiB"):
+        with session(tmp_path, pool_limit=limit):
+            solved.append(mixed(matrix, ordering="nd").solve(b))
+    np.testing.assert_array_equal(*solved)
+
+
 def test_a_matrix_of_large_condition_is_solved_or_refused() -> None:
     """Beams of more and more elements: conditions of 5e5, 2e7, 8e8."""
     for n in (60, 150, 400):

@@ -102,10 +102,15 @@ def test_parts_of_the_tree_that_no_place_needs_are_left_out(tmp_path: Path) -> N
 def test_refusals_name_what_is_wrong() -> None:
     matrix = grid(12, 12)
     factor = cholesky(matrix)
-    with pytest.raises(ArgumentError, match=r"row 0 and column 143|row 143 and column 0"):
+    with pytest.raises(ArgumentError, match=r"no element at \((0, 143|143, 0)\), nor at"):
         factor.inverse_entries([0, 0], [1, 143])
     with pytest.raises(ArgumentError, match=r"rows from 0 to 144, the matrix has 144"):
         factor.inverse_entries([0, 144], [0, 0])
+    with pytest.raises(ArgumentError, match="18446744073709551615"):
+        factor.inverse_entries(np.asarray([2**64 - 1], dtype=np.uint64), [0])
+    many = np.zeros(2_000_000, dtype=np.int64)
+    with session(pool_limit="20MiB"), pytest.raises(MemoryLimitError, match="inverse_entries"):
+        factor.inverse_entries(many, many)
     with pytest.raises(ArgumentError, match="integers"):
         factor.inverse_entries([0.5], [0])
     with pytest.raises(ShapeError, match=r"\(2,\) and columns of shape \(1,\)"):

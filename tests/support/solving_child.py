@@ -24,6 +24,7 @@ SPARSE: dict[str, Any] = {
 }
 DENSE: dict[str, tuple[Any, tuple[int, int]]] = {
     "dense lu": (oc.linalg.lu_factor, (2600, 2600)),
+    "dense ldl": (oc.linalg.ldl_factor, (2600, 2600)),
     "dense qr": (oc.linalg.qr_factor, (2400, 1600)),
 }
 
@@ -35,6 +36,7 @@ LARGE: dict[str, Any] = {
     "sym": lambda: shifted(36, 1.7),
     "lu": lambda: convection(30, 0.7),
     "dense lu": (4400, 4400),
+    "dense ldl": (4000, 4000),
     "dense qr": (4000, 3200),
 }
 
@@ -44,7 +46,8 @@ def make_inputs(kind: str, data: Path, is_large: bool = False) -> None:
         oc.sparse.from_scipy((LARGE if is_large else SPARSE)[kind](), data / "a.ocs")
     else:
         shape = LARGE[kind] if is_large else DENSE[kind][1]
-        oc.store({data / "a.npy": oc.random.normal(shape, seed=1)})
+        x = oc.random.normal(shape, seed=1)
+        oc.store({data / "a.npy": x + x.T if kind == "dense ldl" else x})
 
 
 def matrix_of(kind: str, data: Path) -> Any:

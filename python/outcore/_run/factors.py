@@ -55,6 +55,17 @@ def dense_ldl(
     return _core.dense_ldl(current()._core, x, scales, order, kind)
 
 
+def selected_inverse(
+    analysis: _core.Analysis,
+    tiles: _core.Expr,
+    dtype: str,
+    rows: npt.NDArray[np.uint32],
+    columns: npt.NDArray[np.uint32],
+) -> tuple[_core.Expr, npt.NDArray[np.uint32]]:
+    """Elements of an inverse in an order of their own, and the number of each place in it."""
+    return analysis.selected_inverse(current()._core, tiles, dtype, rows, columns)
+
+
 def opened_factor(
     path: PathLike,
 ) -> tuple[_core.Analysis, _core.Factor, Literal["definite", "hermitian", "symmetric", "unsymmetric"]]:

@@ -63,8 +63,8 @@ def cho_factor(
     With `resume=True` and a path, the same call goes on with a run that was killed or interrupted, as
     `outcore.store` does.
 
-    With `precision="mixed"` the factor is of single precision, of half the bytes and made in about half the time;
-    solutions have double precision all the same, by conjugate gradients with the factor as their preconditioner.
+    With `precision="mixed"` the factor is of single precision and has half of the bytes; solutions have double
+    precision all the same, by corrections, and conjugate gradients where these do not converge.
 
     I/O: one read of the lower triangle and one write of the factor; with S elements of memory about n³ / (3 √S)
     elements more are read; of mixed precision the diagonal first. Raises LinAlgError for a matrix that is not positive

@@ -27,7 +27,8 @@ def reciprocal_condition(
     rows = matrix.shape[0]
     if rows == 0:
         return np.inf
-    norm = float(max(ones((1, rows)) @ builtins.abs(matrix)).compute())
+    wide = matrix if matrix.dtype.kind in "fc" else matrix.astype(np.float64)
+    norm = float(max(ones((1, rows)) @ builtins.abs(wide)).compute())
     if not 0 < norm < np.inf:
         return 0.0 if norm >= 0 else np.nan
 

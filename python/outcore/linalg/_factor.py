@@ -25,7 +25,7 @@ from outcore._standard.utility import all
 from outcore.elementwise import abs, conj, imag, isfinite, real, sin, sqrt
 from outcore.errors import ArgumentError, DTypeError, LinAlgError, ShapeError
 from outcore.linalg._condition import FactoredMatrix, reciprocal_condition
-from outcore.linalg._mixed import Scales, powers_of_two, refined_by_gradients, swept_in_single
+from outcore.linalg._mixed import Scales, powers_of_two, refined, swept_in_single
 
 Solution: TypeAlias = Any  # of a lazy right-hand side a lazy array, else NumPy's
 
@@ -33,6 +33,8 @@ Solution: TypeAlias = Any  # of a lazy right-hand side a lazy array, else NumPy'
 _RESIDUAL_MOST = 1e-12
 # Corrections of a solution: each is a solve, and made while the residual is above the first number and falls to a half.
 _RESIDUAL_GOOD, _CORRECTIONS = 1e-14, 3
+# The same of each element by the sizes that make it, which solutions of mixed precision are corrected by.
+_ELEMENTS_GOOD, _ELEMENTS_MOST = 1e-14, 1e-9
 # The share of |b| in |b - Ax| from which a solution is none: that of a matrix of condition 1e15 and more.
 _SHARE_MOST = 0.1
 # Differences of xᴴAy and (Ax)ᴴy, by |x|ᵀ|A||y|, above which a matrix is not Hermitian.
@@ -118,10 +120,10 @@ class SolvingFactor(ABC):
         held, in memory or in scratch.
 
         `b` may be SciPy's sparse matrix. Where the factor is not there yet, it is made first. The scaled residual is
-        computed, the solution corrected by it up to three times (iterative refinement; of mixed precision by conjugate
-        gradients, as often as it takes), and the residual kept as `residual`: above 1e-12 it is an error, as for a
-        Cholesky factor of a matrix that is not symmetric. I/O: two reads of the factor for each band of columns, one
-        of A, and again for each correction.
+        computed, the solution corrected by it up to three times (iterative refinement; of mixed precision as often as
+        it takes), and the residual kept as `residual`: above 1e-12 it is an error, as for a Cholesky factor of a matrix
+        that is not symmetric. I/O: two reads of the factor for each band of columns, one of A, and again for each
+        correction.
 
         Raises ShapeError for another number of rows, LinAlgError as said and for right-hand sides that are not finite.
 
@@ -203,18 +205,9 @@ class SolvingFactor(ABC):
 
     def _scaled_residual(self, b: Array, x: Array) -> tuple[float, Array]:
         """The largest scaled residual of the columns, and the residual itself."""
-        return self._residual_by_rows(b, x, None)
-
-    def _residual_by_rows(self, b: Array, x: Array, by_row: Array | None) -> tuple[float, Array]:
-        """The scaled residual of the system with rows and columns scaled, and the residual of that without scales."""
         difference = b - self._matrix @ x
-        scaling = ones((self.shape[1],)) if by_row is None else by_row
-        sizes = builtins.abs(self._matrix) @ scaling
-        vectors = [difference, x, b]
-        if by_row is not None:
-            sizes = sizes * by_row
-            vectors = [difference * by_row[:, None], x / by_row[:, None], b * by_row[:, None]]
-        of = [max(abs(array), axis=0) for array in vectors]
+        sizes = builtins.abs(self._matrix.astype(self.dtype)) @ ones((self.shape[1],))
+        of = [max(abs(array), axis=0) for array in (difference, x, b)]
         # Whatever rows are scaled by, the solution is the same, and so is the share.
         scales = where(sizes > 0, sizes, 1.0)[:, None]
         shared = [max(abs(array) / scales, axis=0) for array in (difference, b)] if self._judges_share else of[:2]
@@ -250,15 +243,28 @@ class Factor(SolvingFactor):
         # Of columns of size 1, whose products neither overflow nor underflow.
         sizes = asarray(powers_of_two(np.asarray(max(abs(b * by_row[:, None]), axis=0).compute())))
         of_size_one = b / sizes
-        refined = refined_by_gradients(
+        better, worst = refined(
             x / sizes,
-            _RESIDUAL_GOOD,
-            residual_of=lambda x: self._residual_by_rows(of_size_one, x, by_row),
-            preconditioned=lambda residual: self._applied(tiles, residual),
+            _ELEMENTS_GOOD,
+            error_of=lambda x: self._error_of_elements(of_size_one, x),
+            solved=lambda residual: self._applied(tiles, residual),
             multiplied=lambda direction: self._matrix @ direction,
         )
-        x = Holder(x.nbytes, 1).held([refined * sizes])[0][0]
+        x = Holder(x.nbytes, 1).held([better * sizes])[0][0]
+        if worst > _ELEMENTS_MOST:
+            raise LinAlgError(
+                f"solve: the residual of an element is {worst:.2g} of the sizes that make it, more than "
+                f'{_ELEMENTS_MOST:.0g}; a factor with precision="double" has more digits'
+            )
         return x, self._scaled_residual(b, x)[0]
+
+    def _error_of_elements(self, b: Array, x: Array) -> tuple[float, Array]:
+        """The largest |b − Ax| ÷ (|A| |x| + |b|), element by element (Oettli, Prager 1964), so that no large row hides
+        a small one; and the residual."""
+        difference = b - self._matrix @ x
+        sizes = builtins.abs(self._matrix.astype(self.dtype)) @ abs(x) + abs(b)
+        error = where(difference == 0, 0.0, abs(difference) / where(sizes > 0, sizes, 1.0))
+        return float(np.asarray(max(error).compute())), difference
 
     def _row_scales(self) -> Scales:
         """By what rows of the matrix, in their own order, are multiplied for single precision."""
@@ -280,13 +286,15 @@ class Factor(SolvingFactor):
     def rcond(self) -> float:
         """An estimate of 1 ÷ (|A|₁ |A⁻¹|₁), as LAPACK's: not below the true value, seldom three times as large.
 
-        I/O: one read of A and up to 12 solves.
+        I/O: four reads of A and up to 12 solves. Raises LinAlgError for a matrix that is not Hermitian, and of a factor
+        of single precision.
 
         >>> import numpy as np, outcore as oc
         >>> oc.linalg.cho_factor(np.diag([1.0, 4.0])).rcond
         0.25
         """
         tiles = self._tiles()
+        self._check_invertible("rcond")
         return reciprocal_condition(
             self._matrix, lambda b: self._applied(tiles, b), lambda b: self._applied_adjoint(tiles, b)
         )
@@ -344,7 +352,7 @@ class Factor(SolvingFactor):
         at = [_indices(name, of, self.shape[0]) for name, of in (("rows", rows), ("columns", columns))]
         if at[0].shape != at[1].shape:
             raise ShapeError(f"inverse_entries: rows of shape {at[0].shape} and columns of shape {at[1].shape} differ")
-        self._check_invertible()
+        self._check_invertible("inverse_entries")
         if not at[0].size:
             return zeros((0,), dtype=self.dtype)
         places = self._elimination_places()
@@ -352,26 +360,25 @@ class Factor(SolvingFactor):
         low, high = (
             np.ascontiguousarray(part, dtype=np.uint32) for part in (np.maximum(row, column), np.minimum(row, column))
         )
-        elements, order = self._analysis.selected_inverse(self._tiles(), self.dtype.name, low, high)
+        elements, order = factors.selected_inverse(self._analysis, self._tiles(), self.dtype.name, low, high)
         values = take(Array(elements), order)
         return where(asarray(row < column), conj(values), values) if self.dtype.kind == "c" else values
 
-    def _check_invertible(self) -> None:
+    def _check_invertible(self, name: str) -> None:
+        """Raises LinAlgError where the factor does not say enough of the inverse."""
         if self._single is not None:
-            raise LinAlgError(
-                'inverse_entries: the factor is of single precision; one with precision="double" has them'
-            )
+            raise LinAlgError(f'{name}: the factor is of single precision; one with precision="double" has the digits')
         if not self._is_hermitian():
-            raise LinAlgError(f"inverse_entries: {_NOT_HERMITIAN}")
+            raise LinAlgError(f"{name}: {_NOT_HERMITIAN}")
 
 
 def _indices(name: str, of: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:
     indices = np.asarray(of)
     if indices.ndim != 1 or (indices.size and indices.dtype.kind not in "iu"):
         raise ArgumentError(f"inverse_entries: {name} of shape {indices.shape} and type {indices.dtype}; (k,) integers")
-    indices = indices.astype(np.int64)
-    if indices.size and (indices.min() < -count or indices.max() >= count):
+    if indices.size and (int(indices.min()) < -count or int(indices.max()) >= count):
         raise ArgumentError(f"inverse_entries: {name} from {indices.min()} to {indices.max()}, the matrix has {count}")
+    indices = indices.astype(np.int64)
     return np.where(indices < 0, indices + count, indices)
 
 
@@ -423,5 +430,7 @@ def is_symmetric(matrix: FactoredMatrix, dtype: DType, *, is_conjugate: bool) ->
 def _mean_sizes(matrix: FactoredMatrix) -> Array:
     """The mean size of the elements of each row, which overflows for no finite ones. I/O: one read of A."""
     columns = matrix.shape[1]
-    means: Array = builtins.abs(matrix) @ (ones((columns,)) / builtins.max(columns, 1))
+    means: Array = builtins.abs(matrix.astype(factor_dtype(matrix.dtype))) @ (
+        ones((columns,)) / builtins.max(columns, 1)
+    )
     return means

@@ -23,7 +23,7 @@ Precision = Literal["double", "mixed"]
 Scales: TypeAlias = npt.NDArray[np.float64]
 
 # Steps at most, and steps without a residual of half the size.
-_STEPS, _STEPS_IN_VAIN = 60, 8
+_STEPS, _STEPS_IN_VAIN = 60, 5
 
 
 def checked_precision(name: str, precision: Precision) -> Precision:
@@ -65,23 +65,43 @@ def swept_in_single(analysis: _core.Analysis, tiles: _core.Expr, dtype: DType, s
     return solved.astype(dtype) * sizes * by_row
 
 
-def refined_by_gradients(
+def refined(
     x: Array,
     good: float,
     *,
-    residual_of: Callable[[Array], tuple[float, Array]],
-    preconditioned: Callable[[Array], Array],
+    error_of: Callable[[Array], tuple[float, Array]],
+    solved: Callable[[Array], Array],
     multiplied: Callable[[Array], Array],
-) -> Array:
-    """A better solution: by conjugate gradients, each column for itself, with the factor as their preconditioner and
-    residuals of double precision.
+) -> tuple[Array, float]:
+    """A better solution and its error, of which `error_of` gives the residual too: by corrections while each halves the
+    error, which have the same bits at every limit, then by gradients."""
+    holder = Holder(x.nbytes, 2)
+    worst, difference = error_of(x)
+    while worst > good and np.isfinite(worst):
+        corrected = holder.held([x + solved(difference)])[0][0]
+        better, next_difference = error_of(corrected)
+        if not better <= worst / 2:
+            return _refined_by_gradients(x, (worst, difference), good, (error_of, solved, multiplied))
+        x, worst, difference = corrected, better, next_difference
+    return x, worst
 
-    Plain corrections converge where the condition is below about 1e7, and there gradients are as fast; above they
-    need more steps. Directions are made orthogonal to the last one with what was computed (Polak, Ribière 1969), for
-    the factor is that of a matrix nearby (Golub, Ye, Inexact preconditioned conjugate gradient method, SISC 21 (1999)).
+
+def _refined_by_gradients(
+    x: Array,
+    found: tuple[float, Array],
+    good: float,
+    calls: tuple[Callable[[Array], tuple[float, Array]], Callable[[Array], Array], Callable[[Array], Array]],
+) -> tuple[Array, float]:
+    """By conjugate gradients, each column for itself, with the factor as their preconditioner and residuals of double
+    precision.
+
+    Corrections converge where the condition is below about 1e7; gradients need more steps above. Directions are made
+    orthogonal to the last one with what was computed (Polak, Ribière 1969), for the factor is that of a matrix nearby
+    (Golub, Ye, Inexact preconditioned conjugate gradient method, SISC 21 (1999)).
     """
+    error_of, preconditioned, multiplied = calls
+    worst, difference = found
     holder = Holder(x.nbytes, 6)
-    worst, difference = residual_of(x)
     best, least, in_vain = x, worst, 0
     direction = before = None
     last = np.ones(x.shape[1])
@@ -103,13 +123,13 @@ def refined_by_gradients(
         step = np.where(curvature > 0, product / np.where(curvature > 0, curvature, 1.0), 0.0)
         x = holder.held([x + direction * asarray(step)])[0][0]
         before, last = residual, product
-        worst, difference = residual_of(x)
+        worst, difference = error_of(x)
         in_vain += 1
         if worst <= least / 2:
             in_vain = 0
         if worst < least:
             best, least = x, worst
-    return best
+    return best, least
 
 
 __all__: list[str] = []

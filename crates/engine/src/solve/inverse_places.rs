@@ -23,9 +23,9 @@ impl WantedPlaces {
         let mut of_tile: Vec<(u32, u32)> = Vec::with_capacity(places.len());
         for (number, place) in places.iter().enumerate() {
             let tile = tile_of(analysis, *place).ok_or_else(|| {
-                let [row, column] = place.map(|at| analysis.order.get(at as usize).copied().unwrap_or(at));
+                let [one, other] = place.map(|at| analysis.order.get(at as usize).copied().unwrap_or(at));
                 EngineError::Argument(format!(
-                    "inverse_entries: the factor has no element for row {row} and column {column}, as it has for all \
+                    "inverse_entries: the factor has no element at ({other}, {one}), nor at ({one}, {other}), as it has at all \
                      entries of the matrix; solve gives whole columns of the inverse"
                 ))
             })?;

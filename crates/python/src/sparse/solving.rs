@@ -31,6 +31,9 @@ pub struct PyAnalysis {
     _held: Vec<Reservation>,
 }
 
+/// Bytes that a place of the inverse takes while the places are sorted.
+const WANTED_BYTES: u64 = 8 + 8 + 8 + 4;
+
 /// How candidates for pivots are tested: of scaled matrices, elements are about 1.
 const THRESHOLD: f64 = 0.01;
 const ZERO_PIVOT: f64 = 1e-15;
@@ -133,20 +136,20 @@ impl PyAnalysis {
     fn selected_inverse<'py>(
         &self,
         py: Python<'py>,
+        session: PyRef<'_, PySession>,
         factor: PyRef<'_, PyExpr>,
         dtype: &str,
         rows: PyReadonlyArray1<'py, u32>,
         columns: PyReadonlyArray1<'py, u32>,
     ) -> PyResult<(PyExpr, Bound<'py, PyArray1<u32>>)> {
-        let places: Vec<[u32; 2]> = rows
-            .as_slice()?
-            .iter()
-            .zip(columns.as_slice()?)
-            .map(|(r, c)| [*r, *c])
-            .collect();
-        let analysis = &self.analysis;
-        let wanted = py.detach(|| solve::WantedPlaces::new(analysis, &places));
-        let (wanted, numbers) = wanted.map_err(to_python)?;
+        let (rows, columns) = (rows.as_slice()?, columns.as_slice()?);
+        let (session, analysis) = (session.0.clone(), &self.analysis);
+        let (wanted, numbers) = watching_signals(py, |_| {
+            // Places, sorted with their tiles and numbers, and in their new order.
+            let _room = session.set_aside("inverse_entries", WANTED_BYTES * rows.len() as u64)?;
+            let places: Vec<[u32; 2]> = rows.iter().zip(columns).map(|(row, column)| [*row, *column]).collect();
+            solve::WantedPlaces::new(analysis, &places)
+        })?;
         let elements = solve::selected_inverse(analysis, &factor.0, dtype_of(dtype)?, Arc::new(wanted));
         Ok((
             PyExpr::new(elements.map_err(to_python)?),

@@ -11,7 +11,6 @@ from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
 from outcore._run.holding import Holder
 from outcore.errors import ArgumentError, DTypeError, ShapeError
-from outcore.linalg._condition import one_norm
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse.linalg._operators import MatrixLike, Operator, Shifted, floating_dtype, square
 
@@ -19,6 +18,10 @@ from outcore.sparse.linalg._operators import MatrixLike, Operator, Shifted, floa
 _TERMS = (5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55)
 _SIZES = dict(zip(_TERMS, (2.40e-3, 1.44e-1, 6.41e-1, 1.44, 2.43, 3.54, 4.7, 6.0, 7.2, 8.5, 9.9), strict=True))
 _PRECISION = 2.0**-53
+# The last term of a step whose size is known, by the result or by the first term.
+_LAST_TERM = 1e-9
+# Products at most.
+_PRODUCTS_MOST = 10**7
 
 
 def expm_multiply(A: MatrixLike, B: Operand, *, t: complex = 1.0) -> Array:
@@ -27,11 +30,13 @@ def expm_multiply(A: MatrixLike, B: Operand, *, t: complex = 1.0) -> Array:
     `A` (n, n) is a sparse matrix on disk, a dense array larger than memory or not, or anything of SciPy's that
     multiplies. Taylor's series in as many steps as the size of t A asks for, the terms of a step ended where they no
     longer matter (Al-Mohy, Higham, Computing the action of the matrix exponential, SISC 33 (2011)). The result is a
-    lazy array whose value is held, in memory or in scratch.
+    lazy array whose value is held, in memory or in scratch. Of an operator whose elements are not known steps are
+    halved until the terms fall off.
 
     I/O: two reads of A for its norm and its diagonal, whose mean is taken off, and one for each term: about 6 |t A|₁,
-    and from 5 on. Memory: three arrays like B, which go to scratch where they take more than a third. Raises ShapeError
-    for shapes that differ, ArgumentError for `t` and DTypeError for a matrix whose numbers are not finite.
+    and from 5 on. Memory: four arrays like B, which go to scratch where they take more than a third. Raises ShapeError
+    for shapes that differ, ArgumentError for a `t` that is not finite or takes more than
+    10⁷ products, and DTypeError for a matrix whose numbers are not finite.
 
     >>> import numpy as np, outcore as oc
     >>> oc.sparse.linalg.expm_multiply(np.asarray([[0.0, 1.0], [-1.0, 0.0]]), [1.0, 0.0], t=np.pi).compute().round(12)
@@ -40,47 +45,58 @@ def expm_multiply(A: MatrixLike, B: Operand, *, t: complex = 1.0) -> Array:
     a, b = square(A, "expm_multiply"), oc.asarray(B)
     if b.ndim not in (1, 2) or b.shape[0] != a.shape[0]:
         raise ShapeError(f"expm_multiply: {a.shape} and an array of shape {b.shape}")
-    if not np.isfinite(t):
-        raise ArgumentError(f"expm_multiply: t={t!r} is not finite")
+    if np.ndim(t) != 0 or not np.isfinite(t):
+        raise ArgumentError(f"expm_multiply: t={t!r} is not one finite number")
     step = complex(t) if isinstance(t, complex) or np.iscomplexobj(t) else float(t)
     dtype = floating_dtype(a.dtype, b.dtype, np.result_type(type(step), np.float64))
     if 0 in b.shape:
         return b.astype(dtype)
-    shift, norm = _shift_and_norm(a)
+    shift, norm = _shift_and_norm(a, b)
     shifted = Shifted(a, shift) if shift else a
     terms, steps = _terms_and_steps(abs(step) * norm)
-    growth = np.exp(step * shift / steps)
-    holder = Holder(b.size * dtype.itemsize, 3)
-    total = holder.held([b.astype(dtype)])[0][0]
-    for _ in range(steps):
-        term, before = total, np.inf
-        for number in range(1, terms + 1):
-            term, product = shifted.pair(term)
-            term = holder.held([product * (step / (steps * number))])[0][0]
-            (total,), sizes = holder.held([total + term], [oc.max(oc.abs(term)), oc.max(oc.abs(total + term))])
-            now, largest = (float(size) for size in sizes)
-            if before + now <= _PRECISION * largest:
-                break
-            before = now
-        if shift:
-            total = holder.held([(total * growth).astype(dtype)])[0][0]
+    holder, last = Holder(b.size * dtype.itemsize, 4), _PRECISION if a.elements is None else _LAST_TERM
+    total, done = holder.held([b.astype(dtype)])[0][0], 0
+    while done < steps:
+        made = _one_step(shifted, total, step / steps, (terms, last), holder)
+        if made is None:
+            # The norm was estimated too small.
+            done, (terms, steps) = 2 * done, (terms, 2 * steps)
+            _check_steps(terms * steps)
+            continue
+        done += 1
+        total = holder.held([(made * np.exp(step * shift / steps)).astype(dtype)])[0][0] if shift else made
     return total
 
 
-def _shift_and_norm(a: Operator) -> tuple[complex, float]:
+def _one_step(a: Operator, start: Array, step: complex, of_terms: tuple[int, float], holder: Holder) -> Array | None:
+    """exp(step A) of an array by so many terms; nothing where the last is not as small as it should be."""
+    terms, last = of_terms
+    term = total = start
+    first = now = before = np.inf
+    for number in range(1, terms + 1):
+        term, product = a.pair(term)
+        term = holder.held([product * (step / number)])[0][0]
+        (total,), sizes = holder.held([total + term], [oc.max(oc.abs(term)), oc.max(oc.abs(total + term))])
+        now, largest = (float(size) for size in sizes)
+        if not np.isfinite(now):
+            return None
+        if before + now <= _PRECISION * largest:
+            return total
+        first, before = (now if number == 1 else first), now
+    return total if now <= last * max(largest, first) else None
+
+
+def _shift_and_norm(a: Operator, b: Array) -> tuple[complex, float]:
     """The mean of the diagonal, by which exp(A) is exp(A − shift I) times a number, and the one-norm of the difference.
 
-    Of an operator without elements 0, and an estimate from below by products.
+    Of an operator without elements 0, and a first guess by its product with B.
     """
     shift: complex = 0.0
     if a.elements is None:
-        norm = one_norm(
-            a.shape[0],
-            lambda vector: np.asarray((a @ oc.asarray(vector)).compute()),
-            lambda vector: np.asarray(a.adjoint(oc.asarray(vector)).compute()),
-        )
+        length, product = (float(size) for size in oc.compute(oc.max(oc.abs(b)), oc.max(oc.abs(a @ b))))
+        norm = product / length if length > 0 else 0.0
     else:
-        sums: Array = oc.ones((a.shape[0],)) @ a.elements.__abs__()
+        sums: Array = oc.ones((a.shape[0],)) @ a.elements.astype(floating_dtype(a.dtype)).__abs__()
         lengths, diagonal = (np.asarray(part) for part in oc.compute(sums, _diagonal(a.elements)))
         mean = diagonal.mean()
         shift = complex(mean) if mean.imag else float(mean.real)
@@ -101,9 +117,15 @@ def _terms_and_steps(size: float) -> tuple[int, int]:
     """Terms of a step and steps with the fewest products."""
     if size == 0:
         return min(_SIZES), 1
+    _check_steps(size)
     steps = {terms: max(1, math.ceil(size / limit)) for terms, limit in _SIZES.items()}
     terms = min(steps, key=lambda terms: terms * steps[terms])
     return terms, steps[terms]
+
+
+def _check_steps(products: float) -> None:
+    if not products <= _PRODUCTS_MOST:
+        raise ArgumentError(f"expm_multiply: t A is so large that {products:.3g} products and more are needed")
 
 
 __all__ = ["expm_multiply"]

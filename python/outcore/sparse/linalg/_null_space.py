@@ -27,14 +27,14 @@ def null_space_of(
     """Orthonormal columns x with |A x| ≤ tol |A|₁, of which as many are expected: by inverse iteration with the factor,
     in which pivots that are 0 were replaced by small ones."""
     rows, count = matrix.shape[0], max(_LEAST, expected + 1)
-    norm = float(oc.max(oc.ones((rows,)) @ abs(matrix)).compute())
+    norm = float(oc.max(oc.ones((rows,)) @ abs(matrix.astype(dtype))).compute()) or 1.0
     while True:
         count = min(count, rows)
         x = _small_vectors(matrix, dtype, count, expected > 0, solved, solved_adjoint)
         holder = Holder(rows * count * dtype.itemsize, 2)
-        product = holder.held([matrix @ x])[0][0]
+        product = holder.held([(matrix @ x) / norm])[0][0]
         values, adjoint = (np.asarray(part) for part in oc.compute(*oc.linalg.svd(product, full_matrices=False)[1:]))
-        is_null = values <= tol * norm
+        is_null = values <= tol
         if count == rows or not is_null.all():
             turned = np.ascontiguousarray(adjoint[is_null].conj().T)
             return holder.held([x @ oc.asarray(turned)])[0][0] if turned.shape[1] else oc.zeros((rows, 0), dtype=dtype)
@@ -54,8 +54,8 @@ def _small_vectors(
     holder = Holder(rows * count * dtype.itemsize, 4)
 
     def orthonormal(x: Array) -> Array:
-        lengths = oc.sqrt(oc.sum(oc.abs(x) ** 2, axis=0))
-        return holder.held([oc.linalg.qr(x / oc.where(lengths > 0, lengths, 1.0))[0]])[0][0]
+        largest = oc.max(oc.abs(x), axis=0)
+        return holder.held([oc.linalg.qr(x / oc.where(largest > 0, largest, 1.0))[0]])[0][0]
 
     draws = [oc.random.normal((rows, count), seed=seed) for seed in range(1 + (dtype.kind == "c"))]
     x = holder.held([draws[0] + 1j * draws[1] if dtype.kind == "c" else draws[0]])[0][0]
