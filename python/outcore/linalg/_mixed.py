@@ -88,7 +88,7 @@ def refined(
 
 def _refined_by_gradients(
     x: Array,
-    found: tuple[float, Array],
+    start: tuple[float, Array],
     good: float,
     calls: tuple[Callable[[Array], tuple[float, Array]], Callable[[Array], Array], Callable[[Array], Array]],
 ) -> tuple[Array, float]:
@@ -100,7 +100,7 @@ def _refined_by_gradients(
     (Golub, Ye, Inexact preconditioned conjugate gradient method, SISC 21 (1999)).
     """
     error_of, preconditioned, multiplied = calls
-    worst, difference = found
+    worst, difference = start
     holder = Holder(x.nbytes, 6)
     best, least, in_vain = x, worst, 0
     direction = before = None
