@@ -43,6 +43,11 @@ class Holder:
             remaining -= state[place].nbytes
         return holder
 
+    @property
+    def is_in_files(self) -> bool:
+        """Whether arrays lie in files of scratch."""
+        return any(self._on_disk)
+
     def held(
         self, arrays: Sequence[Array], beside: Sequence[Array] = (), places: Sequence[int] | None = None
     ) -> tuple[list[Array], list[Any]]:

@@ -36,13 +36,13 @@ def reciprocal_condition(
         return np.asarray(solve(asarray(vector[:, None])).compute())[:, 0]
 
     with np.errstate(all="ignore"):
-        estimate = one_norm(
+        estimate = _one_norm(
             rows, lambda vector: applied(solved, vector), lambda vector: applied(solved_adjoint, vector)
         )
         return 0.0 if not np.isfinite(estimate) else float(1.0 / norm / estimate)
 
 
-def one_norm(rows: int, product: Callable[[NDArray], NDArray], adjoint_product: Callable[[NDArray], NDArray]) -> float:
+def _one_norm(rows: int, product: Callable[[NDArray], NDArray], adjoint_product: Callable[[NDArray], NDArray]) -> float:
     """The one-norm of a matrix that is known by its products, estimated from below."""
     vector = product(np.full(rows, 1.0 / rows))
     estimate = float(np.abs(vector).sum())

@@ -31,12 +31,12 @@ def expm_multiply(A: MatrixLike, B: Operand, *, t: complex = 1.0) -> Array:
     multiplies. Taylor's series in as many steps as the size of t A asks for, the terms of a step ended where they no
     longer matter (Al-Mohy, Higham, Computing the action of the matrix exponential, SISC 33 (2011)). The result is a
     lazy array whose value is held, in memory or in scratch. Of an operator whose elements are not known steps are
-    halved until the terms fall off.
+    shortened until the terms fall off.
 
     I/O: two reads of A for its norm and its diagonal, whose mean is taken off, and one for each term: about 6 |t A|₁,
     and from 5 on. Memory: four arrays like B, which go to scratch where they take more than a third. Raises ShapeError
-    for shapes that differ, ArgumentError for a `t` that is not finite or takes more than
-    10⁷ products, and DTypeError for a matrix whose numbers are not finite.
+    for shapes that differ, ArgumentError for a `t` that is not finite or takes more than 10⁷ products, and DTypeError
+    for a matrix whose numbers are not finite.
 
     >>> import numpy as np, outcore as oc
     >>> oc.sparse.linalg.expm_multiply(np.asarray([[0.0, 1.0], [-1.0, 0.0]]), [1.0, 0.0], t=np.pi).compute().round(12)
@@ -59,9 +59,9 @@ def expm_multiply(A: MatrixLike, B: Operand, *, t: complex = 1.0) -> Array:
     while done < steps:
         made = _one_step(shifted, total, step / steps, (terms, last), holder)
         if made is None:
-            # The norm was estimated too small.
-            done, (terms, steps) = 2 * done, (terms, 2 * steps)
-            _check_steps(terms * steps)
+            # The size was estimated too small: what is left is taken as twice as large.
+            step, left = step * ((steps - done) / steps), steps - done
+            (terms, steps), done = _terms_and_steps(2 * left * _SIZES[terms]), 0
             continue
         done += 1
         total = holder.held([(made * np.exp(step * shift / steps)).astype(dtype)])[0][0] if shift else made
@@ -75,8 +75,14 @@ def _one_step(a: Operator, start: Array, step: complex, of_terms: tuple[int, flo
     first = now = before = np.inf
     for number in range(1, terms + 1):
         term, product = a.pair(term)
-        term = holder.held([product * (step / number)])[0][0]
-        (total,), sizes = holder.held([total + term], [oc.max(oc.abs(term)), oc.max(oc.abs(total + term))])
+        product = product * (step / number)
+        made = [product]
+        if holder.is_in_files:  # one program for both takes more memory
+            product, made = holder.held([product])[0][0], []
+        grown = total + product
+        sizes_of = [oc.max(oc.abs(product)), oc.max(oc.abs(grown))]
+        held, sizes = holder.held([*made, grown], sizes_of, [0] * (1 + len(made)))
+        term, total = held if made else (product, held[0])
         now, largest = (float(size) for size in sizes)
         if not np.isfinite(now):
             return None
@@ -117,15 +123,11 @@ def _terms_and_steps(size: float) -> tuple[int, int]:
     """Terms of a step and steps with the fewest products."""
     if size == 0:
         return min(_SIZES), 1
-    _check_steps(size)
+    if not size <= _PRODUCTS_MOST:
+        raise ArgumentError(f"expm_multiply: t A is so large that {size:.3g} products and more are needed")
     steps = {terms: max(1, math.ceil(size / limit)) for terms, limit in _SIZES.items()}
     terms = min(steps, key=lambda terms: terms * steps[terms])
     return terms, steps[terms]
-
-
-def _check_steps(products: float) -> None:
-    if not products <= _PRODUCTS_MOST:
-        raise ArgumentError(f"expm_multiply: t A is so large that {products:.3g} products and more are needed")
 
 
 __all__ = ["expm_multiply"]
