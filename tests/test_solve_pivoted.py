@@ -83,6 +83,11 @@ def test_drawn_matrices_are_solved_as_numpy_does(
         x = F.solve(b, trans)
         assert residual(turned(matrix, trans), x, b) <= GOOD
         sign, logarithm = np.linalg.slogdet(matrix.toarray()) if n else (1.0, 0.0)
+        if F.perturbed and ordering in ("given", "natural"):
+            # An order that is not chosen may need more slots than there are: solutions are right, signs not known.
+            with pytest.raises(LinAlgError, match="not determined"):
+                F.slogdet()
+            return
         assert F.perturbed == 0
         own_sign, own_logarithm = F.slogdet()
         assert abs(own_sign - sign) < 1e-6
