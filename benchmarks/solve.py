@@ -110,6 +110,15 @@ def best(rates: list[dict[str, float]]) -> dict[str, float]:
     return most | {"product": max(most["product_outcore"], most["product_numpy"])}
 
 
+def machine_sentence(most: dict[str, float], count: int) -> str:
+    """The best of so many measurements of the disk and of products."""
+    return (
+        f"Disk {most['read'] / 1e9:.2f} GB/s read, {most['written'] / 1e9:.2f} GB/s written; product of 4096² in "
+        f"memory {most['product_numpy'] / 1e9:.0f} Gflop/s (NumPy), {most['product_outcore'] / 1e9:.0f} (outcore), "
+        f"the best of {count} measurements"
+    )
+
+
 def physical_limit(result: Report, rates: dict[str, float]) -> float:
     disk = result["bytes_read"] / rates["read"] + result["bytes_written"] / rates["written"]
     return max(disk, result["flops"] / rates["product"])
@@ -169,9 +178,7 @@ def section(name: str, size: int, limits: list[int | None], options: argparse.Na
     most = best(rates)
     head = (
         f"## {name} {size}\n\n"
-        f"Disk {most['read'] / 1e9:.2f} GB/s read, {most['written'] / 1e9:.2f} GB/s written; product of 4096² in "
-        f"memory {most['product_numpy'] / 1e9:.0f} Gflop/s (NumPy), {most['product_outcore'] / 1e9:.0f} (outcore), "
-        f"the best of {len(rates)} measurements; load average over a minute before each, and at the end: "
+        f"{machine_sentence(most, len(rates))}; load average over a minute before each, and at the end: "
         f"{', '.join(f'{one[0]:.1f}' for one in load)}."
     )
     text = head + "\n\n" + common.table(COLUMNS, [row(of, result, most) for of, result in results.items()])

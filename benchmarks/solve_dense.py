@@ -176,12 +176,7 @@ def section(kind: str, n: int, limits: list[int], options: argparse.Namespace) -
     results.pop("machine")
     path.unlink()
     most = solve.best(rates)
-    numpy, own = most["product_numpy"] / 1e9, most["product_outcore"] / 1e9
-    head = (
-        f"## {kind} of {n}²\n\nDisk {most['read'] / 1e9:.2f} GB/s read, {most['written'] / 1e9:.2f} GB/s written; "
-        f"product of 4096² in memory {numpy:.0f} Gflop/s (NumPy), {own:.0f} (outcore), the best of {len(rates)} "
-        "measurements."
-    )
+    head = f"## {kind} of {n}²\n\n{solve.machine_sentence(most, len(rates))}."
     rows = [row(name, kind, n, result, most) for name, result in results.items()]
     return head + "\n\n" + common.table(COLUMNS, rows), {"rates": rates, "cases": results}
 

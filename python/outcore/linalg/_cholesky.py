@@ -68,8 +68,7 @@ def cho_factor(
 
     I/O: one read of the lower triangle and one write of the factor; with S elements of memory about n³ / (3 √S)
     elements more are read; of mixed precision the diagonal first. Raises LinAlgError for a matrix that is not positive
-    definite, naming the row, ShapeError
-    for one that is not square, MemoryLimitError where a few tiles do not fit.
+    definite, naming the row, ShapeError for one that is not square, MemoryLimitError where a few tiles do not fit.
 
     >>> import numpy as np, outcore as oc
     >>> F = oc.linalg.cho_factor(np.asarray([[4.0, 2.0], [2.0, 5.0]]))

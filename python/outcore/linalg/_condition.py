@@ -27,8 +27,7 @@ def reciprocal_condition(
     rows = matrix.shape[0]
     if rows == 0:
         return np.inf
-    wide = matrix if matrix.dtype.kind in "fc" else matrix.astype(np.float64)
-    norm = float(max(ones((1, rows)) @ builtins.abs(wide)).compute())
+    norm = one_norm(matrix)
     if not 0 < norm < np.inf:
         return 0.0 if norm >= 0 else np.nan
 
@@ -36,13 +35,21 @@ def reciprocal_condition(
         return np.asarray(solve(asarray(vector[:, None])).compute())[:, 0]
 
     with np.errstate(all="ignore"):
-        estimate = _one_norm(
+        estimate = _estimated_norm(
             rows, lambda vector: applied(solved, vector), lambda vector: applied(solved_adjoint, vector)
         )
         return 0.0 if not np.isfinite(estimate) else float(1.0 / norm / estimate)
 
 
-def _one_norm(rows: int, product: Callable[[NDArray], NDArray], adjoint_product: Callable[[NDArray], NDArray]) -> float:
+def one_norm(matrix: FactoredMatrix) -> float:
+    """The largest sum of the sizes of a column. I/O: one read of A."""
+    wide = matrix if matrix.dtype.kind in "fc" else matrix.astype(np.float64)
+    return float(max(ones((1, matrix.shape[0])) @ builtins.abs(wide)).compute())
+
+
+def _estimated_norm(
+    rows: int, product: Callable[[NDArray], NDArray], adjoint_product: Callable[[NDArray], NDArray]
+) -> float:
     """The one-norm of a matrix that is known by its products, estimated from below."""
     vector = product(np.full(rows, 1.0 / rows))
     estimate = float(np.abs(vector).sum())

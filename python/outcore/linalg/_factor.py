@@ -312,10 +312,7 @@ class Factor(SolvingFactor):
         >>> round(oc.sparse.linalg.analyze(A).logdet(), 9)
         4.158883083
         """
-        if self._single is not None:
-            raise LinAlgError('logdet: the factor is of single precision; one with precision="double" has the digits')
-        if not self._is_hermitian():
-            raise LinAlgError(f"logdet: {_NOT_HERMITIAN}")
+        self._check_invertible("logdet")
         pivots = Array(self._analysis.log_pivots(self._tiles(), self.dtype.name))
         return 2.0 * float(pivots.compute()[0])
 
@@ -365,7 +362,7 @@ class Factor(SolvingFactor):
         return where(asarray(row < column), conj(values), values) if self.dtype.kind == "c" else values
 
     def _check_invertible(self, name: str) -> None:
-        """Raises LinAlgError where the factor does not say enough of the inverse."""
+        """Raises LinAlgError where the factor does not say enough of the inverse, or of the determinant."""
         if self._single is not None:
             raise LinAlgError(f'{name}: the factor is of single precision; one with precision="double" has the digits')
         if not self._is_hermitian():

@@ -27,6 +27,7 @@ from outcore.linalg._pivots import (
     check_determined,
     inertia_of,
     pivot_facts,
+    slogdet_of,
 )
 
 # Columns among which pivots are sought.
@@ -51,18 +52,18 @@ class LDLFactor(SolvingFactor):
         assert scaling is not None, "factors with pivoting are scaled"
         self._analysis, self._kind, self._result, self._scales = analysis, kind, result, PivotScales(*scaling)
         self._facts: PivotFacts | None = None
+        # Where each row is among those that are eliminated, unless in its own place.
+        self._places = None if _is_ordered(self._scales.order) else np.argsort(self._scales.order)
 
     def _node(self) -> _core.Expr:
         assert self._result is not None, "a factor that was opened is made"
         return self._result
 
     def _applied(self, tiles: _core.Expr, b: Array) -> Array:
-        by_row, order = asarray(self._scales.rows)[:, None], self._scales.order
-        is_ordered = bool(np.array_equal(order, np.arange(len(order))))
-        right = b.astype(self.dtype)
-        scaled = (right if is_ordered else take(right, order, axis=0)) * by_row
+        by_row, right = asarray(self._scales.rows)[:, None], b.astype(self.dtype)
+        scaled = (right if self._places is None else take(right, self._scales.order, axis=0)) * by_row
         solved = Array(self._analysis.pivoted_solve(tiles, self.dtype.name, scaled._expr, self._kind, 0)) * by_row
-        return solved if is_ordered else take(solved, np.argsort(order), axis=0)
+        return solved if self._places is None else take(solved, self._places, axis=0)
 
     def _unfit(self) -> str | None:
         fits = is_symmetric(self._matrix, self.dtype, is_conjugate=self._kind == "hermitian")
@@ -132,10 +133,7 @@ class LDLFactor(SolvingFactor):
         >>> sign, round(logarithm, 9)
         (-1.0, 1.386294361)
         """
-        facts, real = self._determined("slogdet"), self.dtype.kind != "c"
-        if facts.zero:
-            return (0.0 if real else 0j), -np.inf
-        return (facts.sign.real if real else facts.sign), facts.logarithm - self._scales.logarithm()
+        return slogdet_of(self._determined("slogdet"), self._scales, self.dtype)
 
     def __repr__(self) -> str:
         return f"<LDLFactor of {self.shape[0]} x {self.shape[1]}, {self.dtype}, {format_size(self.nbytes)}>"
@@ -195,10 +193,13 @@ def ldl_factor(
 
 def _begun(wide: Array, kind: FactorKind, scales: Scales, order: npt.NDArray[np.uint32]) -> LDLFactor:
     """The factor of a matrix with rows and columns in an order, not yet made."""
-    is_ordered = bool(np.array_equal(order, np.arange(len(order))))
-    ordered = wide if is_ordered else take(take(wide, order, axis=0), order, axis=1)
+    ordered = wide if _is_ordered(order) else take(take(wide, order, axis=0), order, axis=1)
     analysis, factor = dense_ldl(ordered._expr, scales[order], order, kind)
     return LDLFactor(wide, analysis, kind, factor)
+
+
+def _is_ordered(order: npt.NDArray[np.integer]) -> bool:
+    return bool(np.array_equal(order, np.arange(len(order))))
 
 
 __all__ = ["LDLFactor", "ldl_factor"]

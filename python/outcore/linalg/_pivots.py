@@ -102,6 +102,15 @@ def check_determined(name: str, facts: PivotFacts, row: int) -> None:
         )
 
 
+def slogdet_of(facts: PivotFacts, scales: PivotScales, dtype: DType, sign: float = 1.0) -> tuple[complex, float]:
+    """Sign and logarithm of the size of the determinant, by pivots, scales and the sign of the exchanges."""
+    real = dtype.kind != "c"
+    if facts.zero:
+        return (0.0 if real else 0j), -np.inf
+    both = facts.sign * sign
+    return (both.real if real else both), facts.logarithm - scales.logarithm()
+
+
 def inertia_of(facts: PivotFacts) -> Inertia:
     """Signs of pivots. Raises LinAlgError where they fall off to 0 without a gap."""
     if facts.zero and facts.smallest < _GAP:

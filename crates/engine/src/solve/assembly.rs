@@ -68,7 +68,7 @@ impl Cholesky {
         node.columns.start + block.start..node.columns.start + block.end
     }
 
-    /// RealNumber numbers that an element is.
+    /// Real numbers that an element is.
     pub(super) fn words(&self) -> usize {
         match self.panel().dtype().is_complex() {
             true => 2,
@@ -80,10 +80,11 @@ impl Cholesky {
     /// scaled, where rows and columns are.
     pub(super) fn transposed(&self, [row, column]: [u32; 2], value: &[u8]) -> [f64; 2] {
         let part = |bytes: &[u8]| bytes.first_chunk().map_or(0.0, |part| f64::from_ne_bytes(*part));
-        let scale = self.scale(row, column);
+        // One scale after the other: their product may be beyond the numbers that there are.
+        let scaled = |part: f64| part * self.scale(row) * self.scale(column);
         match self.words() {
-            1 => [scale * part(value), 0.0],
-            _ => [scale * part(value), -scale * part(&value[size_of::<f64>()..])],
+            1 => [scaled(part(value)), 0.0],
+            _ => [scaled(part(value)), -scaled(part(&value[size_of::<f64>()..]))],
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use outcore_dtype::DType;
 
 use super::analysis::Analysis;
-use super::factorize::{dense_cholesky, has_tiles};
+use super::factorize::{dense_cholesky, is_factor_of};
 use crate::expr::Expr;
 use crate::ops;
 use crate::task::{Access, Alone, Bound, Grid, Recipe, Work};
@@ -31,14 +31,8 @@ pub fn cholesky_lower(x: &Expr) -> Result<Expr, EngineError> {
 pub fn cholesky_triangle(rows: u64, dtype: DType, factor: &Expr) -> Result<Expr, EngineError> {
     let other = || EngineError::Argument("cholesky triangle: the tiles are not those of a factor".into());
     let analysis = Analysis::dense(u32::try_from(rows).map_err(|_| other())?);
-    let lengths: Vec<u64> = analysis
-        .fronts
-        .factor
-        .iter()
-        .map(|count| count * dtype.size() as u64)
-        .collect();
     let is_cut = analysis.fronts.nodes.iter().all(|node| node.blocks().is_some());
-    if rows == 0 || !is_cut || !has_tiles(factor, &lengths) {
+    if rows == 0 || !is_cut || !is_factor_of(&analysis, factor, dtype) {
         return Err(other());
     }
     let triangle = CholeskyTriangle {

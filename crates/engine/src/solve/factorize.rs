@@ -143,12 +143,8 @@ impl Cholesky {
             )));
         }
         let dtype = if scales.is_some() { single_of(wide) } else { wide };
-        Cholesky::of(
-            analysis,
-            FactoredMatrix::Sparse(RowEntries::new(permuted)?),
-            dtype,
-            scales,
-        )
+        let matrix = FactoredMatrix::Sparse(RowEntries::new(permuted)?);
+        Cholesky::of(analysis, matrix, dtype, scales)
     }
 
     fn of(
@@ -238,10 +234,9 @@ impl Cholesky {
         self.panel
     }
 
-    /// By what an entry is scaled.
-    pub(super) fn scale(&self, row: u32, column: u32) -> f64 {
-        let of = |scales: &Arc<[f64]>| scales[row as usize] * scales[column as usize];
-        self.scales.as_ref().map_or(1.0, of)
+    /// By what a row and its column are scaled.
+    pub(super) fn scale(&self, row: u32) -> f64 {
+        self.scales.as_ref().map_or(1.0, |scales| scales[row as usize])
     }
 
     pub(super) fn contributions(&self) -> &[Contribution] {
@@ -280,6 +275,13 @@ pub(super) fn panel_of(name: &str, dtype: DType) -> Result<Panel, EngineError> {
             "{name}: values are {dtype}, and it takes float64 and complex128"
         ))
     })
+}
+
+/// Whether tiles are those of a Cholesky factor of an analysis, with elements of a type.
+pub(super) fn is_factor_of(analysis: &Analysis, factor: &Expr, dtype: DType) -> bool {
+    let elements = analysis.fronts.factor.iter();
+    let lengths: Vec<u64> = elements.map(|count| count * dtype.size() as u64).collect();
+    has_tiles(factor, &lengths)
 }
 
 /// Whether tiles are as many and as long as those of a factor.

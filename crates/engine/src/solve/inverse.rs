@@ -10,7 +10,7 @@ use outcore_dtype::DType;
 use outcore_kernels::{Panel, SelectedInverse};
 
 use super::analysis::Analysis;
-use super::factorize::{has_tiles, panel_of, ChildRows};
+use super::factorize::{is_factor_of, panel_of, ChildRows};
 use super::fronts::{BlockCounts, FrontNode};
 use super::inverse_places::WantedPlaces;
 use super::sweeps::has_below;
@@ -88,13 +88,7 @@ pub fn selected_inverse(
     wanted: Arc<WantedPlaces>,
 ) -> Result<Expr, EngineError> {
     let panel = panel_of("inverse", dtype)?;
-    let lengths: Vec<u64> = analysis
-        .fronts
-        .factor
-        .iter()
-        .map(|count| count * dtype.size() as u64)
-        .collect();
-    if !has_tiles(factor, &lengths) {
+    if !is_factor_of(analysis, factor, dtype) {
         return Err(EngineError::Argument(
             "inverse: the tiles are not those of a factor of the analysis".into(),
         ));
@@ -115,27 +109,26 @@ impl InverseElements {
         let pieces: Arc<[u64]> = (0..analysis.fronts.factor.len())
             .map(|tile| wanted.of_tile(tile).len() as u64 * item)
             .collect();
-        let (mut pivots, mut below) = (vec![0; pieces.len()], vec![0; analysis.fronts.contribution.len()]);
+        let mut elements = [vec![0; pieces.len()], vec![0; analysis.fronts.contribution.len()]];
+        let mut give = |(set, tile): (usize, u64), bytes: u64| elements[set - PIVOTS][tile as usize] = bytes;
         for node in &analysis.fronts.nodes {
             let Some(blocks) = node.blocks() else {
                 if has_below(node) {
-                    below[node.contribution as usize] = (node.below.end - node.below.start).pow(2) * item;
+                    let bytes = (node.below.end - node.below.start).pow(2) * item;
+                    give(InverseElements::place_of(node, [0, 0]), bytes);
                 }
                 continue;
             };
             for column in 0..blocks.all {
                 for row in column..blocks.all {
                     let bytes = (node.block(row).len() * node.block(column).len()) as u64 * item;
-                    let tile = blocks.tile(row, column);
-                    match column < blocks.pivots {
-                        true => pivots[(node.factor + tile) as usize] = bytes,
-                        false => below[(node.contribution + tile - blocks.factor_tiles()) as usize] = bytes,
-                    }
+                    give(InverseElements::place(node, blocks, [row, column]), bytes);
                 }
             }
         }
         let (tasks, sources) = tasks_of(analysis, &wanted, values.tiles());
-        let listed: [Arc<[u64]>; 3] = [pieces, pivots.into(), below.into()];
+        let [pivots, below] = elements.map(Arc::from);
+        let listed = [pieces, pivots, below];
         InverseElements {
             grids: [
                 values,
@@ -247,7 +240,7 @@ fn tasks_of(analysis: &Analysis, wanted: &WantedPlaces, values: u64) -> (Vec<Inv
             continue;
         };
         for column in (0..blocks.pivots).rev() {
-            // That on the diagonal is made last: it needs those below it.
+            // The tile on the diagonal is made last: those below it are needed there.
             for row in (column + 1..blocks.all).chain([column]) {
                 for begin in (column + 1..blocks.all).step_by(PRODUCTS as usize) {
                     let end = blocks.all.min(begin + PRODUCTS);

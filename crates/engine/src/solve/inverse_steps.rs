@@ -98,7 +98,7 @@ impl InverseElements {
         let (columns, from_columns) = shared(&own_columns, source[1]);
         let (column_runs, width) = (runs(&from_columns), parent.block(source[1]).len());
         for (own, &from_row) in rows.zip(&from_rows) {
-            // What lies right of the diagonal comes by its mirror.
+            // Elements right of the diagonal come by its mirror.
             let length = match row == column {
                 true => (own + 1).saturating_sub(columns.start).min(columns.len()),
                 false => columns.len(),

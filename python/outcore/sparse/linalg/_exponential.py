@@ -11,8 +11,8 @@ from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
 from outcore._run.holding import Holder
 from outcore.errors import ArgumentError, DTypeError, ShapeError
-from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse.linalg._operators import MatrixLike, Operator, Shifted, floating_dtype, square
+from outcore.sparse.linalg._pivoting import diagonal_of
 
 # For so many terms, sizes of t A up to which they give double precision (Al-Mohy, Higham 2011, table 3.1).
 _TERMS = (5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55)
@@ -103,20 +103,15 @@ def _shift_and_norm(a: Operator, b: Array) -> tuple[complex, float]:
         norm = product / length if length > 0 else 0.0
     else:
         sums: Array = oc.ones((a.shape[0],)) @ a.elements.astype(floating_dtype(a.dtype)).__abs__()
-        lengths, diagonal = (np.asarray(part) for part in oc.compute(sums, _diagonal(a.elements)))
+        of = a.elements
+        on_diagonal = oc.linalg.diagonal(of) if isinstance(of, Array) else diagonal_of(of)
+        lengths, diagonal = (np.asarray(part) for part in oc.compute(sums, on_diagonal))
         mean = diagonal.mean()
         shift = complex(mean) if mean.imag else float(mean.real)
         norm = float(np.max(lengths - np.abs(diagonal) + np.abs(diagonal - shift)))
     if not np.isfinite(norm):
         raise DTypeError("expm_multiply: the matrix has elements that are not finite, or too large for their sums")
     return shift, norm
-
-
-def _diagonal(matrix: SparseMatrix | Array) -> Array:
-    if isinstance(matrix, Array):
-        return oc.linalg.diagonal(matrix)
-    dtype = floating_dtype(matrix.dtype)
-    return matrix.astype(dtype).tril().triu() @ oc.ones((matrix.shape[1],), dtype=dtype)
 
 
 def _terms_and_steps(size: float) -> tuple[int, int]:

@@ -29,6 +29,7 @@ from outcore.linalg._pivots import (
     check_determined,
     inertia_of,
     pivot_facts,
+    slogdet_of,
 )
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse.linalg._forecast import FactorForecast, LimitCost, costs_of, factor_target
@@ -368,7 +369,7 @@ class Factorization(Factor):
 
     def _be_of_mixed_precision(self) -> None:
         """Takes a factor of single precision, of the matrix with rows and columns scaled. I/O: one read of A."""
-        self._single = single_scales(np.asarray(diagonal_of(self._matrix).compute()))[self._order]
+        self._single = single_scales(np.asarray(oc.real(diagonal_of(self._matrix)).compute()))[self._order]
 
     def _elimination_places(self) -> npt.NDArray[np.int64]:
         return self._places
@@ -394,9 +395,11 @@ class Factorization(Factor):
         >>> oc.sparse.linalg.analyze(scipy.sparse.diags_array([1.0, 4.0], format="csr")).rcond
         0.25
         """
-        self._check_invertible("rcond")
-        if self._kind != "definite" and self._pivot_facts().zero:
-            return 0.0
+        self._tiles()  # a matrix taken as definite may turn out not to be
+        if self._kind != "definite":
+            self._check_fit("rcond")
+            if self._pivot_facts().zero:
+                return 0.0
         return super().rcond
 
     def _row_scales(self) -> Scales:
@@ -545,13 +548,8 @@ class Factorization(Factor):
         self._check_fit("slogdet")
         facts, scales = self._determined("slogdet"), self._scales
         assert scales is not None, "factors with pivoting are scaled"
-        if facts.zero:
-            return (0j if self.dtype.kind == "c" else 0.0), -np.inf
-        sign = facts.sign
-        if self._kind == "unsymmetric":
-            sign *= scales.sign(self._order)
-        real = self.dtype.kind != "c"
-        return (sign.real if real else sign), facts.logarithm - scales.logarithm()
+        exchanged = scales.sign(self._order) if self._kind == "unsymmetric" and not facts.zero else 1.0
+        return slogdet_of(facts, scales, self.dtype, exchanged)
 
     def logdet(self) -> float:
         """The logarithm of the determinant, where that is positive. I/O: one read of tiles with pivots, and up to

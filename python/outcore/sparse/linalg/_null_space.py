@@ -10,6 +10,7 @@ from outcore import _api as oc
 from outcore._base.types import DType
 from outcore._lazy.array import Array
 from outcore._run.holding import Holder
+from outcore.linalg._condition import one_norm
 from outcore.sparse._matrix import SparseMatrix
 
 # Steps of inverse iteration, corrections, and vectors at least.
@@ -27,7 +28,7 @@ def null_space_of(
     """Orthonormal columns x with |A x| ≤ tol |A|₁, of which as many are expected: by inverse iteration with the factor,
     in which pivots that are 0 were replaced by small ones."""
     rows, count = matrix.shape[0], max(_LEAST, expected + 1)
-    norm = float(oc.max(oc.ones((rows,)) @ abs(matrix.astype(dtype))).compute()) or 1.0
+    norm = one_norm(matrix) or 1.0
     while True:
         count = min(count, rows)
         x = _small_vectors(matrix, dtype, count, expected > 0, solved, solved_adjoint)

@@ -29,16 +29,16 @@ def kind_of(matrix: SparseMatrix) -> FactorKind:
     """The kind of factor that a matrix has by its values. I/O: four reads of A, of complex matrices up to seven."""
     dtype = factor_dtype(matrix.dtype)
     if is_symmetric(matrix, dtype, is_conjugate=True):
-        return "definite" if bool(oc.all(diagonal_of(matrix) > 0).compute()) else "hermitian"
+        return "definite" if bool(oc.all(oc.real(diagonal_of(matrix)) > 0).compute()) else "hermitian"
     if dtype.kind == "c" and is_symmetric(matrix, dtype, is_conjugate=False):
         return "symmetric"
     return "unsymmetric"
 
 
 def diagonal_of(matrix: SparseMatrix) -> Array:
-    """The real parts of the diagonal, lazily. I/O: one read of A."""
+    """The diagonal, in the type of a factor, lazily. I/O: one read of A."""
     dtype = factor_dtype(matrix.dtype)
-    return oc.real(matrix.astype(dtype).tril().triu() @ oc.ones((matrix.shape[1],), dtype=dtype))
+    return matrix.astype(dtype).tril().triu() @ oc.ones((matrix.shape[1],), dtype=dtype)
 
 
 def of_dtype(kind: FactorKind, dtype: DType) -> FactorKind:

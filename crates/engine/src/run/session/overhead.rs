@@ -10,7 +10,7 @@ const FIXED: u64 = 24 << 20;
 const PER_WORKER: u64 = 6 << 20;
 /// The process is taken to be so much larger at a time.
 pub(in crate::run) const STEP: u64 = 8 << 20;
-/// What the process may grow by, within the allowances, or shrink by before its share of the limit is settled anew: two
+/// Bytes that the process may grow by, within the allowances, or shrink by before its share of the limit is settled anew: two
 /// forecasts in a row should be of the same memory.
 const TOLERANCE: u64 = 12 << 20;
 /// Growth of mapped files from which the kernel is asked which of them are libraries: it looks at every page for that.
@@ -97,7 +97,7 @@ impl Overhead {
     }
 }
 
-/// What the process is taken to be where it was taken to be `before` and is `now`; nothing where that stays.
+/// The size that the process is taken for where that was `before` and its own is `now`; nothing where the size stays.
 ///
 /// Only growth beyond what the allowances bear counts: stacks and packing buffers of a first run are theirs, and would be
 /// counted twice. So a byte more never costs more than a byte.

@@ -1,6 +1,8 @@
 //! Orders of the tasks of a dense factorization with pivoting: groups of columns of tiles that stay in memory together, so that
 //! each tile of L on their left is read once for all of them.
 
+use super::super::fronts::BlockCounts;
+use super::super::orders::TileTasks;
 use crate::task::TaskOrder;
 
 /// Columns of a group.
@@ -18,15 +20,6 @@ const GROUPS: [(&str, u32); 10] = [
 ];
 /// Groups that are tried: the largest that fit into memory.
 const TRIED: usize = 3;
-
-/// The tasks of a tile, one behind the other: its assembly, products of so many blocks of pivots together, and, behind the last
-/// tile of a column, its elimination.
-#[derive(Clone, Copy, Debug)]
-struct ColumnTile {
-    first: u32,
-    updates: u32,
-    is_last: bool,
-}
 
 /// Orders beside that of the numbers, for a front of so many columns of tiles, the first of so many bytes.
 pub(super) fn orders_by_columns(all: u32, together: u32, memory: u64, column: u64) -> Vec<TaskOrder> {
@@ -48,25 +41,27 @@ pub(super) fn orders_by_columns(all: u32, together: u32, memory: u64, column: u6
     GROUPS[count.saturating_sub(TRIED)..count].iter().map(order).collect()
 }
 
-/// Tiles of the lower triangle, column by column.
-fn tiles_of(all: u32, together: u32) -> Vec<ColumnTile> {
+/// Tiles of the lower triangle, column by column; the elimination of a column ends its last tile.
+fn tiles_of(all: u32, together: u32) -> Vec<TileTasks> {
     let (mut first, mut tiles) = (0, vec![]);
     for column in 0..all {
         for row in column..all {
-            let (updates, is_last) = (column.div_ceil(together), row + 1 == all);
-            tiles.push(ColumnTile {
+            let tile = TileTasks {
                 first,
-                updates,
-                is_last,
-            });
-            first += 1 + updates + u32::from(is_last);
+                assembly: 1,
+                updates: column.div_ceil(together),
+                finish: u32::from(row + 1 == all),
+            };
+            first = tile.end();
+            tiles.push(tile);
         }
     }
     tiles
 }
 
-fn by_columns(tiles: &[ColumnTile], all: u32, (group, together): (u32, u32)) -> Vec<u32> {
-    let of = |row: u32, column: u32| tiles[(column * all - column * (column + 1) / 2 + row) as usize];
+fn by_columns(tiles: &[TileTasks], all: u32, (group, together): (u32, u32)) -> Vec<u32> {
+    let blocks = BlockCounts { pivots: all, all };
+    let of = |row: u32, column: u32| tiles[blocks.tile(row, column) as usize];
     let mut tasks = vec![];
     for left in (0..all).step_by(group as usize) {
         let right = all.min(left + group);
@@ -77,14 +72,17 @@ fn by_columns(tiles: &[ColumnTile], all: u32, (group, together): (u32, u32)) -> 
         let before = left / together;
         for chunk in 0..before {
             for row in left..all {
-                tasks.extend((left..right.min(row + 1)).map(|column| of(row, column).first + 1 + chunk));
+                tasks.extend(
+                    (left..right.min(row + 1))
+                        .map(|column| of(row, column))
+                        .map(|tile| tile.first + tile.assembly + chunk),
+                );
             }
         }
         for column in left..right {
             for row in column..all {
                 let tile = of(row, column);
-                let end = tile.first + 1 + tile.updates + u32::from(tile.is_last);
-                tasks.extend(tile.first + 1 + before..end);
+                tasks.extend(tile.first + tile.assembly + before..tile.end());
             }
         }
     }
@@ -99,12 +97,11 @@ mod tests {
     fn orders_have_each_task_once_and_columns_end_in_turn() {
         for (all, together) in [(3, 2), (7, 2), (12, 2), (9, 4)] {
             let tiles = tiles_of(all, together);
-            let last = tiles[tiles.len() - 1];
-            let count = last.first + 1 + last.updates + 1;
+            let count = tiles[tiles.len() - 1].end();
             let ends: Vec<u32> = tiles
                 .iter()
-                .filter(|tile| tile.is_last)
-                .map(|tile| tile.first + 1 + tile.updates)
+                .filter(|tile| tile.finish > 0)
+                .map(|tile| tile.end() - 1)
                 .collect();
             for group in [2, 3, 5] {
                 let order = by_columns(&tiles, all, (group, together));
