@@ -56,10 +56,27 @@ def test_a_matrix_that_is_nearly_symmetric_is_solved_and_has_no_logdet():
         F.logdet()
 
 
+@pytest.mark.parametrize("kind", ["spd", "sym"])
+def test_large_rows_do_not_hide_that_a_matrix_is_not_symmetric(kind):
+    matrix = sp.csr_array([[1e16, 0.0, 0.0], [0.0, 2.0, 0.5], [0.0, -0.5, 2.0]])
+    with pytest.raises(LinAlgError, match="not symmetric"):
+        linalg.analyze(matrix, kind).solve(np.ones(3))
+    for factor in (oc.linalg.cho_factor, oc.linalg.ldl_factor):
+        with pytest.raises(LinAlgError, match="not symmetric"):
+            factor(matrix.toarray()).solve(np.ones(3))
+
+
+def test_a_symmetric_matrix_is_looked_at_once(A, monkeypatch):
+    F = linalg.cholesky(A)
+    F.solve(np.ones(20))
+    monkeypatch.delattr("outcore.linalg._factor.is_symmetric")
+    assert abs(F.logdet() - np.log(21.0)) < 1e-12
+
+
 def test_a_hermitian_matrix_near_a_singular_one_is_not_called_unsymmetric(A):
     F = linalg.cholesky(A)
-    assert F._is_hermitian()
-    assert linalg.cholesky(sp.csr_array([[2, 1j], [-1j, 2]]))._is_hermitian()
+    assert F._unfit() is None
+    assert linalg.cholesky(sp.csr_array([[2, 1j], [-1j, 2]]))._unfit() is None
     assert "singular" in F._cause(oc.ones((20, 1)), 1.0)
 
 

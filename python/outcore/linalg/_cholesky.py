@@ -34,10 +34,6 @@ class CholeskyFactor(Factor):
         super().__init__(matrix, analysis)
         self._result, self._single = factor, scales
 
-    def _node(self) -> _core.Expr:
-        assert self._result is not None, "a factor that was opened is made"
-        return self._result
-
     def __repr__(self) -> str:
         precision = "" if self._single is None else ", mixed precision"
         size = format_size(self.nbytes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import os
 from abc import ABC, abstractmethod
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from outcore.errors import ArgumentError, DTypeError, LinAlgError, ShapeError
 from outcore.linalg._condition import FactoredMatrix, reciprocal_condition
 from outcore.linalg._mixed import Scales, powers_of_two, refined, swept_in_single
 
+Symmetry: TypeAlias = Literal["hermitian", "symmetric"]
 Solution: TypeAlias = Any  # of a lazy right-hand side a lazy array, else NumPy's
 
 # A solution whose scaled residual is larger is an error.
@@ -39,7 +40,10 @@ _ELEMENTS_GOOD, _ELEMENTS_MOST = 1e-14, 1e-9
 _SHARE_MOST = 0.1
 # Differences of xᴴAy and (Ax)ᴴy, by |x|ᵀ|A||y|, above which a matrix is not Hermitian.
 _HERMITIAN_MOST = 1e-14
-_NOT_HERMITIAN = (
+# Those above which a solution by a factor of one triangle is doubted, as the other may differ by rounding; and the
+# share of |b| in |b - Ax| above which it is none then. Corrections reach solutions where the triangles differ little.
+_DOUBTED_MOST, _DOUBTED_SHARE_MOST = 1e-12, 1e-10
+_UNSYMMETRIC = (
     "the matrix is not symmetric (Hermitian). Both of its triangles must be there; unsymmetric matrices have splu "
     "where they are sparse, lu_factor where they are dense"
 )
@@ -56,6 +60,9 @@ class SolvingFactor(ABC):
         self._factor: _core.Factor | None = None
         self._residual: float | None = None
         self._share = 0.0  # of |b| in the last residual
+        self._is_fit = False  # known to be symmetric, as its factor takes for granted
+        self._means: Array | None = None  # of the sizes of the elements of each row
+        self._result: _core.Expr | None = None  # the factor that is asked for, of a dense matrix
         self._is_opened = False
 
     @property
@@ -91,9 +98,15 @@ class SolvingFactor(ABC):
             "that in the other with open_factor"
         )
 
-    @abstractmethod
+    @property
+    def _symmetry(self) -> Symmetry | None:
+        """What the factor takes for granted, whose absence large rows hide from the residual."""
+        return None
+
     def _node(self) -> _core.Expr:
         """The factor as a result."""
+        assert self._result is not None, "a factor that was opened is made"
+        return self._result
 
     def _made(self, path: PathLike | None, overwrite: bool, resume: bool = False) -> _core.Factor:
         return factors.stored(self._node(), path, overwrite, resume)
@@ -111,9 +124,11 @@ class SolvingFactor(ABC):
         """The solution where the factor is made with it."""
         return None
 
-    @abstractmethod
     def _unfit(self) -> str | None:
-        """Why the matrix has no such factor, where it can be told. I/O: three reads of A."""
+        """Why the matrix has no such factor, where it can be told. I/O: two reads of A."""
+        symmetry = self._symmetry
+        fits = symmetry is None or is_symmetric(self._matrix, symmetry, self._mean_sizes())
+        return None if fits else _UNSYMMETRIC
 
     def solve(self, b: Operand) -> Solution:
         """X of A X = B: (n,) or (n, k). NumPy's arrays give NumPy's; a lazy array gives a lazy array whose value is
@@ -168,6 +183,8 @@ class SolvingFactor(ABC):
             raise LinAlgError(
                 f"solve: the scaled residual is {worst:.2g}, more than {_RESIDUAL_MOST:.0g}: {self._cause(b, worst)}"
             )
+        if self._symmetry is not None and not self._is_fit and self._share > _DOUBTED_SHARE_MOST:
+            raise LinAlgError(f"solve: {_UNSYMMETRIC}")
         if self._judges_share and self._share > _SHARE_MOST:
             raise LinAlgError(
                 f"solve: {self._unfit() or 'the matrix is singular to working precision'}: rounding of the residual is "
@@ -190,10 +207,10 @@ class SolvingFactor(ABC):
         return x, worst
 
     def _cause(self, b: Array, worst: float) -> str:
-        """Why a solution is none. I/O: four reads of A."""
+        """Why a solution is none. I/O: two reads of A."""
         if not bool(all(isfinite(b)).compute()):
             return "the right-hand sides have NaN or infinite elements"
-        if not is_finite(self._matrix):
+        if not self._is_finite():
             return "the matrix has elements that are not finite"
         unfit = self._unfit()
         if unfit is not None:
@@ -206,12 +223,18 @@ class SolvingFactor(ABC):
     def _scaled_residual(self, b: Array, x: Array) -> tuple[float, Array]:
         """The largest scaled residual of the columns, and the residual itself."""
         difference = b - self._matrix @ x
-        sizes = builtins.abs(self._matrix.astype(self.dtype)) @ ones((self.shape[1],))
+        sizes = self._mean_sizes() * self.shape[1]
         of = [max(abs(array), axis=0) for array in (difference, x, b)]
         # Whatever rows are scaled by, the solution is the same, and so is the share.
         scales = where(sizes > 0, sizes, 1.0)[:, None]
-        shared = [max(abs(array) / scales, axis=0) for array in (difference, b)] if self._judges_share else of[:2]
-        most, largest, right, norm, gap, target = compute(*of, max(sizes), *shared)
+        asked = None if self._is_fit else self._symmetry
+        has_share = self._judges_share or asked is not None
+        shared = [max(abs(array) / scales, axis=0) for array in (difference, b)] if has_share else of[:2]
+        forms = () if asked is None else symmetry_forms(self._matrix, self._mean_sizes(), asked)
+        most, largest, right, norm, gap, target, *seen = compute(*of, max(sizes), *shared, *forms)
+        if asked is not None:
+            left, turned, size = seen
+            self._is_fit = are_same_forms(left, turned, size, _DOUBTED_MOST)
         norm = np.asarray(norm)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             scale = norm * largest + right
@@ -221,6 +244,25 @@ class SolvingFactor(ABC):
         scaled = np.where((most == 0) & (scale == 0), 0.0, scaled)
         self._share = float(share.max(initial=0.0))
         return float(scaled.max(initial=0.0)), difference
+
+    def _check_fit(self, name: str) -> None:
+        """Raises LinAlgError where pivots say nothing of the matrix: it is not finite, or not symmetric as its factor
+        takes for granted. I/O: up to two reads of A, once."""
+        if self._is_fit:
+            return
+        unfit = self._unfit() if self._is_finite() else "the matrix has elements that are not finite"
+        if unfit is not None:
+            raise LinAlgError(f"{name}: {unfit}")
+        self._is_fit = True
+
+    def _mean_sizes(self) -> Array:
+        """The mean size of the elements of each row. I/O: one read of A, once."""
+        if self._means is None:
+            self._means = mean_sizes(self._matrix)
+        return self._means
+
+    def _is_finite(self) -> bool:
+        return bool(all(isfinite(self._mean_sizes())).compute())
 
 
 class Factor(SolvingFactor):
@@ -275,8 +317,9 @@ class Factor(SolvingFactor):
         cause = super()._cause(b, worst)
         return cause if self._single is None else f'{cause}; a factor with precision="double" has more digits'
 
-    def _unfit(self) -> str | None:
-        return None if self._is_hermitian() else _NOT_HERMITIAN
+    @property
+    def _symmetry(self) -> Symmetry | None:
+        return "hermitian"
 
     def _applied_adjoint(self, tiles: _core.Expr, b: Array) -> Array:
         """As `_applied`, of the adjoint of the matrix."""
@@ -286,8 +329,8 @@ class Factor(SolvingFactor):
     def rcond(self) -> float:
         """An estimate of 1 ÷ (|A|₁ |A⁻¹|₁), as LAPACK's: not below the true value, seldom three times as large.
 
-        I/O: four reads of A and up to 12 solves. Raises LinAlgError for a matrix that is not Hermitian, and of a factor
-        of single precision.
+        I/O: three reads of A and up to 12 solves. Raises LinAlgError for a matrix that is not Hermitian, and of a
+        factor of single precision.
 
         >>> import numpy as np, outcore as oc
         >>> oc.linalg.cho_factor(np.diag([1.0, 4.0])).rcond
@@ -299,11 +342,8 @@ class Factor(SolvingFactor):
             self._matrix, lambda b: self._applied(tiles, b), lambda b: self._applied_adjoint(tiles, b)
         )
 
-    def _is_hermitian(self) -> bool:
-        return is_symmetric(self._matrix, self.dtype, is_conjugate=True)
-
     def logdet(self) -> float:
-        """The logarithm of the determinant. I/O: one read of the factor's tiles with pivots, three of A.
+        """The logarithm of the determinant. I/O: one read of the factor's tiles with pivots, the first time two of A.
 
         Raises LinAlgError for a matrix that is not Hermitian, and of a factor of single precision.
 
@@ -365,8 +405,7 @@ class Factor(SolvingFactor):
         """Raises LinAlgError where the factor does not say enough of the inverse, or of the determinant."""
         if self._single is not None:
             raise LinAlgError(f'{name}: the factor is of single precision; one with precision="double" has the digits')
-        if not self._is_hermitian():
-            raise LinAlgError(f"{name}: {_NOT_HERMITIAN}")
+        self._check_fit(name)
 
 
 def _indices(name: str, of: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:
@@ -400,34 +439,37 @@ def factor_dtype(dtype: DType) -> DType:
     return np.dtype(np.complex128 if dtype.kind == "c" else np.float64)
 
 
-def is_finite(matrix: FactoredMatrix) -> bool:
-    """Whether all elements are. I/O: one read of A."""
-    return bool(all(isfinite(_mean_sizes(matrix))).compute())
+def mean_sizes(matrix: FactoredMatrix) -> Array:
+    """The mean size of the elements of each row, held, which overflows for no finite ones. I/O: one read of A."""
+    rows, columns = matrix.shape
+    means = builtins.abs(matrix.astype(factor_dtype(matrix.dtype))) @ (ones((columns,)) / builtins.max(columns, 1))
+    return Holder(rows * 8, 1).held([means])[0][0]
 
 
-def is_symmetric(matrix: FactoredMatrix, dtype: DType, *, is_conjugate: bool) -> bool:
-    """Whether xᴴ A y = (A x)ᴴ y of x and y without a pattern, or xᵀ A y = (A x)ᵀ y. I/O: three reads of A.
+def is_symmetric(matrix: FactoredMatrix, symmetry: Symmetry, means: Array) -> bool:
+    """Whether `symmetry_forms` are those of a symmetric matrix, which has finite elements. I/O: one read of A."""
+    return are_same_forms(*compute(*symmetry_forms(matrix, means, symmetry)), _HERMITIAN_MOST)
 
-    x and y are scaled by rows of A, so that no part of a matrix hides behind larger numbers of other rows. Matrices
-    with NaN or infinities are not symmetric.
-    """
-    rows = matrix.shape[0]
-    a = matrix.astype(dtype)
-    sizes = Holder(rows * 8, 1).held([_mean_sizes(a)])[0][0]
-    scale = where(sizes > 0, 1 / sqrt(where(sizes > 0, sizes, 1.0)), 1.0)
-    places = arange(rows, dtype=np.float64)
-    x, y = (sin(places * places * frequency + frequency) * scale for frequency in (0.7, 1.3))
-    turned = conj(a @ x) if is_conjugate else a @ x
-    forms = sum(x * (a @ y)), sum(turned * y), sum(abs(x) * (builtins.abs(a) @ abs(y)))
-    left, right, size = (np.asarray(form) for form in compute(*forms))
+
+def are_same_forms(left: Any, right: Any, size: Any, most: float) -> bool:
+    """Whether two values of one form differ by rounding of its size."""
     with np.errstate(invalid="ignore"):
-        return bool(abs(left - right) <= _HERMITIAN_MOST * size)
+        return bool(np.abs(np.asarray(left) - np.asarray(right)) <= most * np.asarray(size))
 
 
-def _mean_sizes(matrix: FactoredMatrix) -> Array:
-    """The mean size of the elements of each row, which overflows for no finite ones. I/O: one read of A."""
-    columns = matrix.shape[1]
-    means: Array = builtins.abs(matrix.astype(factor_dtype(matrix.dtype))) @ (
-        ones((columns,)) / builtins.max(columns, 1)
-    )
-    return means
+def symmetry_forms(matrix: FactoredMatrix, means: Array, symmetry: Symmetry) -> tuple[Array, Array, Array]:
+    """xᴴ A y and (A x)ᴴ y of x and y without a pattern, of symmetric matrices xᵀ A y and (A x)ᵀ y; and a bound of the
+    sizes of their terms. I/O: one read of A.
+
+    x and y are scaled by `mean_sizes` of rows, so that no part of a matrix hides behind larger numbers of other rows.
+    The sum of |aᵢⱼ| |xᵢ| |yⱼ| is then at most that of |aᵢⱼ| |xᵢ|² where sizes of elements are symmetric: the number of
+    elements of rows that are not 0.
+    """
+    rows, columns = matrix.shape
+    is_full = means > 0
+    scale = where(is_full, 1 / sqrt(where(is_full, means, 1.0)), 1.0)
+    places = arange(rows, dtype=np.float64)[:, None]
+    both = sin(places * places * asarray([0.7, 1.3]) + asarray([0.7, 1.3])) * scale[:, None]
+    products = matrix.astype(factor_dtype(matrix.dtype)) @ both
+    turned = conj(products[:, 0]) if symmetry == "hermitian" else products[:, 0]
+    return sum(both[:, 0] * products[:, 1]), sum(turned * both[:, 1]), sum(is_full) * float(columns)

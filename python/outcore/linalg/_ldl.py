@@ -17,7 +17,7 @@ from outcore._standard.statistical import max
 from outcore.elementwise import abs, conj
 from outcore.errors import LinAlgError
 from outcore.linalg._condition import reciprocal_condition
-from outcore.linalg._factor import SolvingFactor, factored_matrix, is_symmetric
+from outcore.linalg._factor import SolvingFactor, Symmetry, factored_matrix
 from outcore.linalg._mixed import Scales, single_scales
 from outcore.linalg._pivots import (
     FactorKind,
@@ -55,19 +55,15 @@ class LDLFactor(SolvingFactor):
         # Where each row is among those that are eliminated, unless in its own place.
         self._places = None if _is_ordered(self._scales.order) else np.argsort(self._scales.order)
 
-    def _node(self) -> _core.Expr:
-        assert self._result is not None, "a factor that was opened is made"
-        return self._result
-
     def _applied(self, tiles: _core.Expr, b: Array) -> Array:
         by_row, right = asarray(self._scales.rows)[:, None], b.astype(self.dtype)
         scaled = (right if self._places is None else take(right, self._scales.order, axis=0)) * by_row
         solved = Array(self._analysis.pivoted_solve(tiles, self.dtype.name, scaled._expr, self._kind, 0)) * by_row
         return solved if self._places is None else take(solved, self._places, axis=0)
 
-    def _unfit(self) -> str | None:
-        fits = is_symmetric(self._matrix, self.dtype, is_conjugate=self._kind == "hermitian")
-        return None if fits else "the matrix is not symmetric (Hermitian). Both of its triangles must be there"
+    @property
+    def _symmetry(self) -> Symmetry | None:
+        return "symmetric" if self._kind == "symmetric" else "hermitian"
 
     def _pivot_facts(self) -> PivotFacts:
         if self._facts is None:
@@ -75,9 +71,7 @@ class LDLFactor(SolvingFactor):
         return self._facts
 
     def _determined(self, name: str) -> PivotFacts:
-        unfit = self._unfit()
-        if unfit is not None:
-            raise LinAlgError(f"{name}: {unfit}")
+        self._check_fit(name)
         facts = self._pivot_facts()
         check_determined(name, facts, int(self._scales.order[facts.first_weak - 1]))
         return facts
@@ -93,9 +87,9 @@ class LDLFactor(SolvingFactor):
     def inertia(self) -> Inertia:
         """The signs of the eigenvalues of a symmetric (Hermitian) matrix: positive, negative, zero (Sylvester's law).
 
-        I/O: one read of tiles with pivots, three of A. Raises LinAlgError of complex symmetric matrices, whose
-        eigenvalues have no sign, of matrices that are not symmetric, and where pivots were replaced or fall off to 0
-        without a gap.
+        I/O: one read of tiles with pivots, the first time two of A. Raises LinAlgError of complex symmetric matrices,
+        whose eigenvalues have no sign, of matrices that are not symmetric, and where pivots were replaced or fall off
+        to 0 without a gap.
 
         >>> import numpy as np, outcore as oc
         >>> oc.linalg.ldl_factor(np.asarray([[0.0, 1.0], [1.0, 0.0]])).inertia
@@ -124,7 +118,7 @@ class LDLFactor(SolvingFactor):
 
     def slogdet(self) -> tuple[complex, float]:
         """Sign and logarithm of the size of the determinant, which do not overflow. I/O: one read of tiles with pivots,
-        three of A.
+        the first time two of A.
 
         Raises LinAlgError for a matrix that is not symmetric, and where pivots were replaced.
 

@@ -39,15 +39,8 @@ class LUFactor(SolvingFactor):
         self._sums: NDArray | None = None
         self._rows: NDArray | None = None
 
-    def _node(self) -> _core.Expr:
-        assert self._result is not None, "a factor that was opened is made"
-        return self._result
-
     def _applied(self, tiles: _core.Expr, b: Array) -> Array:
         return Array(self._cut.solve(tiles, b.astype(self.dtype)._expr, self._trans))
-
-    def _unfit(self) -> str | None:
-        return None
 
     def solve(self, b: Operand, trans: Transposition = 0) -> Solution:
         """X of A X = B, of Aᵀ X = B (`trans=1`) or Aᴴ X = B (`trans=2`): (n,) or (n, k). NumPy's arrays give NumPy's; a

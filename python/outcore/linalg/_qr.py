@@ -37,10 +37,6 @@ class QRFactor(SolvingFactor):
         self._cut, self._result = cut, result
         self._diagonal: NDArray | None = None  # sizes of that of R
 
-    def _node(self) -> _core.Expr:
-        assert self._result is not None, "a factor that was opened is made"
-        return self._result
-
     def _applied(self, tiles: _core.Expr, b: Array) -> Array:
         return Array(self._cut.least_squares(tiles, b.astype(self.dtype)._expr)[0])
 

@@ -47,12 +47,11 @@ def analyze(
     corrections, and conjugate gradients with the factor as their preconditioner where these do not converge; `logdet`,
     `rcond` and elements of the inverse have not the digits and are refused.
 
-    I/O: one read of A, with pivoting two, of mixed precision one more, of "auto" four more, of complex ones up to
-    eight. Memory: the graph of A + Aᵀ
-    (8 bytes a row, 4 an entry off the diagonal) beside what the ordering takes, with pivoting 20 bytes an entry and 90
-    a row, in the session's memory; the analysis itself stays as long as the result does. Raises ShapeError for a matrix
-    that is not square, ArgumentError for what is no kind, ordering or precision and for mixed precision of another kind
-    than "spd", MemoryLimitError where the graph does not fit.
+    I/O: one read of A, with pivoting two, of mixed precision one more, of "auto" three more, of complex ones up to
+    five. Memory: the graph of A + Aᵀ (8 bytes a row, 4 an entry off the diagonal) beside what the ordering takes,
+    with pivoting 20 bytes an entry and 90 a row, in the session's memory; the analysis itself stays as long as the
+    result does. Raises ShapeError for a matrix that is not square, ArgumentError for what is no kind, ordering or
+    precision and for mixed precision of another kind than "spd", MemoryLimitError where the graph does not fit.
 
     >>> import outcore as oc, scipy.sparse
     >>> A = oc.sparse.from_scipy(scipy.sparse.eye(3, format="csr"))

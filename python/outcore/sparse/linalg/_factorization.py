@@ -19,7 +19,7 @@ from outcore._run.holding import Holder
 from outcore._session.session import current
 from outcore._show.explanation import Explanation
 from outcore.errors import ArgumentError, DTypeError, LinAlgError, MemoryLimitError, ShapeError
-from outcore.linalg._factor import Factor, Solution, factor_dtype, is_finite, is_symmetric
+from outcore.linalg._factor import Factor, Solution, Symmetry, factor_dtype
 from outcore.linalg._mixed import Scales, single_of, single_scales
 from outcore.linalg._pivots import (
     FactorKind,
@@ -47,9 +47,6 @@ from outcore.sparse.linalg._pivoting import (
 # A name of an ordering, and the rows of one that is given.
 RequestedOrder: TypeAlias = tuple[str, npt.NDArray[np.uint32] | None]
 _AUTO: RequestedOrder = ("auto", None)
-_NOT_SYMMETRIC = (
-    'the matrix is not symmetric. Both of its triangles must be there; kind="lu" is for unsymmetric matrices'
-)
 # Names of scikit-sparse's and SciPy's factors.
 _NEAREST = {
     **dict.fromkeys(("solve_A", "cho_solve"), "F.solve(b)"),
@@ -81,7 +78,6 @@ class Factorization(Factor):
         self._ordering, self._kind = ordering, kind
         self._trans: SystemLetter = "N"
         self._is_guessed, self._requested = False, _AUTO
-        self._is_fit = False  # known to be symmetric, as the kind says, and finite
         self._is_other = False  # of values that were not analyzed
         self._is_complex = matrix.dtype.kind == "c"  # or was, where its imaginary part is 0
         self._permuted: SparseMatrix | None = None
@@ -271,7 +267,7 @@ class Factorization(Factor):
         if matrix.shape != self.shape:
             raise ShapeError(f"refactorize: a matrix of shape {matrix.shape}, and the analysis is of {self.shape}")
         made = self.__copy__()
-        made._matrix, made._permuted, made._transposed, made._residual = matrix, None, None, None
+        made._matrix, made._permuted, made._transposed, made._residual, made._means = matrix, None, None, None, None
         made._is_fit, made._is_other, made._is_complex = False, True, stored.dtype.kind == "c"
         if self._single is not None:
             made._be_of_mixed_precision()
@@ -388,7 +384,7 @@ class Factorization(Factor):
         """An estimate of 1 ÷ (|A|₁ |A⁻¹|₁), as LAPACK's: not below the true value, seldom three times as large; 0 where
         a pivot is 0 to rounding, and of a matrix nearby where pivots were `perturbed`.
 
-        I/O: one read of A, up to 12 solves, the first time up to four reads of A. Raises LinAlgError for a matrix that
+        I/O: one read of A, up to 12 solves, the first time up to two reads of A. Raises LinAlgError for a matrix that
         is not symmetric as its kind says, or not finite, and of a factor of single precision.
 
         >>> import outcore as oc, scipy.sparse
@@ -428,12 +424,11 @@ class Factorization(Factor):
     def _solution_dtype(self) -> DType:
         return np.dtype(np.complex128 if self._is_complex else np.float64)
 
-    def _unfit(self) -> str | None:
+    @property
+    def _symmetry(self) -> Symmetry | None:
         if self._kind == "unsymmetric":
             return None
-        if self._kind == "symmetric":
-            return None if is_symmetric(self._matrix, self.dtype, is_conjugate=False) else _NOT_SYMMETRIC
-        return super()._unfit()
+        return "symmetric" if self._kind == "symmetric" else "hermitian"
 
     def _cause(self, b: Array, worst: float) -> str:
         cause, perturbed = super()._cause(b, worst), self.perturbed
@@ -446,16 +441,6 @@ class Factorization(Factor):
     def _weak_row(self) -> int:
         """The row of A whose pivot is the first that was replaced."""
         return int(self._order[self._pivot_facts().first_weak - 1])
-
-    def _check_fit(self, name: str) -> None:
-        """Raises LinAlgError where pivots say nothing of the matrix: it is not symmetric as its kind says, or not
-        finite. I/O: up to four reads of A, once."""
-        if self._is_fit:
-            return
-        unfit = self._unfit() if is_finite(self._matrix) else "the matrix has elements that are not finite"
-        if unfit is not None:
-            raise LinAlgError(f"{name}: {unfit}")
-        self._is_fit = True
 
     def _pivot_facts(self) -> PivotFacts:
         if self._facts is None:
@@ -485,7 +470,7 @@ class Factorization(Factor):
     def inertia(self) -> Inertia:
         """The signs of the eigenvalues of a symmetric (Hermitian) matrix: positive, negative, zero (Sylvester's law).
 
-        I/O: one read of tiles with pivots, the first time four of A. Raises LinAlgError of kind "lu", of complex
+        I/O: one read of tiles with pivots, the first time two of A. Raises LinAlgError of kind "lu", of complex
         symmetric matrices, whose eigenvalues have no sign, of matrices that are not symmetric (Hermitian) or not
         finite, and where it is not determined: a pivot was replaced because rows below it had much larger elements
         and all slots of its front were taken, or pivots fall off to 0 without a gap.
@@ -531,7 +516,7 @@ class Factorization(Factor):
 
     def slogdet(self) -> tuple[complex, float]:
         """Sign and logarithm of the size of the determinant, which do not overflow. I/O: one read of tiles with pivots,
-        the first time up to four of A.
+        the first time up to two of A.
 
         Raises LinAlgError for a matrix that is not symmetric as its kind says, or not finite, and where it is not
         determined, as `inertia`.
@@ -553,7 +538,7 @@ class Factorization(Factor):
 
     def logdet(self) -> float:
         """The logarithm of the determinant, where that is positive. I/O: one read of tiles with pivots, and up to
-        four of A.
+        two of A.
 
         Raises LinAlgError for a determinant that is not positive, whose sign `slogdet` has, and as `slogdet`.
 

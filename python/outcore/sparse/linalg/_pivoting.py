@@ -10,7 +10,7 @@ import numpy.typing as npt
 from outcore import _api as oc
 from outcore._base.types import DType
 from outcore._lazy.array import Array
-from outcore.linalg._factor import factor_dtype, is_symmetric
+from outcore.linalg._factor import factor_dtype, is_symmetric, mean_sizes
 from outcore.linalg._pivots import FactorKind
 from outcore.sparse._matrix import SparseMatrix
 
@@ -26,11 +26,11 @@ def scaled_rows(b: Array, order: npt.NDArray[np.int64], scales: npt.NDArray[np.f
 
 
 def kind_of(matrix: SparseMatrix) -> FactorKind:
-    """The kind of factor that a matrix has by its values. I/O: four reads of A, of complex matrices up to seven."""
-    dtype = factor_dtype(matrix.dtype)
-    if is_symmetric(matrix, dtype, is_conjugate=True):
+    """The kind of factor that a matrix has by its values. I/O: three reads of A, of complex matrices up to four."""
+    means = mean_sizes(matrix)
+    if is_symmetric(matrix, "hermitian", means):
         return "definite" if bool(oc.all(oc.real(diagonal_of(matrix)) > 0).compute()) else "hermitian"
-    if dtype.kind == "c" and is_symmetric(matrix, dtype, is_conjugate=False):
+    if factor_dtype(matrix.dtype).kind == "c" and is_symmetric(matrix, "symmetric", means):
         return "symmetric"
     return "unsymmetric"
 
