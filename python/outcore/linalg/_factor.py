@@ -40,7 +40,7 @@ _ELEMENTS_GOOD, _ELEMENTS_MOST = 1e-14, 1e-9
 _SHARE_MOST = 0.1
 # Differences of xᴴAy and (Ax)ᴴy, by |x|ᵀ|A||y|, above which a matrix is not Hermitian.
 _HERMITIAN_MOST = 1e-14
-# Those above which a solution by a factor of one triangle is doubted, as the other may differ by rounding; and the
+# The same above which a solution by a factor of one triangle is doubted, as the other may differ by rounding, and the
 # share of |b| in |b - Ax| above which it is none then. Corrections reach solutions where the triangles differ little.
 _DOUBTED_MOST, _DOUBTED_SHARE_MOST = 1e-12, 1e-10
 _UNSYMMETRIC = (
@@ -100,7 +100,7 @@ class SolvingFactor(ABC):
 
     @property
     def _symmetry(self) -> Symmetry | None:
-        """What the factor takes for granted, whose absence large rows hide from the residual."""
+        """The symmetry that the factor takes for granted, whose absence large rows hide from the residual."""
         return None
 
     def _node(self) -> _core.Expr:
@@ -451,7 +451,7 @@ def is_symmetric(matrix: FactoredMatrix, symmetry: Symmetry, means: Array) -> bo
     return are_same_forms(*compute(*symmetry_forms(matrix, means, symmetry)), _HERMITIAN_MOST)
 
 
-def are_same_forms(left: Any, right: Any, size: Any, most: float) -> bool:
+def are_same_forms(left: npt.ArrayLike, right: npt.ArrayLike, size: npt.ArrayLike, most: float) -> bool:
     """Whether two values of one form differ by rounding of its size."""
     with np.errstate(invalid="ignore"):
         return bool(np.abs(np.asarray(left) - np.asarray(right)) <= most * np.asarray(size))
