@@ -50,7 +50,7 @@ def test_the_session_on_sparse_matrices_gives_what_it_shows(tmp_path, monkeypatc
 
 def test_the_session_on_direct_solvers_gives_what_it_shows(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    assert doctest.testfile(str(ROOT / "docs" / "solvers.md"), module_relative=False) == (0, 71)
+    assert doctest.testfile(str(ROOT / "docs" / "solvers.md"), module_relative=False) == (0, 74)
 
 
 def test_the_session_on_graphs_gives_what_it_shows(tmp_path, monkeypatch):

@@ -74,7 +74,10 @@ def test_killed_factorizations_go_on_to_the_same_bits(kind: str, data: Path, out
     for seen in (whole, rest):
         # The copy in the order of elimination, before it, has bounds.
         forecast, counted = seen.outcomes[-1].other["stages"][-1]
-        assert forecast[:2] == counted[:2]
+        if kind == "low rank":
+            assert all(seen <= most for seen, most in zip(counted[:2], forecast[:2], strict=True))
+        else:
+            assert forecast[:2] == counted[:2]
         assert counted[2] <= forecast[2]
 
 

@@ -113,7 +113,7 @@ def test_a_factor_in_a_file_is_opened_refactorized_and_gone_on_with(tmp_path: Pa
     np.testing.assert_array_equal(mixed(matrix).factorize(tmp_path / "a.ocf", resume=True).solve(b), x)
     other = factor.refactorize(matrix * 2.0**300)
     np.testing.assert_allclose(other.solve(b) * 2.0**300, x, rtol=1e-12)
-    with pytest.raises(LinAlgError, match="single precision"):
+    with pytest.raises(LinAlgError, match="approximate"):
         factor.logdet()
 
 

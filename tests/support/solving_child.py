@@ -21,6 +21,7 @@ SPARSE: dict[str, Any] = {
     "spd": lambda: grid(22, 22, 22),
     "sym": lambda: shifted(18, 1.7),
     "lu": lambda: convection(16, 0.7),
+    "low rank": lambda: grid(30, 30, 30),
 }
 DENSE: dict[str, tuple[Any, tuple[int, int]]] = {
     "dense lu": (oc.linalg.lu_factor, (2600, 2600)),
@@ -35,6 +36,7 @@ LARGE: dict[str, Any] = {
     "spd": lambda: grid(42, 42, 42),
     "sym": lambda: shifted(36, 1.7),
     "lu": lambda: convection(30, 0.7),
+    "low rank": lambda: grid(42, 42, 42),
     "dense lu": (4400, 4400),
     "dense ldl": (4000, 4000),
     "dense qr": (4000, 3200),
@@ -58,7 +60,9 @@ def factor(kind: str, data: Path, path: Path, resume: bool = False) -> Any:
     matrix = matrix_of(kind, data)
     if kind in DENSE:
         return DENSE[kind][0](matrix, path=path, overwrite=not resume, resume=resume)
-    return oc.sparse.linalg.analyze(matrix, kind, ordering="nd").factorize(path, overwrite=not resume, resume=resume)
+    kind, low_rank = ("spd", 1e-6) if kind == "low rank" else (kind, None)
+    analysis = oc.sparse.linalg.analyze(matrix, kind, ordering="nd", low_rank=low_rank)
+    return analysis.factorize(path, overwrite=not resume, resume=resume)
 
 
 def opened(kind: str, data: Path, path: Path) -> Any:

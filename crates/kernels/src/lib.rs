@@ -44,7 +44,8 @@ pub use elementwise::{
 pub use factor::{
     BadPivot, BandShape, BlockChase, CandidateSides, Factor, Factorization, Failure, Hermitian, MergeSizes, NoPivot,
     Panel, PivotBlock, PivotColumns, PivotForm, PivotRecord, PivotRule, PivotTriangle, PivotedKind, Pivoting,
-    Reflectors, RightHandSides, SelectedInverse, SweepRecord, SweepSpan, TileLayout, Transposition, Triangle,
+    Reflectors, RightHandSides, SelectedInverse, SweepRecord, SweepSpan, TileElements, TileLayout, Transposition,
+    Triangle,
 };
 pub use fence::hint::{prefetch, prefetch_for_write};
 pub use fence::operands::SparseTile;

@@ -14,7 +14,7 @@ from outcore._standard.creation import asarray
 from outcore.elementwise import real
 from outcore.errors import ArgumentError
 from outcore.linalg._factor import Factor, Solution, factored_matrix
-from outcore.linalg._mixed import Precision, Scales, checked_precision, single_of, single_scales
+from outcore.linalg._mixed import Approximation, Precision, Scales, checked_precision, single_of, single_scales
 from outcore.linalg.products import diagonal
 
 
@@ -32,10 +32,12 @@ class CholeskyFactor(Factor):
         self, matrix: Array, analysis: _core.Analysis, factor: _core.Expr | None, scales: Scales | None = None
     ) -> None:
         super().__init__(matrix, analysis)
-        self._result, self._single = factor, scales
+        self._result = factor
+        if scales is not None:
+            self._approximation = Approximation(scales, single_of(matrix.dtype))
 
     def __repr__(self) -> str:
-        precision = "" if self._single is None else ", mixed precision"
+        precision = "" if self._approximation is None else ", mixed precision"
         size = format_size(self.nbytes)
         return f"<CholeskyFactor of {self.shape[0]} x {self.shape[1]}, {self.dtype}{precision}, {size}>"
 

@@ -25,7 +25,7 @@ from outcore._standard.utility import all
 from outcore.elementwise import abs, conj, imag, isfinite, real, sin, sqrt
 from outcore.errors import ArgumentError, DTypeError, LinAlgError, ShapeError
 from outcore.linalg._condition import FactoredMatrix, reciprocal_condition
-from outcore.linalg._mixed import Scales, powers_of_two, refined, swept_in_single
+from outcore.linalg._mixed import Approximation, Scales, powers_of_two, refined, swept_scaled
 
 Symmetry: TypeAlias = Literal["hermitian", "symmetric"]
 Solution: TypeAlias = Any  # of a lazy right-hand side a lazy array, else NumPy's
@@ -271,15 +271,15 @@ class Factor(SolvingFactor):
     def __init__(self, matrix: FactoredMatrix, analysis: _core.Analysis) -> None:
         super().__init__(matrix)
         self._analysis = analysis
-        self._single: Scales | None = None  # where the factor is of single precision
+        self._approximation: Approximation | None = None  # where the factor is none of all digits
 
     def _applied(self, tiles: _core.Expr, b: Array) -> Array:
-        if self._single is not None:
-            return swept_in_single(self._analysis, tiles, self.dtype, self._single, b)
+        if self._approximation is not None:
+            return swept_scaled(self._analysis, tiles, self.dtype, self._approximation, b)
         return Array(self._analysis.solve(tiles, self.dtype.name, b.astype(self.dtype)._expr))
 
     def _corrected(self, tiles: _core.Expr, b: Array, x: Array) -> tuple[Array, float]:
-        if self._single is None:
+        if self._approximation is None:
             return super()._corrected(tiles, b, x)
         by_row = asarray(self._row_scales())
         # Of columns of size 1, whose products neither overflow nor underflow.
@@ -296,7 +296,7 @@ class Factor(SolvingFactor):
         if worst > _ELEMENTS_MOST:
             raise LinAlgError(
                 f"solve: the residual of an element is {worst:.2g} of the sizes that make it, more than "
-                f'{_ELEMENTS_MOST:.0g}; a factor with precision="double" has more digits'
+                f"{_ELEMENTS_MOST:.0g}; the factor is approximate, and {self._approximation.remedy}"
             )
         return x, self._scaled_residual(b, x)[0]
 
@@ -309,13 +309,14 @@ class Factor(SolvingFactor):
         return float(np.asarray(max(error).compute())), difference
 
     def _row_scales(self) -> Scales:
-        """By what rows of the matrix, in their own order, are multiplied for single precision."""
-        assert self._single is not None, "the factor is of single precision"
-        return self._single
+        """By what rows of the matrix, in their own order, are multiplied for a factor that is approximate."""
+        assert self._approximation is not None, "the factor is approximate"
+        return self._approximation.scales
 
     def _cause(self, b: Array, worst: float) -> str:
         cause = super()._cause(b, worst)
-        return cause if self._single is None else f'{cause}; a factor with precision="double" has more digits'
+        of = self._approximation
+        return cause if of is None else f"{cause}; the factor is approximate, and {of.remedy}"
 
     @property
     def _symmetry(self) -> Symmetry | None:
@@ -330,7 +331,7 @@ class Factor(SolvingFactor):
         """An estimate of 1 ÷ (|A|₁ |A⁻¹|₁), as LAPACK's: not below the true value, seldom three times as large.
 
         I/O: three reads of A and up to 12 solves. Raises LinAlgError for a matrix that is not Hermitian, and of a
-        factor of single precision.
+        factor that is approximate.
 
         >>> import numpy as np, outcore as oc
         >>> oc.linalg.cho_factor(np.diag([1.0, 4.0])).rcond
@@ -345,7 +346,7 @@ class Factor(SolvingFactor):
     def logdet(self) -> float:
         """The logarithm of the determinant. I/O: one read of the factor's tiles with pivots, the first time two of A.
 
-        Raises LinAlgError for a matrix that is not Hermitian, and of a factor of single precision.
+        Raises LinAlgError for a matrix that is not Hermitian, and of a factor that is approximate.
 
         >>> import outcore as oc, scipy.sparse
         >>> A = oc.sparse.from_scipy(scipy.sparse.eye(3, format="csr") * 4.0)
@@ -379,7 +380,7 @@ class Factor(SolvingFactor):
 
         All elements that they need are made, from the roots of the elimination tree down, and no others (Erisman,
         Tinney 1975). I/O: as `inverse_diagonal`. Raises ArgumentError for places that the factor has not, LinAlgError
-        for a factor of another kind than "spd", of single precision, or of a matrix that is not Hermitian.
+        for a factor of another kind than "spd", an approximate one, or of a matrix that is not Hermitian.
 
         >>> import outcore as oc, scipy.sparse
         >>> A = scipy.sparse.diags_array([[1.0, 1.0], [3.0, 3.0, 3.0], [1.0, 1.0]], offsets=[-1, 0, 1])
@@ -403,8 +404,10 @@ class Factor(SolvingFactor):
 
     def _check_invertible(self, name: str) -> None:
         """Raises LinAlgError where the factor does not say enough of the inverse, or of the determinant."""
-        if self._single is not None:
-            raise LinAlgError(f'{name}: the factor is of single precision; one with precision="double" has the digits')
+        if self._approximation is not None:
+            raise LinAlgError(
+                f"{name}: the factor is approximate; one of double precision and full rank has the digits"
+            )
         self._check_fit(name)
 
 

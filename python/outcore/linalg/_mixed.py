@@ -1,9 +1,9 @@
-"""Factors of single precision with solutions of double precision."""
+"""Factors that are approximate, of single precision or of low rank, with solutions of double precision."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,19 @@ Scales: TypeAlias = npt.NDArray[np.float64]
 
 # Steps at most, and steps without a residual of half the size.
 _STEPS, _STEPS_IN_VAIN = 60, 5
+
+
+class Approximation(NamedTuple):
+    """The factor of a matrix with rows and columns scaled, of some type, where it is not one of all digits."""
+
+    scales: Scales
+    dtype: DType
+
+    @property
+    def remedy(self) -> str:
+        """The way to a factor of more digits."""
+        is_single = self.dtype in (np.float32, np.complex64)
+        return 'one with precision="double" has more digits' if is_single else "one with a smaller low_rank has more"
 
 
 def checked_precision(name: str, precision: Precision) -> Precision:
@@ -53,10 +66,10 @@ def powers_of_two(sizes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return powers
 
 
-def swept_in_single(analysis: _core.Analysis, tiles: _core.Expr, dtype: DType, scales: Scales, b: Array) -> Array:
-    """Solutions by a factor of the scaled matrix, in single precision; rows are in the order of elimination. Columns
-    are taken as multiples of columns with a largest element of 1."""
-    by_row, single = asarray(scales)[:, None], single_of(dtype)
+def swept_scaled(analysis: _core.Analysis, tiles: _core.Expr, dtype: DType, of: Approximation, b: Array) -> Array:
+    """Solutions by a factor of the scaled matrix, in its type; rows are in the order of elimination. Columns are taken
+    as multiples of columns with a largest element of 1."""
+    by_row, single = asarray(of.scales)[:, None], of.dtype
     scaled = b.astype(dtype) * by_row
     largest = max(abs(scaled), axis=0)
     sizes = where(largest > 0, largest, 1.0)

@@ -65,6 +65,8 @@ pub struct AnalyzedMatrix<'a> {
     pub matrix: &'a SparseMatrix,
     pub ordering: EliminationOrder,
     pub pairing: Pairing,
+    /// The tolerance of tiles of low rank.
+    pub low_rank: Option<f64>,
 }
 
 /// A function that orders a graph.
@@ -202,7 +204,7 @@ impl LiveOperator for AnalyzedMatrix<'_> {
         })?;
         // The rows of fronts are known by their number now.
         (resources.grow)(Analysis::front_bytes(&tree))?;
-        let analysis = watched(watch, |stop| Analysis::of_tree(&pattern, tree, stop))?;
+        let analysis = watched(watch, |stop| Analysis::of_tree(&pattern, tree, self.low_rank, stop))?;
         let scaling = paired.map(|paired| paired.scaling(&analysis.order));
         Ok(OrderedAnalysis {
             analysis,

@@ -1,9 +1,11 @@
 //! The analysis of a symmetric pattern: all that is known of a factorization before it begins.
 
 use bytemuck::Pod;
+use outcore_kernels::TileElements;
 use outcore_store::FactorRecord;
 
-use super::fronts::{Fronts, SUBTREE};
+use super::fronts::{FrontNode, Fronts, SUBTREE};
+use super::low_rank::{cluster, header_bytes, low_rank_elements};
 use super::pattern::Pattern;
 use super::supernodes::{supernode_bytes, FrontRows, Supernode, SupernodeTree};
 use super::tree::{tree_bytes, EliminationTree, Stop, NONE};
@@ -17,7 +19,9 @@ pub struct Analysis {
     pub order: Vec<u32>,
     pub supernodes: Vec<Supernode>,
     pub fronts: Fronts,
-    /// Equal where the order and the fronts are.
+    /// The tolerance of tiles of low rank, by the rows of a matrix with a diagonal of 1; nothing where tiles are full.
+    pub low_rank: Option<f64>,
+    /// Equal where the order, the fronts and the tolerance are.
     pub digest: Digest,
 }
 
@@ -30,13 +34,21 @@ impl Analysis {
         SupernodeTree::new(&EliminationTree::new(pattern, order, stop)?, stop)
     }
 
-    /// The analysis of a pattern with its supernodes.
+    /// The analysis of a pattern with its supernodes, and a tolerance where tiles are to be of low rank.
     ///
     /// # Errors
     /// It was stopped.
-    pub fn of_tree(pattern: &Pattern, tree: SupernodeTree, stop: Stop<'_>) -> Result<Analysis, EngineError> {
+    pub fn of_tree(
+        pattern: &Pattern,
+        mut tree: SupernodeTree,
+        low_rank: Option<f64>,
+        stop: Stop<'_>,
+    ) -> Result<Analysis, EngineError> {
+        if low_rank.is_some() {
+            cluster(pattern, &mut tree, stop)?;
+        }
         let rows = FrontRows::new(pattern, &tree, stop)?;
-        Ok(Analysis::of(tree, rows))
+        Ok(Analysis::of(tree, rows, low_rank))
     }
 
     /// The analysis of a dense matrix of so many rows: one front.
@@ -60,16 +72,18 @@ impl Analysis {
             fronts: Fronts::dense(&one, none),
             order: tree.order,
             supernodes: tree.supernodes,
+            low_rank: None,
         }
     }
 
-    fn of(tree: SupernodeTree, rows: FrontRows) -> Analysis {
-        let digest = digest_of(&tree, &rows);
+    fn of(tree: SupernodeTree, rows: FrontRows, low_rank: Option<f64>) -> Analysis {
+        let digest = digest_of(&tree, &rows, low_rank);
         let fronts = Fronts::new(&tree, rows);
         Analysis {
             order: tree.order,
             supernodes: tree.supernodes,
             fronts,
+            low_rank,
             digest,
         }
     }
@@ -80,10 +94,8 @@ impl Analysis {
     /// Why the sections are none: numbers that do not go together.
     pub fn restored(sections: &[&[u8]], tiles: &[u64], item: u64) -> Result<Analysis, &'static str> {
         let analysis = Analysis::unchecked(sections)?;
-        let goes_with = |analysis: &Analysis| {
-            let lengths = analysis.fronts.factor.iter().map(|elements| elements * item);
-            lengths.eq(tiles.iter().copied())
-        };
+        let low_rank = analysis.low_rank.is_some();
+        let goes_with = |analysis: &Analysis| analysis.fronts.has_tiles(low_rank, tiles, item);
         if goes_with(&analysis) {
             return Ok(analysis);
         }
@@ -99,8 +111,17 @@ impl Analysis {
 
     /// As [`Analysis::restored`], whatever the tiles are.
     pub(super) fn unchecked(sections: &[&[u8]]) -> Result<Analysis, &'static str> {
-        let [order, supernodes, starts, rows] = sections else {
-            return Err("the record has other sections");
+        let (order, supernodes, starts, rows, low_rank) = match sections {
+            [order, supernodes, starts, rows] => (order, supernodes, starts, rows, None),
+            [order, supernodes, starts, rows, tolerance] => {
+                (order, supernodes, starts, rows, Some(numbers(tolerance)?))
+            }
+            _ => return Err("the record has other sections"),
+        };
+        let low_rank = match low_rank.as_deref() {
+            None => None,
+            Some([tolerance]) if is_tolerance(*tolerance) => Some(*tolerance),
+            Some(_) => return Err("the tolerance of the record is none"),
         };
         let tree = SupernodeTree {
             order: numbers(order)?,
@@ -111,7 +132,7 @@ impl Analysis {
             rows: numbers(rows)?,
         };
         tree.check(&rows)?;
-        Ok(Analysis::of(tree, rows))
+        Ok(Analysis::of(tree, rows, low_rank))
     }
 
     /// Bytes that the rows and tiles of fronts take at most: of each supernode, and of each node.
@@ -144,24 +165,67 @@ impl Analysis {
         (self.order.len() * 4 + self.supernodes.len() * size_of::<Supernode>()) as u64 + self.fronts.bytes()
     }
 
+    /// Bytes of the tiles of the factor with elements of a size; those that may be of low rank with all of their elements.
+    pub(super) fn factor_bytes(&self, item: u64) -> Vec<u64> {
+        self.fronts.factor_bytes(self.low_rank.is_some(), item)
+    }
+
+    /// Bytes before the elements of a tile of a front.
+    pub(super) fn header(&self, node: &FrontNode, tile: [u32; 2]) -> usize {
+        self.low_rank.map_or(0, |_| header_bytes(node, tile))
+    }
+
+    /// The elements of a tile of the factor below the diagonal.
+    ///
+    /// # Errors
+    /// A tile of low rank that is none.
+    pub(super) fn elements<'a>(
+        &self,
+        tile: &'a [u8],
+        sizes: [usize; 2],
+        item: usize,
+    ) -> Result<TileElements<'a>, EngineError> {
+        match self.low_rank {
+            None => Ok(TileElements::Full(tile)),
+            Some(_) => low_rank_elements(tile, sizes, item),
+        }
+    }
+
     /// Rows of the contribution block of a supernode.
     pub fn below(&self, supernode: u32) -> &[u32] {
         self.fronts.rows.of(supernode as usize)
     }
 }
 
-/// The order, the supernodes (first column, pivots, rows of the front, parent), where rows below each begin, and those rows.
+/// The order, the supernodes (first column, pivots, rows of the front, parent), where rows below each begin, and those rows;
+/// of tiles of low rank their tolerance.
 impl FactorRecord for Analysis {
     fn sections(&self) -> Vec<&[u8]> {
         let rows = &self.fronts.rows;
         let own = self.supernodes.len();
-        vec![
+        let mut sections = vec![
             bytemuck::cast_slice(&self.order),
             bytemuck::cast_slice(&self.supernodes),
             bytemuck::cast_slice(&rows.starts),
             bytemuck::cast_slice(&rows.rows[..rows.starts[own] as usize]),
-        ]
+        ];
+        sections.extend(self.low_rank.as_ref().map(bytemuck::bytes_of));
+        sections
     }
+    fn has_room(&self) -> bool {
+        self.low_rank.is_some()
+    }
+    fn taken(&self, tile: usize, room: &[u8]) -> usize {
+        match self.has_room() && self.fronts.is_below_diagonal(tile as u64) {
+            true => TileElements::taken(room),
+            false => room.len(),
+        }
+    }
+}
+
+/// Whether a number may be a tolerance of tiles of low rank.
+pub(super) fn is_tolerance(number: f64) -> bool {
+    number > 0.0 && number < 1.0
 }
 
 /// Operations that take as long as the tasks that a front of few columns adds, where no task eliminates its whole subtree.
@@ -207,7 +271,7 @@ pub(super) fn numbers<T: Pod>(section: &[u8]) -> Result<Vec<T>, &'static str> {
     }
 }
 
-fn digest_of(tree: &SupernodeTree, rows: &FrontRows) -> Digest {
+fn digest_of(tree: &SupernodeTree, rows: &FrontRows, low_rank: Option<f64>) -> Digest {
     let mut parts: Vec<u8> = vec![];
     let supernodes: Vec<u32> = tree
         .supernodes
@@ -218,6 +282,7 @@ fn digest_of(tree: &SupernodeTree, rows: &FrontRows) -> Digest {
         let bytes: &[u8] = bytemuck::cast_slice(numbers);
         parts.extend_from_slice(Digest::of(bytes).to_string().as_bytes());
     }
+    parts.extend(low_rank.iter().flat_map(|tolerance| tolerance.to_ne_bytes()));
     Digest::of(&parts)
 }
 
@@ -247,7 +312,7 @@ mod tests {
         let pattern = cube(14);
         let order = (0..pattern.vertices() as u32).collect();
         let tree = Analysis::tree(&pattern, order, &|| false).expect("not stopped");
-        let grid = Analysis::of_tree(&pattern, tree, &|| false).expect("not stopped");
+        let grid = Analysis::of_tree(&pattern, tree, None, &|| false).expect("not stopped");
         for analysis in [grid, Analysis::dense(5000)] {
             let Fronts {
                 nodes,

@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 
-use super::factorize::{rows_of_block, Cholesky, Contribution, FactoredMatrix};
+use outcore_kernels::TileElements;
+
+use super::children::{rows_of_block, Contribution};
+use super::factorize::{Cholesky, FactoredMatrix};
 use super::fronts::FrontNode;
 use super::places::FrontPlaces;
 use super::precision::RealNumber;
@@ -97,14 +100,15 @@ impl Cholesky {
     ) -> Result<(), EngineError> {
         let Some(blocks) = node.blocks() else { return Ok(()) };
         let mut from = 0;
+        let tile = &mut bound.writes[0][self.analysis().header(node, [row, column])..];
         if is_first {
-            bound.writes[0].fill(0);
+            tile.fill(0);
             if column < blocks.pivots {
                 from = self.sources(node, Some([row, column])).len();
-                self.add_entries::<R>(node, [row, column], &bound.reads[..from], bound.writes[0])?;
+                self.add_entries::<R>(node, [row, column], &bound.reads[..from], tile)?;
             }
         }
-        let tile: &mut [R] = bytemuck::cast_slice_mut(bound.writes[0]);
+        let tile: &mut [R] = bytemuck::cast_slice_mut(tile);
         let contributions = &self.contributions()[begin as usize..end as usize];
         for (contribution, bytes) in contributions.iter().zip(&bound.reads[from..]) {
             self.add(node, [row, column], *contribution, bytemuck::cast_slice(bytes), tile);
@@ -202,29 +206,55 @@ impl Cholesky {
         }
     }
 
+    /// Subtracts products of tiles of blocks of pivots from `begin` on.
     pub(super) fn update(
         &self,
         node: &FrontNode,
         [row, column]: [u32; 2],
+        begin: u32,
         bound: &mut Bound<'_>,
         workspace: &mut [u8],
-    ) {
+    ) -> Result<(), EngineError> {
         let (height, width) = (node.block(row).len(), node.block(column).len());
         let (panel, item, reads) = (self.panel(), self.size() as usize, &bound.reads);
-        let tile = &mut *bound.writes[0];
-        let inner = |bytes: &[u8], rows: usize| bytes.len() / (rows * item);
+        let tile = &mut bound.writes[0][self.analysis().header(node, [row, column])..];
+        let inner = (begin..).map(|block| node.block(block).len());
         if row == column {
-            let square = &mut workspace[..height * height * item];
+            let (square, spare) = workspace.split_at_mut(height * height * item);
             unpack(tile, height, item, square);
-            for l in reads {
-                panel.subtract_square([height, inner(l, height)], l, square);
+            for (l, inner) in reads.iter().zip(inner) {
+                match self.analysis().elements(l, [height, inner], item)? {
+                    TileElements::Full(l) => panel.subtract_square([height, inner], l, square),
+                    // What is above the diagonal is not packed.
+                    low => panel.subtract_tiles([height, height, inner], low, low, square, spare),
+                }
             }
             pack(square, height, item, tile);
-            return;
+            return Ok(());
         }
-        for pair in reads.chunks_exact(2) {
-            let inner = inner(pair[0], height);
-            panel.subtract_product([height, width, inner], pair[0], pair[1], tile);
+        for (pair, inner) in reads.chunks_exact(2).zip(inner) {
+            let left = self.analysis().elements(pair[0], [height, inner], item)?;
+            let right = self.analysis().elements(pair[1], [width, inner], item)?;
+            panel.subtract_tiles([height, width, inner], left, right, tile, workspace);
+        }
+        Ok(())
+    }
+
+    /// Bytes that products of tiles of low rank take beside the tiles.
+    pub(super) fn products_bytes(&self, node: &FrontNode, [row, column, begin]: [u32; 3]) -> u64 {
+        let sides = [row, column, begin].map(|block| node.block(block).len());
+        match self.analysis().low_rank {
+            None => 0,
+            // Blocks of pivots are about equal.
+            Some(_) => self.panel().products_bytes([sides[0], sides[1], sides[2] + 1]) as u64,
+        }
+    }
+
+    /// Bytes that a tile of pivots takes while its rank is found.
+    pub(super) fn compress_bytes(&self, node: &FrontNode, tile: [u32; 2]) -> u64 {
+        match self.analysis().low_rank {
+            None => 0,
+            Some(_) => self.panel().compress_bytes(tile.map(|block| node.block(block).len())) as u64,
         }
     }
 
@@ -240,7 +270,13 @@ impl Cholesky {
         let (square, rest) = workspace.split_at_mut(width * width * item);
         if row != column {
             unpack(bound.reads[0], width, item, square);
-            self.panel().solve_right([height, width], square, tile);
+            let elements = &mut tile[self.analysis().header(node, [row, column])..];
+            self.panel().solve_right([height, width], square, elements);
+            if let Some(tolerance) = self.analysis().low_rank {
+                // Rows of the factor are about as long as the diagonal is large, which is 1.
+                let most = tolerance * (height as f64).sqrt();
+                self.panel().compress([height, width], most, tile, rest);
+            }
             return Ok(());
         }
         unpack(tile, width, item, square);

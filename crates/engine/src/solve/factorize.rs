@@ -11,11 +11,11 @@ use outcore_dtype::DType;
 use outcore_kernels::{BadPivot, Panel};
 
 use super::analysis::Analysis;
+use super::children::{ChildRows, Contribution};
 use super::dense::DenseRows;
 use super::durable::FactorSets;
-use super::fronts::{BlockCounts, FrontCut, FrontNode, SIDE};
+use super::fronts::{BlockCounts, FrontNode, SIDE};
 use super::orders::{orders, NodeTasks, TileTasks};
-use super::places::FrontPlaces;
 use super::precision::{is_single, single_of};
 use super::tree::NONE;
 use crate::expr::{Digest, Expr};
@@ -50,14 +50,6 @@ struct FactorTask {
     step: FactorStep,
 }
 
-/// A tile of a child's contribution block that has elements for a tile of the parent.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Contribution {
-    child: u32,
-    pub(super) row: u32,
-    pub(super) column: u32,
-}
-
 /// The factor of a positive definite matrix, whose permuted rows are the input.
 #[derive(Clone, Debug)]
 pub(super) struct Cholesky {
@@ -72,18 +64,19 @@ pub(super) struct Cholesky {
     scales: Option<Arc<[f64]>>,
 }
 
-/// The factor of the matrix of an analysis as tiles; `permuted` has its rows and columns in the order of elimination, and of
-/// each row its entries on and right of the diagonal count. With `scales` of rows and columns the factor is that of the scaled
-/// matrix, in single precision.
+/// The factor of the matrix of an analysis as tiles of a type, of double or single precision; `permuted` has its rows and
+/// columns in the order of elimination, and of each row its entries on and right of the diagonal count. With `scales` of rows
+/// and columns the factor is that of the scaled matrix.
 ///
 /// # Errors
 /// A matrix of another shape or type; scales of other rows.
 pub fn cholesky(
     analysis: &Arc<Analysis>,
     permuted: &SparseMatrix,
+    dtype: DType,
     scales: Option<Arc<[f64]>>,
 ) -> Result<Expr, EngineError> {
-    let factorization = Cholesky::new(analysis, permuted, scales)?;
+    let factorization = Cholesky::new(analysis, permuted, dtype, scales)?;
     Ok(ops::algorithm(Arc::new(factorization), std::slice::from_ref(&permuted.tiles))?.swap_remove(0))
 }
 
@@ -122,6 +115,7 @@ impl Cholesky {
     fn new(
         analysis: &Arc<Analysis>,
         permuted: &SparseMatrix,
+        dtype: DType,
         scales: Option<Arc<[f64]>>,
     ) -> Result<Cholesky, EngineError> {
         let shape = permuted.file.matrix();
@@ -134,6 +128,11 @@ impl Cholesky {
         }
         let wide = permuted.dtype().unwrap_or(DType::F64);
         panel_of("factorize", wide)?;
+        if ![wide, single_of(wide)].contains(&dtype) {
+            return Err(EngineError::DType(format!(
+                "factorize: a factor of {dtype} of a matrix of {wide}"
+            )));
+        }
         if let Some(scales) = scales.as_ref().filter(|scales| scales.len() as u64 != shape.rows) {
             return Err(EngineError::Shape(format!(
                 "factorize: a matrix of shape ({}, {}), and {} scales",
@@ -142,7 +141,6 @@ impl Cholesky {
                 scales.len()
             )));
         }
-        let dtype = if scales.is_some() { single_of(wide) } else { wide };
         let matrix = FactoredMatrix::Sparse(RowEntries::new(permuted)?);
         Cholesky::of(analysis, matrix, dtype, scales)
     }
@@ -166,7 +164,7 @@ impl Cholesky {
         Ok(Cholesky {
             sets: FactorSets::new(
                 analysis,
-                bytes(&fronts.factor).into(),
+                analysis.factor_bytes(dtype.size() as u64).into(),
                 &bytes(&fronts.contribution),
                 first,
             ),
@@ -258,13 +256,18 @@ impl Cholesky {
     /// The error for a pivot of a column in the order of elimination.
     pub(super) fn refused(&self, column: u32, BadPivot(pivot): BadPivot) -> EngineError {
         let row = self.analysis.order[column as usize + pivot];
-        EngineError::LinAlg(match is_single(self.panel.dtype()) {
-            false => format!("cholesky: the matrix is not positive definite: the pivot of row {row} is not positive"),
-            true => format!(
-                "cholesky: the matrix is not positive definite, to single precision: the pivot of row {row} is not positive; \
-                 precision=\"double\" has more digits"
-            ),
-        })
+        let single = || ("single precision".to_string(), "precision=\"double\"");
+        let rough = self
+            .analysis
+            .low_rank
+            .map(|tolerance| (format!("{tolerance:e}"), "a smaller low_rank"));
+        let (to, remedy) = match rough.or_else(|| is_single(self.panel.dtype()).then(single)) {
+            None => (String::new(), String::new()),
+            Some((to, remedy)) => (format!(", to {to}"), format!("; {remedy} has more digits")),
+        };
+        EngineError::LinAlg(format!(
+            "cholesky: the matrix is not positive definite{to}: the pivot of row {row} is not positive{remedy}"
+        ))
     }
 }
 
@@ -277,11 +280,9 @@ pub(super) fn panel_of(name: &str, dtype: DType) -> Result<Panel, EngineError> {
     })
 }
 
-/// Whether tiles are those of a Cholesky factor of an analysis, with elements of a type.
+/// Whether tiles are those of a Cholesky factor of an analysis, with elements of a type, all of them full.
 pub(super) fn is_factor_of(analysis: &Analysis, factor: &Expr, dtype: DType) -> bool {
-    let elements = analysis.fronts.factor.iter();
-    let lengths: Vec<u64> = elements.map(|count| count * dtype.size() as u64).collect();
-    has_tiles(factor, &lengths)
+    analysis.low_rank.is_none() && has_tiles(factor, &analysis.factor_bytes(dtype.size() as u64))
 }
 
 /// Whether tiles are as many and as long as those of a factor.
@@ -358,71 +359,6 @@ fn tasks_of(analysis: &Analysis) -> (Vec<FactorTask>, Vec<Contribution>, Vec<Nod
         by_node.push(NodeTasks::Tiles(blocks, tiles));
     }
     (tasks, contributions, by_node)
-}
-
-/// Where rows of a child's contribution block are in the blocks of the parent.
-pub(super) struct ChildRows {
-    child: u32,
-    /// For each block of the parent, the blocks of the child that have rows there.
-    blocks: Vec<std::ops::Range<u32>>,
-}
-
-impl ChildRows {
-    pub(super) fn new(analysis: &Analysis, child: u32, parent: &FrontNode) -> ChildRows {
-        let of = &analysis.fronts.nodes[child as usize];
-        let rows = analysis.fronts.below(of);
-        let places = FrontPlaces::new(analysis, parent);
-        let all = parent.blocks().map_or(0, |blocks| blocks.all);
-        let mut begin = 0;
-        let blocks = (0..all).map(|block| {
-            let end = begin + places.before(&rows[begin..], parent.block(block).end);
-            let own = begin..end;
-            begin = end;
-            match own.is_empty() {
-                true => 0..0,
-                false => child_block(of, own.start as u32)..child_block(of, own.end as u32 - 1) + 1,
-            }
-        });
-        ChildRows {
-            child,
-            blocks: blocks.collect(),
-        }
-    }
-
-    pub(super) fn contribute(&self, [row, column]: [u32; 2], to: &mut Vec<Contribution>) {
-        for from in self.blocks[column as usize].clone() {
-            for below in self.blocks[row as usize].clone().filter(|below| *below >= from) {
-                to.push(Contribution {
-                    child: self.child,
-                    row: below,
-                    column: from,
-                });
-            }
-        }
-    }
-}
-
-/// The block of a node's front that has a row of its contribution block.
-fn child_block(node: &FrontNode, row: u32) -> u32 {
-    match &node.cut {
-        FrontCut::Subtrees { .. } => 0,
-        FrontCut::Blocks { pivots, ends } => {
-            let at = ends[*pivots as usize] + row;
-            ends.partition_point(|end| *end <= at) as u32 - 1
-        }
-    }
-}
-
-/// Rows of a contribution block that are in a block of the node's front; all of a node of subtrees.
-pub(super) fn rows_of_block(node: &FrontNode, block: u32) -> std::ops::Range<usize> {
-    match &node.cut {
-        FrontCut::Subtrees { .. } => 0..(node.below.end - node.below.start) as usize,
-        FrontCut::Blocks { pivots, ends } => {
-            let first = ends[*pivots as usize];
-            let block = node.block(block);
-            (block.start - first) as usize..(block.end - first) as usize
-        }
-    }
 }
 
 impl Alone for Cholesky {
@@ -520,12 +456,14 @@ impl Work for Cholesky {
         match step {
             FactorStep::Subtrees => self.subtree_bytes(node),
             FactorStep::Assemble { .. } => 0,
-            FactorStep::Update { .. } if row == column => square(row),
-            FactorStep::Update { .. } => 0,
+            FactorStep::Update { begin, .. } => {
+                let own = if row == column { square(row) } else { 0 };
+                own + self.products_bytes(node, [row, column, begin])
+            }
             FactorStep::Finish if row == column => {
                 square(row) + self.panel.factor_bytes(node.block(row).len()) as u64 + 64
             }
-            FactorStep::Finish => square(column),
+            FactorStep::Finish => square(column) + self.compress_bytes(node, [row, column]),
         }
     }
     fn record_bytes(&self) -> u64 {
@@ -561,10 +499,7 @@ impl Work for Cholesky {
             FactorStep::Assemble { begin, end, is_first } => {
                 self.assemble::<f64>(node, tile, (begin, end, is_first), bound)
             }
-            FactorStep::Update { .. } => {
-                self.update(node, tile, bound, workspace);
-                Ok(())
-            }
+            FactorStep::Update { begin, .. } => self.update(node, tile, begin, bound, workspace),
             FactorStep::Finish => self.finish(node, tile, bound, workspace),
         }
     }

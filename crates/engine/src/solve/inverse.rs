@@ -10,7 +10,8 @@ use outcore_dtype::DType;
 use outcore_kernels::{Panel, SelectedInverse};
 
 use super::analysis::Analysis;
-use super::factorize::{is_factor_of, panel_of, ChildRows};
+use super::children::ChildRows;
+use super::factorize::{is_factor_of, panel_of};
 use super::fronts::{BlockCounts, FrontNode};
 use super::inverse_places::WantedPlaces;
 use super::sweeps::has_below;

@@ -3,7 +3,7 @@
 use bytemuck::Pod;
 
 use super::assembly::{runs, unpack};
-use super::factorize::rows_of_block;
+use super::children::rows_of_block;
 use super::fronts::FrontNode;
 use super::inverse::{between, InverseElements};
 use super::places::FrontPlaces;

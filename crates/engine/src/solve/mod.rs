@@ -8,6 +8,7 @@
 mod analysis;
 mod assembly;
 mod band;
+mod children;
 mod dense;
 mod dense_triangle;
 mod durable;
@@ -17,6 +18,7 @@ mod hermitian;
 mod inverse;
 mod inverse_places;
 mod inverse_steps;
+mod low_rank;
 mod lu;
 mod lu_pivots;
 mod lu_sweeps;

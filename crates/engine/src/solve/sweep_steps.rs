@@ -2,12 +2,15 @@
 
 use std::ops::Range;
 
+use outcore_kernels::TileElements;
+
 use super::assembly::unpack;
 use super::band;
 use super::fronts::FrontNode;
 use super::places::FrontPlaces;
 use super::sweeps::{has_below, TriangularSweeps, BELOW, PIECES};
 use crate::task::{Access, Bound};
+use crate::EngineError;
 
 /// Bytes of some rows of the front.
 fn bytes_of_rows(rows: &Range<u32>, row_bytes: usize) -> Range<usize> {
@@ -73,6 +76,27 @@ impl TriangularSweeps {
         self.vectors.solve([side, width], square, is_transposed, rows);
     }
 
+    /// Subtracts a tile below the diagonal, or its conjugate transpose, times rows of X from rows of Y.
+    fn subtract(
+        &self,
+        [m, width, n]: [usize; 3],
+        (tile, is_transposed): (&[u8], bool),
+        x: &[u8],
+        y: &mut [u8],
+        workspace: &mut [u8],
+    ) -> Result<(), EngineError> {
+        let sides = if is_transposed { [n, m] } else { [m, n] };
+        match self.analysis.elements(tile, sides, self.item())? {
+            TileElements::Full(l) => self.vectors.subtract([m, width, n], l, is_transposed, x, y),
+            TileElements::LowRank { rank, u, w } => {
+                let low = (rank, [u, w]);
+                self.vectors
+                    .subtract_low_rank([m, width, n], low, is_transposed, x, y, workspace);
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn forward(
         &self,
         node: &FrontNode,
@@ -81,9 +105,10 @@ impl TriangularSweeps {
         width: usize,
         bound: &mut Bound<'_>,
         workspace: &mut [u8],
-    ) {
+    ) -> Result<(), EngineError> {
         if rows[0] == block {
-            return self.solve_diagonal(node, block, false, width, bound, workspace);
+            self.solve_diagonal(node, block, false, width, bound, workspace);
+            return Ok(());
         }
         let row_bytes = width * self.item();
         let interval = |block: u32| bytes_of_rows(&node.block(block), row_bytes);
@@ -97,15 +122,16 @@ impl TriangularSweeps {
             if is_below {
                 let y = &bound.reads[bound.reads.len() - 1][interval(block)];
                 let to = &mut bound.writes[0][to.start - pivots..to.end - pivots];
-                self.vectors.subtract(sizes, l, false, y, to);
+                self.subtract(sizes, (l, false), y, to, workspace)?;
             } else {
                 let (before, after) = bound.writes[0].split_at_mut(interval(block).end);
                 let y = &before[interval(block).start..];
                 let offset = interval(block).end;
-                self.vectors
-                    .subtract(sizes, l, false, y, &mut after[to.start - offset..to.end - offset]);
+                let to = &mut after[to.start - offset..to.end - offset];
+                self.subtract(sizes, (l, false), y, to, workspace)?;
             }
         }
+        Ok(())
     }
 
     pub(super) fn backward(
@@ -116,9 +142,10 @@ impl TriangularSweeps {
         width: usize,
         bound: &mut Bound<'_>,
         workspace: &mut [u8],
-    ) {
+    ) -> Result<(), EngineError> {
         if rows[0] == block {
-            return self.solve_diagonal(node, block, true, width, bound, workspace);
+            self.solve_diagonal(node, block, true, width, bound, workspace);
+            return Ok(());
         }
         let row_bytes = width * self.item();
         let interval = |block: u32| bytes_of_rows(&node.block(block), row_bytes);
@@ -135,8 +162,9 @@ impl TriangularSweeps {
                 false => &after[from.start - offset..from.end - offset],
             };
             let sizes = [side, width, node.block(row).len()];
-            self.vectors.subtract(sizes, bound.reads[tile], true, x, to);
+            self.subtract(sizes, (bound.reads[tile], true), x, to, workspace)?;
         }
+        Ok(())
     }
 
     /// X of the rows below the pivots, from the parent's pivots and the rows below them.

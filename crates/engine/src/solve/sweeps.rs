@@ -350,9 +350,15 @@ impl Work for TriangularSweeps {
             SweepStep::Forward { block, rows } | SweepStep::Backward { block, rows }
                 if self.node(number).blocks().is_some() =>
             {
-                let side = self.node(number).block(block).len();
-                let square = if rows[0] == block { side * side * self.item() } else { 0 };
-                square as u64 + 64
+                let node = self.node(number);
+                let side = node.block(block).len();
+                let low_rank = |row| self.vectors.low_rank_bytes([node.block(row).len(), width, side]);
+                let own = match (rows[0] == block, self.analysis.low_rank) {
+                    (true, _) => side * side * self.item(),
+                    (false, None) => 0,
+                    (false, Some(_)) => (rows[0]..rows[1]).map(low_rank).max().unwrap_or(0),
+                };
+                own as u64 + 64
             }
             _ => {
                 let node = self.node(number);
@@ -390,9 +396,9 @@ impl Work for TriangularSweeps {
             }
             (SweepStep::Begin, false) => self.forward_subtrees(node, width, bound, workspace),
             (SweepStep::Child(child), _) => self.add_child(node, child, width, bound),
-            (SweepStep::Forward { block, rows }, true) => self.forward(node, block, rows, width, bound, workspace),
+            (SweepStep::Forward { block, rows }, true) => self.forward(node, block, rows, width, bound, workspace)?,
             (SweepStep::Gather, _) => self.gather(node, width, &bound.reads, bound.writes[0]),
-            (SweepStep::Backward { block, rows }, true) => self.backward(node, block, rows, width, bound, workspace),
+            (SweepStep::Backward { block, rows }, true) => self.backward(node, block, rows, width, bound, workspace)?,
             (SweepStep::Backward { .. }, false) => self.backward_subtrees(node, width, bound, workspace),
             (SweepStep::Forward { .. } | SweepStep::Collect, _) => {}
         }

@@ -31,6 +31,7 @@ mod failure;
 mod front;
 mod hermitian;
 mod inverse;
+mod low_rank;
 mod panel;
 mod pivot_block;
 mod pivot_search;
@@ -48,6 +49,7 @@ pub use candidates::{CandidateSides, PivotForm, PivotRecord, PivotRule, PivotedK
 pub use failure::{BadPivot, Failure};
 pub use hermitian::{BandShape, BlockChase, Hermitian, MergeSizes, SweepRecord, SweepSpan};
 pub use inverse::SelectedInverse;
+pub use low_rank::TileElements;
 pub use panel::Panel;
 pub use pivot_block::{NoPivot, PivotBlock, TileLayout};
 pub use pivoted_vectors::{PivotColumns, PivotTriangle};

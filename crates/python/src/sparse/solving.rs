@@ -114,12 +114,23 @@ impl PyAnalysis {
         (of, places)
     }
 
-    /// The factor of a stored matrix whose rows and columns are in the order of elimination; scaled, in single precision, where
-    /// scales of rows and columns are given.
-    #[pyo3(signature = (permuted, scales=None))]
-    fn cholesky(&self, permuted: PyRef<'_, PySparse>, scales: Option<PyReadonlyArray1<'_, f64>>) -> PyResult<PyExpr> {
+    /// The tolerance of tiles of low rank; None where tiles are full.
+    #[getter]
+    fn low_rank(&self) -> Option<f64> {
+        self.analysis.low_rank
+    }
+
+    /// The factor of a type of a stored matrix whose rows and columns are in the order of elimination; scaled where scales of
+    /// rows and columns are given.
+    #[pyo3(signature = (permuted, dtype, scales=None))]
+    fn cholesky(
+        &self,
+        permuted: PyRef<'_, PySparse>,
+        dtype: &str,
+        scales: Option<PyReadonlyArray1<'_, f64>>,
+    ) -> PyResult<PyExpr> {
         let scales = scales.map(|scales| scales.as_slice().map(Into::into)).transpose()?;
-        let factor = solve::cholesky(&self.analysis, &permuted.matrix()?, scales);
+        let factor = solve::cholesky(&self.analysis, &permuted.matrix()?, dtype_of(dtype)?, scales);
         factor.map(PyExpr::new).map_err(to_python)
     }
 
@@ -242,7 +253,7 @@ impl PyAnalysis {
 
 /// Analyzes a stored matrix; `order` is a name, or `given` has the rows.
 #[pyfunction]
-#[pyo3(signature = (session, matrix, order, given=None, pairing="nothing"))]
+#[pyo3(signature = (session, matrix, order, given=None, pairing="nothing", low_rank=None))]
 fn analyze(
     py: Python<'_>,
     session: PyRef<'_, PySession>,
@@ -250,6 +261,7 @@ fn analyze(
     order: &str,
     given: Option<PyReadonlyArray1<'_, u32>>,
     pairing: &str,
+    low_rank: Option<f64>,
 ) -> PyResult<PyAnalysis> {
     let pairing = match pairing {
         "symmetric" => Pairing::Symmetric,
@@ -274,6 +286,7 @@ fn analyze(
             matrix: &matrix,
             ordering,
             pairing,
+            low_rank,
         };
         LiveRun::new(session.clone()).work(&matrix, watch)
     })?;
@@ -370,7 +383,7 @@ impl PyFactor {
 
     #[getter]
     fn nbytes(&self) -> u64 {
-        self.0.file_bytes()
+        self.0.taken_bytes()
     }
 }
 

@@ -63,6 +63,8 @@ pub(crate) trait OutputPlan: WriteCosts + std::fmt::Debug + Send + Sync {
     fn tile_bytes(&self, region: &Region) -> u64 {
         region.elements() * self.dtype().size() as u64
     }
+    /// Told of a tile that is durable in an output that was begun, before that is gone on with.
+    fn verified(&self, _region: &Region, _tile: &[u8]) {}
     /// Whether the file cannot be opened before it is complete, and says where tiles are.
     fn is_placed(&self) -> bool {
         false

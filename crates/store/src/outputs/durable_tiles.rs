@@ -36,7 +36,7 @@ pub(super) fn durable_tiles(
         let Some(region) = region_of(plan.shape(), plan.tile(), tile) else {
             continue;
         };
-        if tiles.checksum(plan, &region, io)? == Some(checksum) {
+        if tiles.has(plan, &region, checksum, io)? {
             durable.push(JournalRecord { tile, checksum });
         }
     }
@@ -71,8 +71,8 @@ impl DurableTiles<'_> {
         }
     }
 
-    /// The checksum of the bytes of a tile; nothing where they cannot be read.
-    fn checksum(&self, plan: &SinkPlan, region: &Region, io: &Io) -> Result<Option<u32>, StoreError> {
+    /// Whether the bytes of a tile have a checksum; those that cannot be read have none.
+    fn has(&self, plan: &SinkPlan, region: &Region, checksum: u32, io: &Io) -> Result<bool, StoreError> {
         let buffer = |path: &Path, bytes: usize| {
             let memory = AlignedBuffer::new(bytes.max(1).next_multiple_of(PAGE));
             memory.map_err(|cause| StoreError::io(path, 0, "map memory", cause))
@@ -82,16 +82,20 @@ impl DurableTiles<'_> {
             DurableTiles::Array(array, path) => {
                 let mut frame = buffer(path, array.cost(region, io)?.frame_bytes)?;
                 let offset = array.read(region, &mut frame, io).ok();
-                Ok(offset.map(|offset| crc32c(&frame[offset..offset + bytes])))
+                Ok(offset.is_some_and(|offset| crc32c(&frame[offset..offset + bytes]) == checksum))
             }
             DurableTiles::Placed(file, path) => {
                 let Some(place) = plan.place(region) else {
-                    return Ok(None);
+                    return Ok(false);
                 };
                 let mut frame = buffer(path, bytes)?;
                 let pages = bytes.next_multiple_of(PAGE);
                 let read = io.read(file, &mut frame[..pages], place.start, pages);
-                Ok(read.ok().map(|_| crc32c(&frame[..bytes])))
+                let has = read.is_ok() && crc32c(&frame[..bytes]) == checksum;
+                if has {
+                    plan.verified(region, &frame[..bytes]);
+                }
+                Ok(has)
             }
         }
     }

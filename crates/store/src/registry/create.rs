@@ -263,6 +263,10 @@ impl SinkPlan {
     }
 
     /// Of the costs beside tiles those of finishing.
+    pub(crate) fn verified(&self, region: &Region, tile: &[u8]) {
+        self.format.verified(region, tile);
+    }
+
     pub(crate) fn finish_bytes(&self) -> u64 {
         self.format.finish_bytes()
     }

@@ -30,6 +30,7 @@ def analyze(
     *,
     ordering: OrderingName | npt.ArrayLike = "auto",
     precision: Precision = "double",
+    low_rank: float | None = None,
 ) -> Factorization:
     """Analyzes a square sparse matrix (n, n) for a direct solver; nothing is factorized yet.
 
@@ -47,11 +48,18 @@ def analyze(
     corrections, and conjugate gradients with the factor as their preconditioner where these do not converge; `logdet`,
     `rcond` and elements of the inverse have not the digits and are refused.
 
-    I/O: one read of A, with pivoting two, of mixed precision one more, of "auto" three more, of complex ones up to
-    five. Memory: the graph of A + Aᵀ (8 bytes a row, 4 an entry off the diagonal) beside what the ordering takes,
-    with pivoting 20 bytes an entry and 90 a row, in the session's memory; the analysis itself stays as long as the
-    result does. Raises ShapeError for a matrix that is not square, ArgumentError for what is no kind, ordering or
-    precision and for mixed precision of another kind than "spd", MemoryLimitError where the graph does not fit.
+    With `low_rank` a tolerance, as 1e-8, tiles of the factor below its diagonal are products of few columns wherever
+    that is as good: each row of a tile to the tolerance in the mean, of the matrix scaled to a diagonal of about 1
+    (block low rank: Amestoy and others 2015). Columns of separators are ordered by what they are near to. The factor
+    has fewer bytes and operations, the fewer the larger a three-dimensional system; its forecast is a bound. Solutions
+    are those of mixed precision, with which it goes together, and the same methods are refused; a tolerance that is too
+    large may make the matrix appear not to be positive definite.
+
+    I/O: one read of A, with pivoting two, of mixed precision or low rank one more, of "auto" three more, of complex
+    ones up to five. Memory: the graph of A + Aᵀ (8 bytes a row, 4 an entry off the diagonal) beside what the ordering
+    takes, with pivoting 20 bytes an entry and 90 a row, in the session's memory; the analysis itself stays as long as
+    the result does. Raises ShapeError for a matrix that is not square, ArgumentError for what is no kind, ordering or
+    precision and for an approximate factor of another kind than "spd", MemoryLimitError where the graph does not fit.
 
     >>> import outcore as oc, scipy.sparse
     >>> A = oc.sparse.from_scipy(scipy.sparse.eye(3, format="csr"))
@@ -70,16 +78,16 @@ def analyze(
         requested: RequestedOrder = ordering, None
     else:
         requested = "given", _permutation(np.asarray(ordering), matrix.shape[0])
-    is_mixed = checked_precision("analyze", precision) == "mixed"
+    approximate = _approximate(checked_precision("analyze", precision), low_rank)
     chosen = kind_of(matrix) if kind == "auto" else of_dtype(KINDS[kind], factor_dtype(matrix.dtype))
-    if is_mixed and chosen != "definite":
+    if approximate is not None and chosen != "definite":
         reason = (
             f"kind={kind!r}" if kind != "auto" else "the matrix is not symmetric (Hermitian) with a positive diagonal"
         )
-        raise ArgumentError(f'analyze: precision="mixed" is for positive definite matrices, kind="spd", and {reason}')
-    made = analyzed(matrix, chosen, requested)
-    if is_mixed:
-        made._be_of_mixed_precision()
+        raise ArgumentError(f'analyze: {approximate} is for positive definite matrices, kind="spd", and {reason}')
+    made = analyzed(matrix, chosen, requested, low_rank)
+    if approximate is not None:
+        made._be_approximate(precision)
     made._is_guessed = kind == "auto" and chosen == "definite"
     made._is_fit = kind == "auto" and chosen != "unsymmetric"
     made._is_complex = stored.dtype.kind == "c"
@@ -90,8 +98,8 @@ def open_factor(path: PathLike, A: SparseMatrix | Any) -> Factorization:
     """The factor that `Factorization.factorize(path)` made, in this or another process, with the matrix that it is of.
 
     The analysis is in the file; `A` gives residuals. I/O: the file's directory and its record (4 bytes a row and for
-    each row of fronts); of a factor of mixed precision one read of A. Raises FormatError for a file that is no factor,
-    or damaged, ShapeError for a matrix of another shape.
+    each row of fronts); of a factor of mixed precision or low rank one read of A. Raises FormatError for a file that is
+    no factor, or damaged, ShapeError for a matrix of another shape.
 
     >>> import outcore as oc, scipy.sparse, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.ocf"
@@ -107,14 +115,24 @@ def open_factor(path: PathLike, A: SparseMatrix | Any) -> Factorization:
     real = matrix if factor.dtype in ("complex64", "complex128") else real_where_it_is(matrix)
     opened = Factorization(real, analysis, "given", kind)
     opened._is_complex = matrix.dtype.kind == "c"
-    if kind == "definite" and factor.dtype == single_of(opened.dtype).name:
-        opened._be_of_mixed_precision()
+    is_single = kind == "definite" and factor.dtype == single_of(opened.dtype).name
+    if is_single or (analysis.low_rank is not None and factor.dtype == opened.dtype.name):
+        opened._be_approximate("mixed" if is_single else "double")
     elif factor.dtype != opened.dtype.name:
         raise DTypeError(
             f"open_factor: {path} has {factor.dtype}, a factor of a matrix of {matrix.dtype} {opened.dtype}"
         )
     opened._factor, opened._is_opened = factor, True
     return opened
+
+
+def _approximate(precision: Precision, low_rank: float | None) -> str | None:
+    """The argument that asks for a factor of fewer digits, where one does."""
+    if low_rank is None:
+        return 'precision="mixed"' if precision == "mixed" else None
+    if isinstance(low_rank, bool) or not isinstance(low_rank, int | float | np.number) or not 0 < low_rank < 1:
+        raise ArgumentError(f"analyze: low_rank={low_rank!r} is no tolerance; a number between 0 and 1, or None")
+    return f"low_rank={low_rank:g}"
 
 
 def _permutation(order: NDArray, rows: int) -> npt.NDArray[np.uint32]:

@@ -20,7 +20,7 @@ from outcore._session.session import current
 from outcore._show.explanation import Explanation
 from outcore.errors import ArgumentError, DTypeError, LinAlgError, MemoryLimitError, ShapeError
 from outcore.linalg._factor import Factor, Solution, Symmetry, factor_dtype
-from outcore.linalg._mixed import Scales, single_of, single_scales
+from outcore.linalg._mixed import Approximation, Precision, Scales, single_of, single_scales
 from outcore.linalg._pivots import (
     FactorKind,
     Inertia,
@@ -118,7 +118,11 @@ class Factorization(Factor):
 
     def __repr__(self) -> str:
         done = "analyzed" if self._factor is None else f"factor of {format_size(self.nbytes)}"
-        kind = self.kind if self._single is None else f"{self.kind} of mixed precision"
+        kind, of = self.kind, self._approximation
+        if of is not None and of.dtype != self.dtype:
+            kind = f"{kind} of mixed precision"
+        if self._analysis.low_rank is not None:
+            kind = f"{kind} of low rank to {self._analysis.low_rank:g}"
         return f"<Factorization of {self.shape[0]} x {self.shape[1]}, {self.dtype}, {kind}, {self._ordering}, {done}>"
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -160,7 +164,9 @@ class Factorization(Factor):
             self._permuted = matrix.permute(self._order, self.column_order)
         if self._kind == "definite":
             # Of a Hermitian matrix the transpose has the conjugate entries.
-            return self._analysis.cholesky(self._permuted._core, self._single)
+            of = self._approximation
+            dtype, scales = (self.dtype, None) if of is None else (of.dtype, of.scales)
+            return self._analysis.cholesky(self._permuted._core, dtype.name, scales)
         if self._kind == "unsymmetric" and self._transposed is None:
             self._transposed = matrix.T.permute(self.column_order, self._order)
         transpose = None if self._transposed is None else self._transposed._core
@@ -187,7 +193,7 @@ class Factorization(Factor):
             entries=self._matrix.nnz,
             ordering=self._ordering,
             factor_entries=(entries := analysis.entries * both - (both - 1) * analysis.rows),
-            factor_bytes=entries * (self.dtype if self._single is None else single_of(self.dtype)).itemsize,
+            factor_bytes=entries * (self.dtype if self._approximation is None else self._approximation.dtype).itemsize,
             operations=analysis.operations * both,
             largest_front=analysis.largest_front,
             plan=Explanation.from_json(program.explain(), current().rates),
@@ -227,12 +233,12 @@ class Factorization(Factor):
         >>> F.solve([1.0, 0.0, 0.0, 1.0]).round(12)
         array([1., 1., 1., 1.])
         """
-        if resume and path is not None and self._is_guessed and self._single is None:
+        if resume and path is not None and self._is_guessed and self._approximation is None:
             self._go_on_indefinite(path)
         try:
             made = self._made(path, overwrite, resume)
         except LinAlgError:
-            if not self._is_guessed or self._single is not None:
+            if not self._is_guessed or self._approximation is not None:
                 raise
             self._be_indefinite()
             return self.factorize(path, overwrite=overwrite, resume=resume)
@@ -269,8 +275,8 @@ class Factorization(Factor):
         made = self.__copy__()
         made._matrix, made._permuted, made._transposed, made._residual, made._means = matrix, None, None, None, None
         made._is_fit, made._is_other, made._is_complex = False, True, stored.dtype.kind == "c"
-        if self._single is not None:
-            made._be_of_mixed_precision()
+        if self._approximation is not None:
+            made._be_approximate("double" if self._approximation.dtype == self.dtype else "mixed")
         made.factorize(path, overwrite=overwrite, resume=resume)
         self.__dict__.update(made.__dict__)
         return self
@@ -356,16 +362,17 @@ class Factorization(Factor):
             # One after the other they may fit.
             return None
         except LinAlgError:
-            if not self._is_guessed or self._single is not None:
+            if not self._is_guessed or self._approximation is not None:
                 raise
             self._be_indefinite()
             return self._begun(b)
         self._facts = None
         return self._ordered_back(solved)
 
-    def _be_of_mixed_precision(self) -> None:
-        """Takes a factor of single precision, of the matrix with rows and columns scaled. I/O: one read of A."""
-        self._single = single_scales(np.asarray(oc.real(diagonal_of(self._matrix)).compute()))[self._order]
+    def _be_approximate(self, precision: Precision) -> None:
+        """Takes a factor of the matrix with rows and columns scaled. I/O: one read of A."""
+        scales = single_scales(np.asarray(oc.real(diagonal_of(self._matrix)).compute()))[self._order]
+        self._approximation = Approximation(scales, single_of(self.dtype) if precision == "mixed" else self.dtype)
 
     def _elimination_places(self) -> npt.NDArray[np.int64]:
         return self._places
@@ -385,7 +392,7 @@ class Factorization(Factor):
         a pivot is 0 to rounding, and of a matrix nearby where pivots were `perturbed`.
 
         I/O: one read of A, up to 12 solves, the first time up to two reads of A. Raises LinAlgError for a matrix that
-        is not symmetric as its kind says, or not finite, and of a factor of single precision.
+        is not symmetric as its kind says, or not finite, and of a factor that is approximate.
 
         >>> import outcore as oc, scipy.sparse
         >>> oc.sparse.linalg.analyze(scipy.sparse.diags_array([1.0, 4.0], format="csr")).rcond
@@ -562,10 +569,12 @@ def _wide(matrix: SparseMatrix) -> SparseMatrix:
     return matrix if matrix.dtype == dtype else matrix.astype(dtype)
 
 
-def analyzed(matrix: SparseMatrix, kind: FactorKind, requested: RequestedOrder) -> Factorization:
+def analyzed(
+    matrix: SparseMatrix, kind: FactorKind, requested: RequestedOrder, low_rank: float | None = None
+) -> Factorization:
     name, permutation = requested
     wide = matrix if kind == "definite" else _wide(matrix)
-    analysis = _core.analyze(current()._core, wide._core, name, permutation, pairing_of(kind))
+    analysis = _core.analyze(current()._core, wide._core, name, permutation, pairing_of(kind), low_rank)
     made = Factorization(matrix, analysis, f"auto: {analysis.ordering}" if name == "auto" else name, kind)
     made._requested = requested
     return made

@@ -8,7 +8,8 @@ use crate::base::page::PAGE;
 use crate::base::words::{dtype_named, u32_at, u64_at};
 
 const MARK: &[u8; 8] = b"OCFACTOR";
-const VERSION: u32 = 1;
+/// The version of files whose tiles take all of their room, and of those where they need not.
+const VERSIONS: [u32; 2] = [1, 2];
 /// Bytes of the header that say something.
 pub(super) const HEADER_BYTES: usize = 84;
 /// Bytes of a tile in the directory.
@@ -29,6 +30,8 @@ pub(super) struct FactorHeader {
     pub sections: u32,
     pub directory_checksum: u32,
     pub record_checksum: u32,
+    /// Whether tiles say what room they have.
+    pub has_room: bool,
 }
 
 impl FactorHeader {
@@ -37,9 +40,10 @@ impl FactorHeader {
             return Err("not a factor of outcore: it does not begin with OCFACTOR".into());
         }
         let version = u32_at(bytes, 8);
-        if version != VERSION {
+        if !VERSIONS.contains(&version) {
+            let [first, last] = VERSIONS;
             return Err(format!(
-                "version {version} of the format; this outcore reads version {VERSION}"
+                "version {version} of the format; this outcore reads versions {first} and {last}"
             ));
         }
         if crc32c(&bytes[..80]) != u32_at(bytes, 80) {
@@ -56,6 +60,7 @@ impl FactorHeader {
             sections: u32_at(bytes, 12),
             directory_checksum: u32_at(bytes, 64),
             record_checksum: u32_at(bytes, 68),
+            has_room: version == VERSIONS[1],
         };
         let directory_end = header
             .tiles
@@ -79,7 +84,7 @@ impl FactorHeader {
 
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = MARK.to_vec();
-        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend(VERSIONS[usize::from(self.has_room)].to_le_bytes());
         bytes.extend(self.sections.to_le_bytes());
         for word in [self.rows, self.tiles, self.directory, self.record] {
             bytes.extend(word.to_le_bytes());
@@ -97,13 +102,31 @@ impl FactorHeader {
 }
 
 /// A tile that a directory lists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TileRecord {
     pub bytes: u64,
     pub checksum: u32,
+    /// Pages that it has room in; 0 where those are all that its bytes take.
+    pub pages: u32,
 }
 
-/// Where each tile begins, and the last ends.
+impl TileRecord {
+    /// Bytes of the room; nothing where the tile is longer.
+    fn room(&self) -> Option<u64> {
+        match self.pages {
+            0 => Some(self.bytes),
+            pages => Some(u64::from(pages) * PAGE as u64).filter(|room| *room >= self.bytes),
+        }
+    }
+}
+
+/// Where each tile of a directory begins, and the last ends.
+pub(super) fn places(tiles: &[TileRecord]) -> Option<Vec<u64>> {
+    let rooms: Option<Vec<u64>> = tiles.iter().map(TileRecord::room).collect();
+    offsets(rooms?.into_iter())
+}
+
+/// Where each tile of such a room begins, and the last ends.
 pub(super) fn offsets(lengths: impl Iterator<Item = u64>) -> Option<Vec<u64>> {
     let mut offsets = vec![PAGE as u64];
     for length in lengths {
@@ -117,7 +140,8 @@ pub(super) fn directory_bytes(tiles: &[TileRecord]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(tiles.len() * TILE_BYTES as usize);
     for tile in tiles {
         bytes.extend(tile.bytes.to_le_bytes());
-        bytes.extend(u64::from(tile.checksum).to_le_bytes());
+        bytes.extend(tile.checksum.to_le_bytes());
+        bytes.extend(tile.pages.to_le_bytes());
     }
     bytes
 }
@@ -130,10 +154,10 @@ pub(super) fn tiles_of(header: &FactorHeader, directory: &[u8]) -> Result<Vec<Ti
     let tile = |bytes: &[u8]| TileRecord {
         bytes: u64_at(bytes, 0),
         checksum: u32_at(bytes, 8),
+        pages: if header.has_room { u32_at(bytes, 12) } else { 0 },
     };
     let tiles: Vec<TileRecord> = directory.chunks_exact(TILE_BYTES as usize).map(tile).collect();
-    let ends = offsets(tiles.iter().map(|tile| tile.bytes));
-    match ends.is_some_and(|ends| ends[ends.len() - 1] == header.directory) {
+    match places(&tiles).is_some_and(|ends| ends[ends.len() - 1] == header.directory) {
         true => Ok(tiles),
         false => Err("the tiles of the directory do not end where it begins".into()),
     }

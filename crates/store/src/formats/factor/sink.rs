@@ -1,5 +1,6 @@
 //! A factor as the output of a program: tiles in any order, each at its place.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -32,6 +33,8 @@ pub(crate) struct FactorPlan {
     grid: [u64; 2],
     tile: [u64; 2],
     record_bytes: u64,
+    /// Records of tiles that an earlier run made durable.
+    verified: Arc<Mutex<BTreeMap<usize, TileRecord>>>,
 }
 
 impl FactorPlan {
@@ -44,6 +47,7 @@ impl FactorPlan {
             grid: [output.lengths.len() as u64, longest],
             tile: [1, longest],
             record_bytes: record_size(&*output.record),
+            verified: Arc::default(),
             output: output.clone(),
         })
     }
@@ -59,7 +63,32 @@ impl FactorPlan {
     }
 
     fn unwritten(&self) -> Vec<TileRecord> {
-        vec![TileRecord { bytes: 0, checksum: 0 }; self.output.lengths.len()]
+        vec![TileRecord::default(); self.output.lengths.len()]
+    }
+
+    /// The record of a tile whose room is known.
+    fn record_of(&self, tile: usize, room: &[u8]) -> TileRecord {
+        let record = &*self.output.record;
+        let bytes = record.taken(tile, room).min(room.len());
+        TileRecord {
+            bytes: bytes as u64,
+            checksum: crc32c(&room[..bytes]),
+            pages: match record.has_room() {
+                true => room.len().div_ceil(PAGE) as u32,
+                false => 0,
+            },
+        }
+    }
+
+    /// Sets the space of the file aside; of one with room that is not taken, the length alone.
+    fn set_aside(&self, file: &File, path: &Path, io: &Io) -> Result<(), StoreError> {
+        if !self.output.record.has_room() {
+            return file.allocate(self.bytes());
+        }
+        let memory = AlignedBuffer::new(PAGE);
+        let mut page = memory.map_err(|cause| StoreError::io(path, 0, "map memory", cause))?;
+        page.fill(0);
+        io.write(file, &page, self.bytes() - PAGE as u64).map(|_| ())
     }
 
     fn sink(&self, path: &Path, partial: Partial, file: File, tiles: Vec<TileRecord>) -> Arc<dyn Sink> {
@@ -86,7 +115,8 @@ impl WriteCosts for FactorPlan {
         self.output.lengths[region.start[0] as usize].next_multiple_of(PAGE as u64)
     }
     fn overhead_bytes(&self) -> u64 {
-        PAGE as u64 + self.tail_bytes()
+        let last = if self.output.record.has_room() { PAGE } else { 0 };
+        (PAGE + last) as u64 + self.tail_bytes()
     }
     fn workspace_bytes(&self, _region: &Region) -> usize {
         0
@@ -115,7 +145,7 @@ impl OutputPlan for FactorPlan {
     ) -> Result<Arc<dyn Sink>, StoreError> {
         let make = |partial: &Path| io.open(partial, Mode::Create);
         let (partial, file) = Partial::new_in(folder, path, overwrite, make)?;
-        file.allocate(self.bytes())?;
+        self.set_aside(&file, path, io)?;
         Ok(self.sink(path, partial, file, self.unwritten()))
     }
     fn reopen(
@@ -131,10 +161,11 @@ impl OutputPlan for FactorPlan {
         let mut tiles = self.unwritten();
         for record in done {
             let tile = record.tile as usize;
-            tiles[tile] = TileRecord {
+            tiles[tile] = locked(&self.verified).get(&tile).copied().unwrap_or(TileRecord {
                 bytes: self.output.lengths[tile],
                 checksum: record.checksum,
-            };
+                pages: 0,
+            });
         }
         Ok(self.sink(path, partial, file, tiles))
     }
@@ -150,8 +181,15 @@ impl OutputPlan for FactorPlan {
     fn tile_bytes(&self, region: &Region) -> u64 {
         self.output.lengths[region.start[0] as usize]
     }
+    fn verified(&self, region: &Region, tile: &[u8]) {
+        let number = region.start[0] as usize;
+        locked(&self.verified).insert(number, self.record_of(number, tile));
+    }
     fn is_placed(&self) -> bool {
         true
+    }
+    fn is_exact(&self) -> bool {
+        !self.output.record.has_room()
     }
     fn place(&self, region: &Region) -> Option<Interval> {
         let tile = region.start[0] as usize;
@@ -206,16 +244,12 @@ impl Sink for FactorSink {
     fn write(&self, region: &Region, data: &[u8], io: &Io) -> Result<(), StoreError> {
         region.check_in(&self.plan.grid, &self.name)?;
         let tile = region.start[0] as usize;
-        let bytes = self.plan.output.lengths[tile];
-        let bytes = bytes as usize;
-        let whole = bytes - bytes % PAGE;
-        let own = data.get(..bytes).ok_or_else(|| {
+        let room = data.get(..self.plan.output.lengths[tile] as usize).ok_or_else(|| {
             StoreError::Invalid(format!("{}: a tile of {} bytes is too short", self.name, data.len()))
         })?;
-        let record = TileRecord {
-            bytes: bytes as u64,
-            checksum: crc32c(own),
-        };
+        let record = self.plan.record_of(tile, room);
+        let bytes = record.bytes as usize;
+        let (own, whole) = (&room[..bytes], bytes - bytes % PAGE);
         let offset = self.plan.offsets[tile];
         if whole > 0 {
             io.write(&self.file, &own[..whole], offset)?;
@@ -264,6 +298,7 @@ impl Sink for FactorSink {
             sections: record.sections().len() as u32,
             directory_checksum: crc32c(&directory),
             record_checksum: record_checksum(record),
+            has_room: record.has_room(),
         };
         let memory = AlignedBuffer::new(PAGE);
         let mut page = memory.map_err(|cause| StoreError::io(self.partial.path(), 0, "map memory", cause))?;

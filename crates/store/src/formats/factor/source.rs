@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crc32c::crc32c;
 use outcore_dtype::DType;
 
-use super::header::{offsets, sections_of, tiles_of, FactorHeader, TileRecord, HEADER_BYTES};
+use super::header::{places, sections_of, tiles_of, FactorHeader, TileRecord, HEADER_BYTES};
 use crate::array::rowmajor::{bytes_within, RowMajor};
 use crate::array::source::{Layout, ReadCost, Source};
 use crate::backend::stamp::{settled, Stamp};
@@ -53,7 +53,7 @@ pub fn open_factor(path: &Path, io: &Io) -> Result<FactorFile, StoreError> {
         path: path.to_path_buf(),
         rows: header.rows,
         dtype: header.dtype,
-        offsets: offsets(lengths.iter().copied()).unwrap_or_default().into(),
+        offsets: places(&tiles).unwrap_or_default().into(),
         grid: [lengths.len() as u64, lengths.iter().copied().max().unwrap_or(1).max(1)],
         lengths,
         tiles: tiles.into(),
@@ -107,6 +107,16 @@ impl FactorFile {
 
     pub fn file_bytes(&self) -> u64 {
         self.stamp.bytes
+    }
+
+    /// Bytes of the file without the room that tiles do not take.
+    pub fn taken_bytes(&self) -> u64 {
+        let pages: u64 = self
+            .lengths
+            .iter()
+            .map(|length| length.next_multiple_of(PAGE as u64))
+            .sum();
+        self.stamp.bytes - self.header.directory + PAGE as u64 + pages
     }
 
     /// The file with whoever removes it when its last reader is gone.
