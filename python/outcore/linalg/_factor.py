@@ -27,7 +27,7 @@ from outcore.errors import ArgumentError, DTypeError, LinAlgError, ShapeError
 from outcore.linalg._condition import FactoredMatrix, reciprocal_condition
 from outcore.linalg._mixed import Approximation, Scales, powers_of_two, refined, swept_scaled
 
-Symmetry: TypeAlias = Literal["hermitian", "symmetric"]
+TakenSymmetry: TypeAlias = Literal["hermitian", "symmetric"]
 Solution: TypeAlias = Any  # of a lazy right-hand side a lazy array, else NumPy's
 
 # A solution whose scaled residual is larger is an error.
@@ -99,7 +99,7 @@ class SolvingFactor(ABC):
         )
 
     @property
-    def _symmetry(self) -> Symmetry | None:
+    def _symmetry(self) -> TakenSymmetry | None:
         """The symmetry that the factor takes for granted, whose absence large rows hide from the residual."""
         return None
 
@@ -319,7 +319,7 @@ class Factor(SolvingFactor):
         return cause if of is None else f"{cause}; the factor is approximate, and {of.remedy}"
 
     @property
-    def _symmetry(self) -> Symmetry | None:
+    def _symmetry(self) -> TakenSymmetry | None:
         return "hermitian"
 
     def _applied_adjoint(self, tiles: _core.Expr, b: Array) -> Array:
@@ -449,7 +449,7 @@ def mean_sizes(matrix: FactoredMatrix) -> Array:
     return Holder(rows * 8, 1).held([means])[0][0]
 
 
-def is_symmetric(matrix: FactoredMatrix, symmetry: Symmetry, means: Array) -> bool:
+def is_symmetric(matrix: FactoredMatrix, symmetry: TakenSymmetry, means: Array) -> bool:
     """Whether `symmetry_forms` are those of a symmetric matrix, which has finite elements. I/O: one read of A."""
     return are_same_forms(*compute(*symmetry_forms(matrix, means, symmetry)), _HERMITIAN_MOST)
 
@@ -460,7 +460,7 @@ def are_same_forms(left: npt.ArrayLike, right: npt.ArrayLike, size: npt.ArrayLik
         return bool(np.abs(np.asarray(left) - np.asarray(right)) <= most * np.asarray(size))
 
 
-def symmetry_forms(matrix: FactoredMatrix, means: Array, symmetry: Symmetry) -> tuple[Array, Array, Array]:
+def symmetry_forms(matrix: FactoredMatrix, means: Array, symmetry: TakenSymmetry) -> tuple[Array, Array, Array]:
     """xᴴ A y and (A x)ᴴ y of x and y without a pattern, of symmetric matrices xᵀ A y and (A x)ᵀ y; and a bound of the
     sizes of their terms. I/O: one read of A.
 

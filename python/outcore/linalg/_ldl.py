@@ -17,7 +17,7 @@ from outcore._standard.statistical import max
 from outcore.elementwise import abs, conj
 from outcore.errors import LinAlgError
 from outcore.linalg._condition import reciprocal_condition
-from outcore.linalg._factor import SolvingFactor, Symmetry, factored_matrix
+from outcore.linalg._factor import SolvingFactor, TakenSymmetry, factored_matrix
 from outcore.linalg._mixed import Scales, single_scales
 from outcore.linalg._pivots import (
     FactorKind,
@@ -62,7 +62,7 @@ class LDLFactor(SolvingFactor):
         return solved if self._places is None else take(solved, self._places, axis=0)
 
     @property
-    def _symmetry(self) -> Symmetry | None:
+    def _symmetry(self) -> TakenSymmetry | None:
         return "symmetric" if self._kind == "symmetric" else "hermitian"
 
     def _pivot_facts(self) -> PivotFacts:

@@ -19,7 +19,7 @@ from outcore._run.holding import Holder
 from outcore._session.session import current
 from outcore._show.explanation import Explanation
 from outcore.errors import ArgumentError, DTypeError, LinAlgError, MemoryLimitError, ShapeError
-from outcore.linalg._factor import Factor, Solution, Symmetry, factor_dtype
+from outcore.linalg._factor import Factor, Solution, TakenSymmetry, factor_dtype
 from outcore.linalg._mixed import Approximation, Precision, Scales, single_of, single_scales
 from outcore.linalg._pivots import (
     FactorKind,
@@ -432,7 +432,7 @@ class Factorization(Factor):
         return np.dtype(np.complex128 if self._is_complex else np.float64)
 
     @property
-    def _symmetry(self) -> Symmetry | None:
+    def _symmetry(self) -> TakenSymmetry | None:
         if self._kind == "unsymmetric":
             return None
         return "symmetric" if self._kind == "symmetric" else "hermitian"
