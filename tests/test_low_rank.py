@@ -41,7 +41,8 @@ def test_solutions_have_double_precision(is_complex: bool, precision: Any, full_
     x = factor.solve(b)
     assert x.dtype == factor.dtype
     assert residual(matrix, x, b) < 1e-14
-    assert "of low rank to 1e-06" in repr(factor) and ("mixed" in repr(factor)) == (precision == "mixed")
+    assert "of low rank to 1e-06" in repr(factor)
+    assert ("mixed" in repr(factor)) == (precision == "mixed")
     width = (2 if is_complex else 1) / (2 if precision == "mixed" else 1)
     assert factor.nbytes < 0.95 * width * full_bytes
     assert np.array_equal(factor.solve(oc.asarray(b)).compute(), x)
@@ -63,7 +64,8 @@ def test_fewer_digits_take_fewer_bytes_and_its_forecast_is_a_bound(full_bytes: i
         forecast = oc.explain(solution)
         with oc.profile() as solved:
             solution.compute()
-        assert forecast.exact and forecast.bytes_read == solved.bytes_read > 0
+        assert forecast.exact
+        assert forecast.bytes_read == solved.bytes_read > 0
     assert full_bytes >= sizes[0] > sizes[1] > sizes[2]
 
 
@@ -109,27 +111,44 @@ def test_a_factor_in_a_file_is_opened_and_refactorized(tmp_path: Path) -> None:
         open_factor(tmp_path / "a.ocf", CUBE).solve(b)
 
 
-def test_a_tolerance_that_is_too_large_is_an_error_or_no_matter() -> None:
-    """A matrix of condition 1e7 whose factor keeps one digit."""
+def test_a_tolerance_that_is_too_large_is_an_error() -> None:
+    """A matrix of condition 1e7 whose factor keeps one digit, or two."""
     n = CUBE.shape[0]
-    stiff = CUBE @ CUBE + 1e-6 * scipy.sparse.eye_array(n)
+    stiff = (CUBE @ CUBE + 1e-6 * scipy.sparse.eye_array(n)).tocsr()
+    for tolerance in (0.3, 0.01):
+        with pytest.raises(LinAlgError, match="smaller low_rank has more"):
+            low(stiff, tolerance).solve(np.ones(n))
     b = np.ones(n)
-    try:
-        x = low(stiff.tocsr(), 0.3).solve(b)
-    except LinAlgError as error:
-        assert "low_rank" in str(error)
-    else:
-        assert residual(stiff, x, b) < 1e-12
+    assert residual(stiff, low(stiff, 1e-4).solve(b), b) < 1e-14
+
+
+@pytest.mark.parametrize("precision", ["double", "mixed"])
+def test_kernels_of_points_have_small_factors(tmp_path: Path, precision: Any) -> None:
+    points = np.linspace(0.0, 1.0, 3000)[:, None]
+    kernel = oc.exp(-oc.abs(oc.asarray(points) - points.T)) + 1e-3 * oc.eye(3000)
+    b = np.random.default_rng(0).normal(size=3000)
+    full = oc.linalg.cho_factor(kernel, precision=precision)
+    factor = oc.linalg.cho_factor(kernel, path=tmp_path / "a.ocf", precision=precision, low_rank=1e-7)
+    assert factor.nbytes < 0.5 * full.nbytes
+    assert "of low rank to 1e-07" in repr(factor)
+    x = factor.solve(b)
+    np.testing.assert_allclose(x, full.solve(b), rtol=1e-8, atol=1e-8 * np.abs(x).max())
+    opened = oc.linalg.open_factor(tmp_path / "a.ocf", kernel)
+    np.testing.assert_array_equal(opened.solve(b), x)
+    with pytest.raises(LinAlgError, match="approximate"):
+        factor.logdet()
+    with pytest.raises(ArgumentError, match="cho_factor: low_rank=2"):
+        oc.linalg.cho_factor(np.eye(2), low_rank=2)
 
 
 def test_refusals_name_what_is_wrong() -> None:
     matrix = grid(8, 8)
     for tolerance in (0, -1e-8, 1.0, np.nan, np.inf, True, "1e-8", [1e-8]):
-        with pytest.raises(ArgumentError, match="low_rank=.* a number between 0 and 1"):
+        with pytest.raises(ArgumentError, match=r"low_rank=.* a number between 0 and 1"):
             analyze(matrix, low_rank=tolerance)  # type: ignore[arg-type]
-    with pytest.raises(ArgumentError, match="low_rank=1e-08 is for positive definite .*kind='lu'"):
+    with pytest.raises(ArgumentError, match=r"low_rank=1e-08 is for positive definite .*kind='lu'"):
         analyze(matrix, "lu", low_rank=1e-8)
-    with pytest.raises(ArgumentError, match="low_rank=1e-08 .*with a positive diagonal"):
+    with pytest.raises(ArgumentError, match=r"low_rank=1e-08 .*with a positive diagonal"):
         analyze(matrix - 9.0 * scipy.sparse.eye_array(64), low_rank=1e-8)
     factor = low(matrix)
     for refused in (factor.logdet, factor.slogdet, factor.inverse_diagonal, lambda: factor.rcond):

@@ -43,9 +43,9 @@ def stored_with(node: _core.Expr, solution: Array) -> tuple[_core.Factor, Array]
     return _core.open_factor_tiles(core, name, True), Array(core.hold(path))
 
 
-def dense_cholesky(x: _core.Expr) -> tuple[_core.Analysis, _core.Expr]:
+def dense_cholesky(x: _core.Expr, low_rank: float | None = None) -> tuple[_core.Analysis, _core.Expr]:
     """The factor of a dense matrix as a result, and its analysis."""
-    return _core.dense_cholesky(current()._core, x)
+    return _core.dense_cholesky(current()._core, x, low_rank)
 
 
 def dense_ldl(

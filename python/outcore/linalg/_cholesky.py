@@ -14,7 +14,16 @@ from outcore._standard.creation import asarray
 from outcore.elementwise import real
 from outcore.errors import ArgumentError
 from outcore.linalg._factor import Factor, Solution, factored_matrix
-from outcore.linalg._mixed import Approximation, Precision, Scales, checked_precision, single_of, single_scales
+from outcore.linalg._mixed import (
+    Approximation,
+    Precision,
+    Scales,
+    checked_precision,
+    checked_tolerance,
+    named_approximation,
+    single_of,
+    single_scales,
+)
 from outcore.linalg.products import diagonal
 
 
@@ -29,17 +38,19 @@ class CholeskyFactor(Factor):
     """
 
     def __init__(
-        self, matrix: Array, analysis: _core.Analysis, factor: _core.Expr | None, scales: Scales | None = None
+        self,
+        matrix: Array,
+        analysis: _core.Analysis,
+        factor: _core.Expr | None,
+        approximation: Approximation | None = None,
     ) -> None:
         super().__init__(matrix, analysis)
-        self._result = factor
-        if scales is not None:
-            self._approximation = Approximation(scales, single_of(matrix.dtype))
+        self._result, self._approximation = factor, approximation
 
     def __repr__(self) -> str:
-        precision = "" if self._approximation is None else ", mixed precision"
+        digits = named_approximation(self._approximation, self.dtype, self._analysis.low_rank)
         size = format_size(self.nbytes)
-        return f"<CholeskyFactor of {self.shape[0]} x {self.shape[1]}, {self.dtype}{precision}, {size}>"
+        return f"<CholeskyFactor of {self.shape[0]} x {self.shape[1]}, {self.dtype}{digits}, {size}>"
 
 
 def cho_factor(
@@ -50,6 +61,7 @@ def cho_factor(
     overwrite: bool = False,
     resume: bool = False,
     precision: Precision = "double",
+    low_rank: float | None = None,
 ) -> CholeskyFactor:
     """The Cholesky factor of a symmetric (Hermitian) positive definite matrix (n, n), larger than memory or not.
 
@@ -62,11 +74,14 @@ def cho_factor(
     `outcore.store` does.
 
     With `precision="mixed"` the factor is of single precision and has half of the bytes; solutions have double
-    precision all the same, by corrections, and conjugate gradients where these do not converge.
+    precision all the same, by corrections, and conjugate gradients where these do not converge. With `low_rank` a
+    tolerance, as 1e-6, tiles below the diagonal are products of few columns wherever that is as good, as
+    `outcore.sparse.linalg.analyze` says: of smooth kernels of points, in an order in which neighbours are near.
 
     I/O: one read of the lower triangle and one write of the factor; with S elements of memory about n³ / (3 √S)
-    elements more are read; of mixed precision the diagonal first. Raises LinAlgError for a matrix that is not positive
-    definite, naming the row, ShapeError for one that is not square, MemoryLimitError where a few tiles do not fit.
+    elements more are read; of mixed precision or low rank the diagonal first. Raises LinAlgError for a matrix that is
+    not positive definite, naming the row, ShapeError for one that is not square, MemoryLimitError where a few tiles do
+    not fit.
 
     >>> import numpy as np, outcore as oc
     >>> F = oc.linalg.cho_factor(np.asarray([[4.0, 2.0], [2.0, 5.0]]))
@@ -76,13 +91,15 @@ def cho_factor(
     2.772588722
     """
     wide = factored_matrix("cho_factor", x, is_square=True)
-    scales, single = None, wide
-    if checked_precision("cho_factor", precision) == "mixed":
-        scales = dense_scales(wide)
-        by_row = asarray(scales)
-        single = (wide * by_row[:, None] * by_row).astype(single_of(wide.dtype))
-    analysis, factor = dense_cholesky(single._expr)
-    made = CholeskyFactor(wide, analysis, factor, scales)
+    is_mixed = checked_precision("cho_factor", precision) == "mixed"
+    low_rank = checked_tolerance("cho_factor", low_rank)
+    approximation, factored = None, wide
+    if is_mixed or low_rank is not None:
+        approximation = Approximation(dense_scales(wide), single_of(wide.dtype) if is_mixed else wide.dtype)
+        by_row = asarray(approximation.scales)
+        factored = (wide * by_row[:, None] * by_row).astype(approximation.dtype)
+    analysis, factor = dense_cholesky(factored._expr, low_rank)
+    made = CholeskyFactor(wide, analysis, factor, approximation)
     made._factor = made._made(path, overwrite, resume)
     return made
 

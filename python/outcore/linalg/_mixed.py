@@ -45,6 +45,20 @@ def checked_precision(name: str, precision: Precision) -> Precision:
     return precision
 
 
+def checked_tolerance(name: str, low_rank: float | None) -> float | None:
+    if low_rank is None:
+        return None
+    if isinstance(low_rank, bool) or not isinstance(low_rank, int | float | np.number) or not 0 < low_rank < 1:
+        raise ArgumentError(f"{name}: low_rank={low_rank!r} is no tolerance; a number between 0 and 1, or None")
+    return float(low_rank)
+
+
+def named_approximation(of: Approximation | None, dtype: DType, low_rank: float | None) -> str:
+    """The digits of a factor of a matrix of a type, as a part of its name; nothing where those are all."""
+    single = " of mixed precision" if of is not None and of.dtype != dtype else ""
+    return single if low_rank is None else f"{single} of low rank to {low_rank:g}"
+
+
 def single_of(dtype: DType) -> DType:
     """The type of single precision for float64 or complex128."""
     return np.dtype(np.complex64 if dtype.kind == "c" else np.float32)

@@ -16,7 +16,7 @@ from outcore.linalg._cholesky import CholeskyFactor, dense_scales
 from outcore.linalg._factor import factored_matrix
 from outcore.linalg._ldl import LDLFactor
 from outcore.linalg._lu import LUFactor
-from outcore.linalg._mixed import single_of
+from outcore.linalg._mixed import Approximation, single_of
 from outcore.linalg._qr import QRFactor
 
 DenseFactor: TypeAlias = CholeskyFactor | LDLFactor | LUFactor | QRFactor
@@ -72,7 +72,9 @@ def _opened_by_fronts(path: PathLike, matrix: Array) -> CholeskyFactor | LDLFact
     _check(path, (analysis.rows, analysis.rows), factor, matrix, is_single)
     opened: CholeskyFactor | LDLFactor
     if kind == "definite":
-        opened = CholeskyFactor(matrix, analysis, None, dense_scales(matrix) if is_single else None)
+        is_approximate = is_single or analysis.low_rank is not None
+        of = Approximation(dense_scales(matrix), np.dtype(factor.dtype)) if is_approximate else None
+        opened = CholeskyFactor(matrix, analysis, None, of)
     else:
         opened = LDLFactor(matrix, analysis, kind, None)
     opened._factor, opened._is_opened = factor, True

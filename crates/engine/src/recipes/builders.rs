@@ -57,7 +57,7 @@ const BUILDERS: &[(&str, usize, Builder)] = &[
     }),
     ("count granules", 1, |_, of| one(ops::count_granules(&of[0]))),
     ("dense cholesky", 1, |_, of| {
-        one(solve::dense_cholesky(&of[0]).map(|(_, factor)| factor))
+        one(solve::dense_cholesky(&of[0], None).map(|(_, factor)| factor))
     }),
     ("describe", 1, |_, of| one(ops::described(&of[0]))),
     ("factorize", 1, |with, of| {

@@ -51,8 +51,8 @@ impl Analysis {
         Ok(Analysis::of(tree, rows, low_rank))
     }
 
-    /// The analysis of a dense matrix of so many rows: one front.
-    pub fn dense(rows: u32) -> Analysis {
+    /// The analysis of a dense matrix of so many rows: one front. With a tolerance where tiles are to be of low rank.
+    pub fn dense(rows: u32, low_rank: Option<f64>) -> Analysis {
         let one = Supernode {
             first: 0,
             pivots: rows,
@@ -68,11 +68,17 @@ impl Analysis {
             rows: vec![],
         };
         Analysis {
-            digest: Digest::of(format!("dense {rows}").as_bytes()),
+            digest: Digest::of(
+                match low_rank {
+                    None => format!("dense {rows}"),
+                    Some(tolerance) => format!("dense {rows} {tolerance:e}"),
+                }
+                .as_bytes(),
+            ),
             fronts: Fronts::dense(&one, none),
             order: tree.order,
             supernodes: tree.supernodes,
-            low_rank: None,
+            low_rank,
         }
     }
 
@@ -106,7 +112,8 @@ impl Analysis {
     /// The analysis of a dense matrix, where this may be one: such is in tiles however small it is.
     pub(super) fn as_dense(&self) -> Option<Analysis> {
         let rows = self.order.len() as u32;
-        (self.supernodes.len() == 1 && self.order.iter().copied().eq(0..rows)).then(|| Analysis::dense(rows))
+        (self.supernodes.len() == 1 && self.order.iter().copied().eq(0..rows))
+            .then(|| Analysis::dense(rows, self.low_rank))
     }
 
     /// As [`Analysis::restored`], whatever the tiles are.
@@ -313,7 +320,7 @@ mod tests {
         let order = (0..pattern.vertices() as u32).collect();
         let tree = Analysis::tree(&pattern, order, &|| false).expect("not stopped");
         let grid = Analysis::of_tree(&pattern, tree, None, &|| false).expect("not stopped");
-        for analysis in [grid, Analysis::dense(5000)] {
+        for analysis in [grid, Analysis::dense(5000, None)] {
             let Fronts {
                 nodes,
                 rows,

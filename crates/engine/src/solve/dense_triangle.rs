@@ -20,7 +20,7 @@ const SIDE: u64 = 512;
 /// # Errors
 /// As [`dense_cholesky`]; a matrix whose factor has not several tiles.
 pub fn cholesky_lower(x: &Expr) -> Result<Expr, EngineError> {
-    let (_, factor) = dense_cholesky(x)?;
+    let (_, factor) = dense_cholesky(x, None)?;
     cholesky_triangle(x.shape[0], x.dtype, &factor)
 }
 
@@ -30,7 +30,7 @@ pub fn cholesky_lower(x: &Expr) -> Result<Expr, EngineError> {
 /// Tiles that are no such factor's.
 pub fn cholesky_triangle(rows: u64, dtype: DType, factor: &Expr) -> Result<Expr, EngineError> {
     let other = || EngineError::Argument("cholesky triangle: the tiles are not those of a factor".into());
-    let analysis = Analysis::dense(u32::try_from(rows).map_err(|_| other())?);
+    let analysis = Analysis::dense(u32::try_from(rows).map_err(|_| other())?, None);
     let is_cut = analysis.fronts.nodes.iter().all(|node| node.blocks().is_some());
     if rows == 0 || !is_cut || !is_factor_of(&analysis, factor, dtype) {
         return Err(other());

@@ -80,17 +80,18 @@ pub fn cholesky(
     Ok(ops::algorithm(Arc::new(factorization), std::slice::from_ref(&permuted.tiles))?.swap_remove(0))
 }
 
-/// The factor of a dense matrix as tiles, with its analysis. Elements on and below the diagonal count.
+/// The factor of a dense matrix as tiles, with its analysis. Elements on and below the diagonal count. With a tolerance of tiles
+/// of low rank, rows are ordered and scaled for that.
 ///
 /// # Errors
 /// A matrix that is not square; elements that are no float32, float64, complex64 or complex128.
-pub fn dense_cholesky(x: &Expr) -> Result<(Arc<Analysis>, Expr), EngineError> {
+pub fn dense_cholesky(x: &Expr, low_rank: Option<f64>) -> Result<(Arc<Analysis>, Expr), EngineError> {
     let rows = match x.shape[..] {
         [rows, columns] if rows == columns && rows > 0 => u32::try_from(rows).ok(),
         _ => None,
     };
     let rows = rows.ok_or_else(|| EngineError::Shape(format!("cholesky: a matrix of shape {}", show(&x.shape))))?;
-    let analysis = Arc::new(Analysis::dense(rows));
+    let analysis = Arc::new(Analysis::dense(rows, low_rank));
     let factorization = Cholesky::of(
         &analysis,
         FactoredMatrix::Dense(DenseRows::new(x.grid())),
@@ -376,7 +377,8 @@ impl Alone for Cholesky {
         Some(self.sets.listed(result).clone())
     }
     fn recipe(&self) -> Option<Recipe> {
-        matches!(self.matrix, FactoredMatrix::Dense(_)).then(|| Recipe::new("dense cholesky"))
+        let is_plain = matches!(self.matrix, FactoredMatrix::Dense(_)) && self.analysis.low_rank.is_none();
+        is_plain.then(|| Recipe::new("dense cholesky"))
     }
     fn file(&self, result: usize) -> Option<FileOutput> {
         self.sets
@@ -511,7 +513,7 @@ mod tests {
 
     #[test]
     fn records_of_tasks_are_told() {
-        let analysis = Arc::new(Analysis::dense(20_000));
+        let analysis = Arc::new(Analysis::dense(20_000, None));
         let grid = Grid {
             shape: vec![20_000; 2],
             tile: vec![512; 2],

@@ -334,14 +334,16 @@ fn dense_ldl(
 
 /// The factor of a dense matrix as a result, and its analysis.
 #[pyfunction]
+#[pyo3(signature = (session, x, low_rank=None))]
 fn dense_cholesky(
     py: Python<'_>,
     session: PyRef<'_, PySession>,
     x: PyRef<'_, PyExpr>,
+    low_rank: Option<f64>,
 ) -> PyResult<(PyAnalysis, PyExpr)> {
     let (session, x) = (session.0.clone(), x.0.clone());
     let (analysis, factor, held) = watching_signals(py, |_| {
-        let (analysis, factor) = solve::dense_cholesky(&x)?;
+        let (analysis, factor) = solve::dense_cholesky(&x, low_rank)?;
         let held = session.hold_beside("cholesky", analysis.bytes())?;
         Ok((analysis, factor, held))
     })?;

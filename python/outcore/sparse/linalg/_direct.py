@@ -13,7 +13,7 @@ from outcore._lazy.node import Operand
 from outcore._run.factors import opened_factor
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 from outcore.linalg._factor import Solution, factor_dtype
-from outcore.linalg._mixed import Precision, checked_precision, single_of
+from outcore.linalg._mixed import Precision, checked_precision, checked_tolerance, single_of
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse.linalg._factorization import Factorization, RequestedOrder, analyzed
 from outcore.sparse.linalg._given import FactorizableMatrix, real_where_it_is, stored_matrix
@@ -52,8 +52,8 @@ def analyze(
     that is as good: each row of a tile to the tolerance in the mean, of the matrix scaled to a diagonal of about 1
     (block low rank: Amestoy and others 2015). Columns of separators are ordered by what they are near to. The factor
     has fewer bytes and operations, the fewer the larger a three-dimensional system; its forecast is a bound. Solutions
-    are those of mixed precision, with which it goes together, and the same methods are refused; a tolerance that is too
-    large may make the matrix appear not to be positive definite.
+    are those of mixed precision, with which it goes together (a tolerance of at least 1e-6), and the same methods are
+    refused; a tolerance that is too large may make the matrix appear not to be positive definite.
 
     I/O: one read of A, with pivoting two, of mixed precision or low rank one more, of "auto" three more, of complex
     ones up to five. Memory: the graph of A + Aᵀ (8 bytes a row, 4 an entry off the diagonal) beside what the ordering
@@ -78,6 +78,7 @@ def analyze(
         requested: RequestedOrder = ordering, None
     else:
         requested = "given", _permutation(np.asarray(ordering), matrix.shape[0])
+    low_rank = checked_tolerance("analyze", low_rank)
     approximate = _approximate(checked_precision("analyze", precision), low_rank)
     chosen = kind_of(matrix) if kind == "auto" else of_dtype(KINDS[kind], factor_dtype(matrix.dtype))
     if approximate is not None and chosen != "definite":
@@ -130,8 +131,6 @@ def _approximate(precision: Precision, low_rank: float | None) -> str | None:
     """The argument that asks for a factor of fewer digits, where one does."""
     if low_rank is None:
         return 'precision="mixed"' if precision == "mixed" else None
-    if isinstance(low_rank, bool) or not isinstance(low_rank, int | float | np.number) or not 0 < low_rank < 1:
-        raise ArgumentError(f"analyze: low_rank={low_rank!r} is no tolerance; a number between 0 and 1, or None")
     return f"low_rank={low_rank:g}"
 
 

@@ -20,7 +20,7 @@ from outcore._session.session import current
 from outcore._show.explanation import Explanation
 from outcore.errors import ArgumentError, DTypeError, LinAlgError, MemoryLimitError, ShapeError
 from outcore.linalg._factor import Factor, Solution, TakenSymmetry, factor_dtype
-from outcore.linalg._mixed import Approximation, Precision, Scales, single_of, single_scales
+from outcore.linalg._mixed import Approximation, Precision, Scales, named_approximation, single_of, single_scales
 from outcore.linalg._pivots import (
     FactorKind,
     Inertia,
@@ -118,11 +118,7 @@ class Factorization(Factor):
 
     def __repr__(self) -> str:
         done = "analyzed" if self._factor is None else f"factor of {format_size(self.nbytes)}"
-        kind, of = self.kind, self._approximation
-        if of is not None and of.dtype != self.dtype:
-            kind = f"{kind} of mixed precision"
-        if self._analysis.low_rank is not None:
-            kind = f"{kind} of low rank to {self._analysis.low_rank:g}"
+        kind = self.kind + named_approximation(self._approximation, self.dtype, self._analysis.low_rank)
         return f"<Factorization of {self.shape[0]} x {self.shape[1]}, {self.dtype}, {kind}, {self._ordering}, {done}>"
 
     def __getattr__(self, name: str) -> NoReturn:

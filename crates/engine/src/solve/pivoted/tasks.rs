@@ -118,7 +118,7 @@ pub fn dense_ldl(x: &Expr, scaling: PivotScaling, rule: PivotRule) -> Result<(Ar
         _ => None,
     };
     let rows = rows.ok_or_else(|| EngineError::Shape(format!("ldl: a matrix of shape {}", ops::show(&x.shape))))?;
-    let analysis = Arc::new(Analysis::dense(rows));
+    let analysis = Arc::new(Analysis::dense(rows, None));
     let source = PivotedSource::Dense(DenseRows::new(x.grid()));
     let factorization = PivotedFactorization::of(&analysis, source, (scaling, rule), x.dtype)?;
     let factor = ops::algorithm(Arc::new(factorization), std::slice::from_ref(x))?.swap_remove(0);
