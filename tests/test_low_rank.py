@@ -122,15 +122,15 @@ def test_a_tolerance_that_is_too_large_is_an_error() -> None:
     assert residual(stiff, low(stiff, 1e-4).solve(b), b) < 1e-14
 
 
-@pytest.mark.parametrize("precision", ["double", "mixed"])
-def test_kernels_of_points_have_small_factors(tmp_path: Path, precision: Any) -> None:
+@pytest.mark.parametrize(("precision", "tolerance"), [("double", 1e-7), ("mixed", 1e-4)])
+def test_kernels_of_points_have_small_factors(tmp_path: Path, precision: Any, tolerance: float) -> None:
     points = np.linspace(0.0, 1.0, 3000)[:, None]
     kernel = oc.exp(-oc.abs(oc.asarray(points) - points.T)) + 1e-3 * oc.eye(3000)
     b = np.random.default_rng(0).normal(size=3000)
     full = oc.linalg.cho_factor(kernel, precision=precision)
-    factor = oc.linalg.cho_factor(kernel, path=tmp_path / "a.ocf", precision=precision, low_rank=1e-7)
+    factor = oc.linalg.cho_factor(kernel, path=tmp_path / "a.ocf", precision=precision, low_rank=tolerance)
     assert factor.nbytes < 0.5 * full.nbytes
-    assert "of low rank to 1e-07" in repr(factor)
+    assert f"of low rank to {tolerance:g}" in repr(factor)
     x = factor.solve(b)
     np.testing.assert_allclose(x, full.solve(b), rtol=1e-8, atol=1e-8 * np.abs(x).max())
     opened = oc.linalg.open_factor(tmp_path / "a.ocf", kernel)
