@@ -1,14 +1,13 @@
 """Sparse direct solvers: outcore under several memory limits, beside MUMPS, MKL PARDISO and CHOLMOD.
 
     python -m benchmarks.solve [--systems 7pt:50@200MB,7pt:50,27pt:30@200MB] [--rivals mumps-ooc,pardiso-ooc,cholmod] \
-        [--rival-limit 1GiB] [--rounds 3] [--folder data/bench] [--note "what else ran"]
+        [--low-rank 1e-8,1e-5] [--rival-limit 1GiB] [--rounds 3] [--folder data/bench] [--note "what else ran"]
 
 A system is name:size@limit, without a limit where nothing bounds it; names are the sparse ones of `solve_systems`, and
-each is factorized by its kind. Each run is a child of its own, outcore's under a memory cgroup of its limit, with the
-page cache dropped before. Rivals run without a limit unless one is given, for most of them end where it is below what
-they need.
-Runs alternate; figures are of the round with the median time. Rivals that cannot be had here are left out and say so
-(`solve_rivals`).
+each is factorized by its kind, definite ones also with each tolerance of low rank that is given. Each run is a child
+of its own, outcore's under a memory cgroup of its limit, with the page cache dropped before. Rivals run without a
+limit unless one is given, for most of them end where it is below what they need. Runs alternate; figures are of the
+round with the median time. Rivals that cannot be had here are left out and say so (`solve_rivals`).
 
 The rate is that of a product of two 4096² matrices in memory, NumPy's or outcore's, whichever was faster; the physical
 limit of a factorization is max(bytes read / rate of the disk + bytes written / its rate, operations / that rate).
@@ -44,6 +43,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rival-limit", type=common.parse_size, default=None, help="of each rival's memory")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--ordering", default="auto", choices=("auto", "nd", "amd"), help="outcore's")
+    parser.add_argument("--low-rank", default="", help="tolerances by comma, of definite systems")
     parser.add_argument("--timeout", type=float, default=3600)
     parser.add_argument("--folder", type=Path, default=solve_rivals.FOLDER)
     parser.add_argument("--note", default="", help="a sentence for the record")
@@ -51,6 +51,7 @@ def arguments() -> argparse.Namespace:
     options = parser.parse_args()
     options.systems = [parsed(text) for text in options.systems.split(",")]
     options.rivals = [] if options.rivals == "none" else options.rivals.split(",")
+    options.low_rank = [float(tolerance) for tolerance in options.low_rank.split(",") if tolerance]
     unknown = {name for name, _, _ in options.systems if name not in solve_systems.KINDS}
     unknown |= {name for name in options.rivals if name.partition("@")[0] not in solve_rivals.RIVALS}
     if unknown or any(name.startswith("dense") for name, _, _ in options.systems):
@@ -68,7 +69,7 @@ def session(limit: int | None) -> Report:
     return {"threads": THREADS} | ({} if limit is None else {"memory_limit": limit})
 
 
-def ours(path: Path, limit: int | None, options: argparse.Namespace) -> Report:
+def ours(path: Path, limit: int | None, low_rank: float | None, options: argparse.Namespace) -> Report:
     """One run of outcore, and what the kernel saw of its process."""
     out = options.folder / "out"
     shutil.rmtree(out, ignore_errors=True)
@@ -77,7 +78,7 @@ def ours(path: Path, limit: int | None, options: argparse.Namespace) -> Report:
     cgroup.touch_memory()
     kind = KINDS[solve_systems.KINDS[path.name.rpartition("-")[0]]]
     given = {"folder": str(path), "out": str(out), "ordering": options.ordering, "session": session(limit)}
-    given["kind"] = kind
+    given |= {"kind": kind, "low_rank": low_rank}
     outcome = cgroup.run_limited("benchmarks.solve_ours:run", given, limit, options.timeout)
     shutil.rmtree(out, ignore_errors=True)
     seen = {"limited_by": outcome.limited_by, "limit_bytes": limit, "peak_rss_bytes": outcome.peak_rss_bytes}
@@ -146,8 +147,12 @@ def row(name: str, result: Report, rates: dict[str, float]) -> list[str]:
 def as_forecast(result: Report) -> str:
     if "copy_seconds" not in result:
         return "–"
-    same = all(result[name] == result[f"forecast_{name}"] for name in ("bytes_read", "bytes_written"))
-    return "exactly" if same else f"NO: {result['forecast_bytes_read']} and {result['forecast_bytes_written']}"
+    pairs = [(result[name], result[f"forecast_{name}"]) for name in ("bytes_read", "bytes_written")]
+    if all(seen == forecast for seen, forecast in pairs):
+        return "exactly"
+    said = " and ".join(common.show_bytes(forecast) for _, forecast in pairs)
+    is_bound = result["has_bounds"] and all(seen <= forecast for seen, forecast in pairs)
+    return f"at most {said}" if is_bound else f"NO: {said}"
 
 
 def section(name: str, size: int, limits: list[int | None], options: argparse.Namespace) -> tuple[str, Report]:
@@ -158,8 +163,12 @@ def section(name: str, size: int, limits: list[int | None], options: argparse.Na
             raise RuntimeError(stored.reason)
     rates, load = [machine_rates(options.folder)], [os.getloadavg()]
 
-    def case(limit: int | None) -> Callable[[], Report]:
-        return lambda: ours(path, limit, options)
+    def case(limit: int | None, low_rank: float | None) -> Callable[[], Report]:
+        return lambda: ours(path, limit, low_rank, options)
+
+    def title(limit: int | None, low_rank: float | None) -> str:
+        memory = common.show_bytes(limit) if limit else "no limit"
+        return f"outcore, {memory}" + (f", low rank {low_rank:g}" if low_rank else "")
 
     def rival(of: str) -> Callable[[], Report]:
         given: Report = {"folder": options.folder, "timeout_seconds": options.timeout}
@@ -170,7 +179,8 @@ def section(name: str, size: int, limits: list[int | None], options: argparse.Na
         rates.append(machine_rates(options.folder))
         return {"seconds": 0.0}
 
-    mine = {f"outcore, {common.show_bytes(limit) if limit else 'no limit'}": case(limit) for limit in limits}
+    tolerances = [None, *(options.low_rank if solve_systems.KINDS[name] == solve_systems.SPD else [])]
+    mine = {title(limit, low_rank): case(limit, low_rank) for limit in limits for low_rank in tolerances}
     theirs = {of: rival(of) for of in options.rivals}
     results = common.alternating({"machine": probe} | mine | theirs, options.rounds)
     results.pop("machine")

@@ -30,7 +30,12 @@ def store(folder: str) -> None:
 
 
 def run(
-    folder: str, out: str, kind: Any = "spd", ordering: Any = "auto", session: Mapping[str, Any] | None = None
+    folder: str,
+    out: str,
+    kind: Any = "spd",
+    ordering: Any = "auto",
+    low_rank: float | None = None,
+    session: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Seconds of each phase, the forecast of the factorization beside what was counted, and the scaled residual.
 
@@ -49,7 +54,7 @@ def run(
     with oc.Session(progress=False, **(session or {})) as current:
         matrix, b = oc.sparse.open(path / "matrix.ocs"), np.load(path / "b.npy")
         with phase("analysis"):
-            factorization = oc.sparse.linalg.analyze(matrix, kind, ordering=ordering)
+            factorization = oc.sparse.linalg.analyze(matrix, kind, ordering=ordering, low_rank=low_rank)
         with phase("copy"):
             said = factorization.explain()
         with phase("factor"), oc.profile() as seen:
@@ -66,6 +71,8 @@ def run(
         "bytes_spilled": said.plan.bytes_spilled,
         "peak_reserved_bytes": said.plan.peak_bytes,
         "factor_entries": said.factor_entries,
+        "factor_bytes": factorization.nbytes,
+        "has_bounds": not said.plan.exact,
         "flops": said.operations,
         "largest_front": said.largest_front,
         "residual": factorization.residual,
