@@ -57,6 +57,7 @@ def test_fewer_digits_take_fewer_bytes_and_its_forecast_is_a_bound(full_bytes: i
         with oc.profile() as ran:
             factor.factorize()
         assert not plan.exact
+        assert "at most" in str(factor.explain())
         assert plan.peak_bytes >= ran.peak_bytes
         assert plan.bytes_written >= ran.bytes_written > factor.nbytes - 8192
         sizes.append(factor.nbytes)

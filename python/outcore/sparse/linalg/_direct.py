@@ -145,7 +145,13 @@ def _permutation(order: NDArray, rows: int) -> npt.NDArray[np.uint32]:
     return order.astype(np.uint32)
 
 
-def cholesky(A: FactorizableMatrix, *, ordering: OrderingName | npt.ArrayLike = "auto") -> Factorization:
+def cholesky(
+    A: FactorizableMatrix,
+    *,
+    ordering: OrderingName | npt.ArrayLike = "auto",
+    precision: Precision = "double",
+    low_rank: float | None = None,
+) -> Factorization:
     """Analyzes and factorizes a symmetric positive definite matrix, as scikit-sparse's function of this name.
 
     The result has `solve(b)` and `logdet()`. Arguments, I/O and errors as `analyze` and `Factorization.factorize`.
@@ -154,7 +160,7 @@ def cholesky(A: FactorizableMatrix, *, ordering: OrderingName | npt.ArrayLike = 
     >>> oc.sparse.linalg.cholesky(scipy.sparse.eye(3, format="csr") * 4.0).solve([4.0, 8.0, 12.0])
     array([1., 2., 3.])
     """
-    return analyze(A, "spd", ordering=ordering).factorize()
+    return analyze(A, "spd", ordering=ordering, precision=precision, low_rank=low_rank).factorize()
 
 
 def splu(A: FactorizableMatrix, *, ordering: OrderingName | npt.ArrayLike = "auto") -> Factorization:

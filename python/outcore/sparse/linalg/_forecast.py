@@ -17,7 +17,7 @@ class FactorForecast:
 
     `ordering` names the ordering, of "auto" the one that was taken too: "auto: nd". `factor_entries` are those of the
     factor with the zeros that larger supernodes cost, `operations` multiplications and additions, `plan` is the
-    explanation of the program under the current limit. With pivoting all are bounds, which hold.
+    explanation of the program under the current limit. With pivoting and of low rank all are bounds, which hold.
     """
 
     rows: int
@@ -30,11 +30,12 @@ class FactorForecast:
     plan: Explanation
 
     def __str__(self) -> str:
+        most = "" if self.plan.exact else "at most "
         lines = [
             ("rows", f"{self.rows:,}, {self.entries:,} entries"),
             ("ordering", self.ordering),
-            ("factor", f"{self.factor_entries:,} entries, {format_size(self.factor_bytes)}"),
-            ("operations", f"{self.operations:.4g} multiplications and additions"),
+            ("factor", f"{most}{self.factor_entries:,} entries, {format_size(self.factor_bytes)}"),
+            ("operations", f"{most}{self.operations:.4g} multiplications and additions"),
             ("largest front", f"{self.largest_front:,} rows"),
         ]
         return "\n".join(f"{name:<16}{value}" for name, value in lines) + f"\n\n{self.plan}"
