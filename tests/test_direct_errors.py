@@ -158,3 +158,40 @@ def test_a_pattern_counts_as_ones(tmp_path):
     assert A.is_pattern
     for kind in ("auto", "spd", "sym", "lu"):
         np.testing.assert_array_equal(linalg.analyze(A, kind).solve(np.arange(5.0)), np.arange(5.0))
+
+
+@pytest.mark.parametrize("big", [1e6, 1e8, 1e10, 1e12])
+def test_a_large_row_coupled_to_all_hides_nothing(big):
+    n = 300
+    A = 2.5 * np.eye(n) - np.eye(n, k=1) - np.eye(n, k=-1)
+    A[0, :] = A[:, 0] = big
+    A[0, 0] = 100 * big * big * n
+    b = np.ones(n)
+    right = oc.linalg.cho_factor(A).solve(b)
+    assert np.abs(b - A @ right)[1:].max() < 1e-10
+    A[3, 4] = 0.0
+    with pytest.raises(LinAlgError):
+        oc.linalg.ldl_factor(A).solve(b)
+    for solve in (
+        oc.linalg.cho_factor(A).solve,
+        linalg.analyze(sp.csr_array(A), "spd").solve,
+        linalg.analyze(sp.csr_array(A), "sym").solve,
+    ):
+        with pytest.raises(LinAlgError, match="not symmetric"):
+            solve(b)
+
+
+def test_scales_of_rows_and_columns_hide_nothing():
+    n = 200
+    by = np.logspace(-8, 8, n)
+    A = 2.5 * np.eye(n) - np.eye(n, k=1) - np.eye(n, k=-1)
+    b = np.random.default_rng(0).normal(size=n)
+    for is_whole in (True, False):
+        A[3, 4] = -1.0 if is_whole else 0.0
+        scaled = by[:, None] * A * by
+        for factor in (oc.linalg.cho_factor(scaled), linalg.analyze(sp.csr_array(scaled), "sym")):
+            if is_whole:
+                np.testing.assert_allclose(by * factor.solve(b * by), np.linalg.solve(A, b), rtol=1e-8)
+            else:
+                with pytest.raises(LinAlgError, match="not symmetric"):
+                    factor.solve(b * by)

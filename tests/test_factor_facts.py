@@ -53,7 +53,7 @@ def test_conditions_of_the_singular_and_the_huge() -> None:
     for factor in (analyze(skew, "sym"), oc.linalg.cho_factor(np.asarray([[2.0, 5.0], [1.0, 2.0]]))):
         with pytest.raises(LinAlgError, match="not symmetric"):
             _ = factor.rcond
-    with pytest.raises(LinAlgError, match="single precision"):
+    with pytest.raises(LinAlgError, match="approximate"):
         _ = analyze(grid(5, 5), "spd", precision="mixed").rcond
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from outcore import _core
 from outcore._base.sizes import format_size
@@ -10,7 +11,6 @@ from outcore._base.types import PathLike
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
 from outcore._run.factors import dense_cholesky
-from outcore._standard.creation import asarray
 from outcore.elementwise import real
 from outcore.errors import ArgumentError
 from outcore.linalg._factor import Factor, Solution, factored_matrix
@@ -20,6 +20,7 @@ from outcore.linalg._mixed import (
     Scales,
     checked_precision,
     checked_tolerance,
+    known_array,
     named_approximation,
     single_of,
     single_scales,
@@ -46,6 +47,9 @@ class CholeskyFactor(Factor):
     ) -> None:
         super().__init__(matrix, analysis)
         self._result, self._approximation = factor, approximation
+
+    def _diagonal(self) -> npt.NDArray[np.float64]:
+        return _diagonal_of(self._matrix)
 
     def __repr__(self) -> str:
         digits = named_approximation(self._approximation, self.dtype, self._analysis.low_rank)
@@ -92,11 +96,11 @@ def cho_factor(
     """
     wide = factored_matrix("cho_factor", x, is_square=True)
     is_mixed = checked_precision("cho_factor", precision) == "mixed"
-    low_rank = checked_tolerance("cho_factor", low_rank)
+    low_rank = checked_tolerance("cho_factor", low_rank, precision)
     approximation, factored = None, wide
     if is_mixed or low_rank is not None:
         approximation = Approximation(dense_scales(wide), single_of(wide.dtype) if is_mixed else wide.dtype)
-        by_row = asarray(approximation.scales)
+        by_row = known_array(approximation.scales)
         factored = (wide * by_row[:, None] * by_row).astype(approximation.dtype)
     analysis, factor = dense_cholesky(factored._expr, low_rank)
     made = CholeskyFactor(wide, analysis, factor, approximation)
@@ -104,9 +108,13 @@ def cho_factor(
     return made
 
 
+def _diagonal_of(matrix: Array) -> npt.NDArray[np.float64]:
+    return np.asarray(real(diagonal(matrix)).compute())
+
+
 def dense_scales(matrix: Array) -> Scales:
-    """The scales of a dense matrix for single precision. I/O: one read of the tiles on its diagonal."""
-    return single_scales(np.asarray(real(diagonal(matrix)).compute()))
+    """By what rows and columns are multiplied for a factor that is approximate. I/O: tiles with the diagonal."""
+    return single_scales(_diagonal_of(matrix))
 
 
 def cho_solve(factor: CholeskyFactor, b: Operand) -> Solution:

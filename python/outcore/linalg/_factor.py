@@ -22,7 +22,7 @@ from outcore._standard.indexing import take
 from outcore._standard.searching import where
 from outcore._standard.statistical import max, sum
 from outcore._standard.utility import all
-from outcore.elementwise import abs, conj, imag, isfinite, real, sin, sqrt
+from outcore.elementwise import abs, conj, imag, isfinite, real, sin
 from outcore.errors import ArgumentError, DTypeError, LinAlgError, ShapeError
 from outcore.linalg._condition import FactoredMatrix, reciprocal_condition
 from outcore.linalg._mixed import Approximation, Scales, powers_of_two, refined, swept_scaled
@@ -38,11 +38,15 @@ _RESIDUAL_GOOD, _CORRECTIONS = 1e-14, 3
 _ELEMENTS_GOOD, _ELEMENTS_MOST = 1e-14, 1e-9
 # The share of |b| in |b - Ax| from which a solution is none: that of a matrix of condition 1e15 and more.
 _SHARE_MOST = 0.1
-# Differences of xᴴAy and (Ax)ᴴy, by |x|ᵀ|A||y|, above which a matrix is not Hermitian.
+# Differences of xᴴAy and (Ax)ᴴy, by the number of elements of a matrix whose elements are at most 1, above which it is
+# not Hermitian.
 _HERMITIAN_MOST = 1e-14
-# The same above which a solution by a factor of one triangle is doubted, as the other may differ by rounding, and the
-# share of |b| in |b - Ax| above which it is none then. Corrections reach solutions where the triangles differ little.
-_DOUBTED_MOST, _DOUBTED_SHARE_MOST = 1e-12, 1e-10
+# The same by the root of their number, above which a solution by a factor of one triangle is doubted, and the residual
+# of an element by the sizes that make it, above which it is none then. Corrections reach solutions where triangles
+# differ little.
+_DOUBTED_MOST, _DOUBTED_ELEMENTS_MOST = 1e-12, 1e-10
+_SINGULAR = "the matrix is too near to a singular one"
+_OTHER = ", or is not the one that the factor was made of"
 _UNSYMMETRIC = (
     "the matrix is not symmetric (Hermitian). Both of its triangles must be there; unsymmetric matrices have splu "
     "where they are sparse, lu_factor where they are dense"
@@ -127,7 +131,7 @@ class SolvingFactor(ABC):
     def _unfit(self) -> str | None:
         """Why the matrix has no such factor, where it can be told. I/O: two reads of A."""
         symmetry = self._symmetry
-        fits = symmetry is None or is_symmetric(self._matrix, symmetry, self._mean_sizes())
+        fits = symmetry is None or is_symmetric(self._matrix, symmetry, self._unit_scales())
         return None if fits else _UNSYMMETRIC
 
     def solve(self, b: Operand) -> Solution:
@@ -183,8 +187,10 @@ class SolvingFactor(ABC):
             raise LinAlgError(
                 f"solve: the scaled residual is {worst:.2g}, more than {_RESIDUAL_MOST:.0g}: {self._cause(b, worst)}"
             )
-        if self._symmetry is not None and not self._is_fit and self._share > _DOUBTED_SHARE_MOST:
-            raise LinAlgError(f"solve: {_UNSYMMETRIC}")
+        if self._symmetry is not None and not self._is_fit:
+            error, _ = self._error_of_elements(b, x)
+            if error > _DOUBTED_ELEMENTS_MOST:
+                raise LinAlgError(f"solve: {_UNSYMMETRIC}")
         if self._judges_share and self._share > _SHARE_MOST:
             raise LinAlgError(
                 f"solve: {self._unfit() or 'the matrix is singular to working precision'}: rounding of the residual is "
@@ -217,8 +223,8 @@ class SolvingFactor(ABC):
             return unfit
         if not np.isfinite(worst):
             return "the solution is too large for its type"
-        other = ", or is not the one that the factor was made of" if self._is_opened else ""
-        return f"the matrix is too near to a singular one, or its rows are scaled too differently{other}"
+        other = _OTHER if self._is_opened else ""
+        return f"{_SINGULAR}, or its rows are scaled too differently{other}"
 
     def _scaled_residual(self, b: Array, x: Array) -> tuple[float, Array]:
         """The largest scaled residual of the columns, and the residual itself."""
@@ -228,13 +234,11 @@ class SolvingFactor(ABC):
         # Whatever rows are scaled by, the solution is the same, and so is the share.
         scales = where(sizes > 0, sizes, 1.0)[:, None]
         asked = None if self._is_fit else self._symmetry
-        has_share = self._judges_share or asked is not None
-        shared = [max(abs(array) / scales, axis=0) for array in (difference, b)] if has_share else of[:2]
-        forms = () if asked is None else symmetry_forms(self._matrix, self._mean_sizes(), asked)
+        shared = [max(abs(array) / scales, axis=0) for array in (difference, b)] if self._judges_share else of[:2]
+        forms = () if asked is None else symmetry_forms(self._matrix, self._unit_scales(), asked)
         most, largest, right, norm, gap, target, *seen = compute(*of, max(sizes), *shared, *forms)
         if asked is not None:
-            left, turned, size = seen
-            self._is_fit = are_same_forms(left, turned, size, _DOUBTED_MOST)
+            self._is_fit = are_same_forms(seen[0], seen[1], _DOUBTED_MOST * elements_of(self._matrix) ** 0.5)
         norm = np.asarray(norm)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             scale = norm * largest + right
@@ -254,6 +258,18 @@ class SolvingFactor(ABC):
         if unfit is not None:
             raise LinAlgError(f"{name}: {unfit}")
         self._is_fit = True
+
+    def _error_of_elements(self, b: Array, x: Array) -> tuple[float, Array]:
+        """The largest |b − Ax| ÷ (|A| |x| + |b|), element by element (Oettli, Prager 1964), so that no large row hides
+        a small one; and the residual."""
+        difference = b - self._matrix @ x
+        sizes = builtins.abs(self._matrix.astype(self.dtype)) @ abs(x) + abs(b)
+        error = where(difference == 0, 0.0, abs(difference) / where(sizes > 0, sizes, 1.0))
+        return float(np.asarray(max(error).compute())), difference
+
+    def _unit_scales(self) -> Array:
+        """By what rows and columns are multiplied so that elements are at most about 1. I/O: one read of A, or less."""
+        return row_scales(self._mean_sizes(), self.shape[1])
 
     def _mean_sizes(self) -> Array:
         """The mean size of the elements of each row. I/O: one read of A, once."""
@@ -297,16 +313,9 @@ class Factor(SolvingFactor):
             raise LinAlgError(
                 f"solve: the residual of an element is {worst:.2g} of the sizes that make it, more than "
                 f"{_ELEMENTS_MOST:.0g}; the factor is approximate, and {self._approximation.remedy}"
+                f"{_OTHER.replace(' is', ' the matrix is', 1) if self._is_opened else ''}"
             )
         return x, self._scaled_residual(b, x)[0]
-
-    def _error_of_elements(self, b: Array, x: Array) -> tuple[float, Array]:
-        """The largest |b − Ax| ÷ (|A| |x| + |b|), element by element (Oettli, Prager 1964), so that no large row hides
-        a small one; and the residual."""
-        difference = b - self._matrix @ x
-        sizes = builtins.abs(self._matrix.astype(self.dtype)) @ abs(x) + abs(b)
-        error = where(difference == 0, 0.0, abs(difference) / where(sizes > 0, sizes, 1.0))
-        return float(np.asarray(max(error).compute())), difference
 
     def _row_scales(self) -> Scales:
         """By what rows of the matrix, in their own order, are multiplied for a factor that is approximate."""
@@ -314,13 +323,20 @@ class Factor(SolvingFactor):
         return self._approximation.scales
 
     def _cause(self, b: Array, worst: float) -> str:
-        cause = super()._cause(b, worst)
-        of = self._approximation
-        return cause if of is None else f"{cause}; the factor is approximate, and {of.remedy}"
+        cause, of = super()._cause(b, worst), self._approximation
+        return f"{cause}; the factor is approximate, and {of.remedy}" if of and cause.startswith(_SINGULAR) else cause
 
     @property
     def _symmetry(self) -> TakenSymmetry | None:
         return "hermitian"
+
+    def _unit_scales(self) -> Array:
+        # Elements are at most the root of the product of their diagonal elements.
+        return asarray(inverse_roots(self._diagonal()))
+
+    @abstractmethod
+    def _diagonal(self) -> npt.NDArray[np.float64]:
+        """The real part of the diagonal of the matrix. I/O: one read of A, or of tiles with the diagonal."""
 
     def _applied_adjoint(self, tiles: _core.Expr, b: Array) -> Array:
         """As `_applied`, of the adjoint of the matrix."""
@@ -449,30 +465,43 @@ def mean_sizes(matrix: FactoredMatrix) -> Array:
     return Holder(rows * 8, 1).held([means])[0][0]
 
 
-def is_symmetric(matrix: FactoredMatrix, symmetry: TakenSymmetry, means: Array) -> bool:
-    """Whether `symmetry_forms` are those of a symmetric matrix, which has finite elements. I/O: one read of A."""
-    return are_same_forms(*compute(*symmetry_forms(matrix, means, symmetry)), _HERMITIAN_MOST)
+def row_scales(means: Array, columns: int) -> Array:
+    """By what rows and columns are multiplied so that elements are at most 1, by the `mean_sizes` of rows."""
+    return asarray(inverse_roots(np.asarray(means.compute())) / np.sqrt(builtins.max(columns, 1)))
 
 
-def are_same_forms(left: npt.ArrayLike, right: npt.ArrayLike, size: npt.ArrayLike, most: float) -> bool:
-    """Whether two values of one form differ by rounding of its size."""
-    with np.errstate(invalid="ignore"):
-        return bool(np.abs(np.asarray(left) - np.asarray(right)) <= most * np.asarray(size))
-
-
-def symmetry_forms(matrix: FactoredMatrix, means: Array, symmetry: TakenSymmetry) -> tuple[Array, Array, Array]:
-    """xᴴ A y and (A x)ᴴ y of x and y without a pattern, of symmetric matrices xᵀ A y and (A x)ᵀ y; and a bound of the
-    sizes of their terms. I/O: one read of A.
-
-    x and y are scaled by `mean_sizes` of rows, so that no part of a matrix hides behind larger numbers of other rows.
-    The sum of |aᵢⱼ| |xᵢ| |yⱼ| is then at most that of |aᵢⱼ| |xᵢ|² where sizes of elements are symmetric: the number of
-    elements of rows that are not 0.
-    """
+def elements_of(matrix: FactoredMatrix) -> int:
+    """The number of elements that are kept: of sparse matrices those that are not zero."""
     rows, columns = matrix.shape
-    is_full = means > 0
-    scale = where(is_full, 1 / sqrt(where(is_full, means, 1.0)), 1.0)
-    places = arange(rows, dtype=np.float64)[:, None]
-    both = sin(places * places * asarray([0.7, 1.3]) + asarray([0.7, 1.3])) * scale[:, None]
+    return int(getattr(matrix, "nnz", rows * columns))
+
+
+def is_symmetric(matrix: FactoredMatrix, symmetry: TakenSymmetry, scales: Array) -> bool:
+    """Whether `symmetry_forms` are those of a symmetric matrix, which has finite elements. I/O: one read of A."""
+    left, right = compute(*symmetry_forms(matrix, scales, symmetry))
+    return are_same_forms(left, right, _HERMITIAN_MOST * builtins.max(elements_of(matrix), 1))
+
+
+def are_same_forms(left: npt.ArrayLike, right: npt.ArrayLike, most: float) -> bool:
+    """Whether two values of one form are finite and differ by so much at most."""
+    with np.errstate(invalid="ignore"):
+        return bool(np.abs(np.asarray(left) - np.asarray(right)) <= most)
+
+
+def symmetry_forms(matrix: FactoredMatrix, scales: Array, symmetry: TakenSymmetry) -> tuple[Array, Array]:
+    """xᴴ A y and (A x)ᴴ y of x and y without a pattern, of symmetric matrices xᵀ A y and (A x)ᵀ y. I/O: one read of A.
+
+    x and y are scaled so that elements of the scaled matrix are at most about 1: no part hides behind larger numbers.
+    """
+    places = arange(matrix.shape[0], dtype=np.float64)[:, None]
+    both = sin(places * places * asarray([0.7, 1.3]) + asarray([0.7, 1.3])) * scales[:, None]
     products = matrix.astype(factor_dtype(matrix.dtype)) @ both
     turned = conj(products[:, 0]) if symmetry == "hermitian" else products[:, 0]
-    return sum(both[:, 0] * products[:, 1]), sum(turned * both[:, 1]), sum(is_full) * float(columns)
+    return sum(both[:, 0] * products[:, 1]), sum(turned * both[:, 1])
+
+
+def inverse_roots(sizes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """1 ÷ √size, and 1 for sizes that are 0 or less, or not finite."""
+    usable = np.isfinite(sizes) & (sizes > 0)
+    roots: npt.NDArray[np.float64] = 1.0 / np.sqrt(np.where(usable, sizes, 1.0))
+    return roots

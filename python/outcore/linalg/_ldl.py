@@ -65,6 +65,11 @@ class LDLFactor(SolvingFactor):
     def _symmetry(self) -> TakenSymmetry | None:
         return "symmetric" if self._kind == "symmetric" else "hermitian"
 
+    def _unit_scales(self) -> Array:
+        scales = np.empty(self.shape[0])
+        scales[self._scales.order] = self._scales.rows
+        return asarray(scales)
+
     def _pivot_facts(self) -> PivotFacts:
         if self._facts is None:
             self._facts = pivot_facts(self._analysis, self._tiles(), self.dtype, self._kind)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+import hashlib
 from collections.abc import Callable
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -24,6 +26,8 @@ Scales: TypeAlias = npt.NDArray[np.float64]
 
 # Steps at most, and steps without a residual of half the size.
 _STEPS, _STEPS_IN_VAIN = 60, 5
+# The least tolerance of tiles of low rank of single precision, whose rounding is of full rank.
+_SINGLE_LEAST = 1e-5
 
 
 class Approximation(NamedTuple):
@@ -36,7 +40,11 @@ class Approximation(NamedTuple):
     def remedy(self) -> str:
         """The way to a factor of more digits."""
         is_single = self.dtype in (np.float32, np.complex64)
-        return 'one with precision="double" has more digits' if is_single else "one with a smaller low_rank has more"
+        return (
+            'one with precision="double" has more digits'
+            if is_single
+            else "one with a smaller low_rank has more digits"
+        )
 
 
 def checked_precision(name: str, precision: Precision) -> Precision:
@@ -45,12 +53,20 @@ def checked_precision(name: str, precision: Precision) -> Precision:
     return precision
 
 
-def checked_tolerance(name: str, low_rank: float | None) -> float | None:
+def checked_tolerance(name: str, low_rank: float | None, precision: Precision) -> float | None:
+    """The tolerance of tiles of low rank, which of single precision is not below its rounding."""
     if low_rank is None:
         return None
     if isinstance(low_rank, bool) or not isinstance(low_rank, int | float | np.number) or not 0 < low_rank < 1:
         raise ArgumentError(f"{name}: low_rank={low_rank!r} is no tolerance; a number between 0 and 1, or None")
-    return float(low_rank)
+    return builtins.max(float(low_rank), _SINGLE_LEAST if precision == "mixed" else 0.0)
+
+
+def known_array(values: npt.NDArray[np.float64]) -> Array:
+    """An array in memory that is the same in all processes, by what it has: who goes on with a run knows it again."""
+    copy = np.array(values)
+    copy.flags.writeable = False
+    return Array(_core.from_numpy(copy, hashlib.blake2b(copy.tobytes(), digest_size=32).hexdigest()))
 
 
 def named_approximation(of: Approximation | None, dtype: DType, low_rank: float | None) -> str:

@@ -105,6 +105,8 @@ impl AnalyzedMatrix<'_> {
             EliminationOrder::Natural => (OrderingMethod::Natural, (0..pattern.vertices() as u32).collect()),
             EliminationOrder::MinimumDegree => (OrderingMethod::MinimumDegree, by_degree()?),
             EliminationOrder::NestedDissection => (OrderingMethod::NestedDissection, by_dissection()?),
+            // Parts of a graph are where minimum degree has none.
+            EliminationOrder::Auto if self.low_rank.is_some() => (OrderingMethod::NestedDissection, by_dissection()?),
             EliminationOrder::Auto => {
                 let order = by_degree()?;
                 let effort = crate::solve::effort_of(pattern, order.clone(), stop)?;

@@ -8,12 +8,9 @@ use super::children::{rows_of_block, Contribution};
 use super::factorize::{Cholesky, FactoredMatrix};
 use super::fronts::FrontNode;
 use super::places::FrontPlaces;
-use super::precision::{is_single, RealNumber};
+use super::precision::RealNumber;
 use crate::task::Bound;
 use crate::EngineError;
-
-/// The least tolerance of tiles of low rank of single precision, whose rounding is of full rank.
-const SINGLE_LEAST: f64 = 1e-6;
 
 /// Places of a tile that hold something: of rows in its columns, as runs of columns that lie together in both tiles.
 pub(super) struct Run {
@@ -277,12 +274,7 @@ impl Cholesky {
             self.panel().solve_right([height, width], square, elements);
             if let Some(tolerance) = self.analysis().low_rank {
                 // Rows of the factor are about as long as the diagonal is large, which is 1.
-                let least = if is_single(self.panel().dtype()) {
-                    SINGLE_LEAST
-                } else {
-                    0.0
-                };
-                let most = tolerance.max(least) * (height as f64).sqrt();
+                let most = tolerance * (height as f64).sqrt();
                 self.panel().compress([height, width], most, tile, rest);
             }
             return Ok(());

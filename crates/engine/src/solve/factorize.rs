@@ -257,14 +257,17 @@ impl Cholesky {
     /// The error for a pivot of a column in the order of elimination.
     pub(super) fn refused(&self, column: u32, BadPivot(pivot): BadPivot) -> EngineError {
         let row = self.analysis.order[column as usize + pivot];
-        let single = || ("single precision".to_string(), "precision=\"double\"");
-        let rough = self
-            .analysis
-            .low_rank
-            .map(|tolerance| (format!("{tolerance:e}"), "a smaller low_rank"));
-        let (to, remedy) = match rough.or_else(|| is_single(self.panel.dtype()).then(single)) {
-            None => (String::new(), String::new()),
-            Some((to, remedy)) => (format!(", to {to}"), format!("; {remedy} has more digits")),
+        let (to, remedy) = match (is_single(self.panel.dtype()), self.analysis.low_rank) {
+            (false, None) => (String::new(), ""),
+            (false, Some(tolerance)) => (format!(", to {tolerance:e}"), "; a smaller low_rank has more digits"),
+            (true, None) => (
+                ", to single precision".to_string(),
+                "; precision=\"double\" has more digits",
+            ),
+            (true, Some(tolerance)) => (
+                format!(", to single precision and {tolerance:e}"),
+                "; precision=\"double\", or a smaller low_rank, has more digits",
+            ),
         };
         EngineError::LinAlg(format!(
             "cholesky: the matrix is not positive definite{to}: the pivot of row {row} is not positive{remedy}"

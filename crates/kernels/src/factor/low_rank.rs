@@ -45,6 +45,9 @@ impl<'a> TileElements<'a> {
             return None;
         }
         let rank = elements.len() / one;
+        if rank > TileElements::most([m, n]) {
+            return None;
+        }
         let (u, w) = elements.split_at(rank * m * item);
         Some(TileElements::LowRank { rank, u, w })
     }
@@ -529,6 +532,12 @@ mod tests {
                 TileElements::of(bytemuck::cast_slice(&short), [3, 4], 8).is_none(),
                 "{header}"
             );
+        }
+        let mut square = with_header(&numbers(100, 1));
+        for (rank, is_one) in [(3, true), (4, false)] {
+            square[0] = 8 + rank * 20 * 8;
+            let tile = TileElements::of(bytemuck::cast_slice(&square), [10, 10], 8);
+            assert_eq!(tile.is_some(), is_one, "workspaces are for ranks below {rank}");
         }
     }
 }

@@ -34,8 +34,9 @@ impl AsRef<[u8]> for Borrowed {
     }
 }
 
-/// The node of a NumPy array. It is borrowed: the caller must not write to it while results that depend on it are due.
-pub fn from_numpy(array: &Bound<'_, PyUntypedArray>) -> PyResult<Expr> {
+/// The node of a NumPy array. It is borrowed: the caller must not write to it while results that depend on it are due. Where
+/// `known` names what it is, an array of that name is the same in all processes.
+pub fn from_numpy(array: &Bound<'_, PyUntypedArray>, known: Option<&str>) -> PyResult<Expr> {
     let name: String = array.dtype().getattr("name")?.extract()?;
     let dtype = DType::from_name(&name).ok_or_else(|| {
         to_python(outcore_engine::EngineError::DType(format!(
@@ -85,6 +86,10 @@ pub fn from_numpy(array: &Bound<'_, PyUntypedArray>) -> PyResult<Expr> {
     let element_strides: Vec<i64> = strides.iter().map(|&stride| (stride / item) as i64).collect();
     let offset = (-low / item) as usize;
     let source = MemorySource::new(Arc::new(owner), dtype, offset, &shape, &element_strides).map_err(store_error)?;
+    let source = match known {
+        None => source,
+        Some(name) => source.known_as(name),
+    };
     ops::source(Arc::new(source)).map_err(to_python)
 }
 

@@ -19,8 +19,9 @@ fn from_blocks(read: &Bound<'_, PyAny>, shape: Vec<u64>, dtype: &str, chunks: Op
 }
 
 #[pyfunction]
-fn from_numpy(array: &Bound<'_, PyUntypedArray>) -> Built {
-    convert::from_numpy(array).map(PyExpr::new)
+#[pyo3(signature = (array, known=None))]
+fn from_numpy(array: &Bound<'_, PyUntypedArray>, known: Option<&str>) -> Built {
+    convert::from_numpy(array, known).map(PyExpr::new)
 }
 
 #[pyfunction]

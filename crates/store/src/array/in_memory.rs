@@ -51,6 +51,15 @@ impl MemorySource {
         })
     }
 
+    /// The source with a name for what it is, equal in all processes: its elements never change.
+    #[must_use]
+    pub fn known_as(self, identity: &str) -> MemorySource {
+        MemorySource {
+            identity: format!("known:{identity}"),
+            ..self
+        }
+    }
+
     fn bytes(&self) -> &[u8] {
         (*self.owner).as_ref()
     }

@@ -52,7 +52,7 @@ def analyze(
     that is as good: each row of a tile to the tolerance in the mean, of the matrix scaled to a diagonal of about 1
     (block low rank: Amestoy and others 2015). Columns of separators are ordered by what they are near to. The factor
     has fewer bytes and operations, the fewer the larger a three-dimensional system; its forecast is a bound. Solutions
-    are those of mixed precision, with which it goes together (a tolerance of at least 1e-6), and the same methods are
+    are those of mixed precision, with which it goes together (a tolerance of at least 1e-5), and the same methods are
     refused; a tolerance that is too large may make the matrix appear not to be positive definite.
 
     I/O: one read of A, with pivoting two, of mixed precision or low rank one more, of "auto" three more, of complex
@@ -78,8 +78,8 @@ def analyze(
         requested: RequestedOrder = ordering, None
     else:
         requested = "given", _permutation(np.asarray(ordering), matrix.shape[0])
-    low_rank = checked_tolerance("analyze", low_rank)
-    approximate = _approximate(checked_precision("analyze", precision), low_rank)
+    low_rank = checked_tolerance("analyze", low_rank, checked_precision("analyze", precision))
+    approximate = _approximate(precision, low_rank)
     chosen = kind_of(matrix) if kind == "auto" else of_dtype(KINDS[kind], factor_dtype(matrix.dtype))
     if approximate is not None and chosen != "definite":
         reason = (
@@ -90,7 +90,6 @@ def analyze(
     if approximate is not None:
         made._be_approximate(precision)
     made._is_guessed = kind == "auto" and chosen == "definite"
-    made._is_fit = kind == "auto" and chosen != "unsymmetric"
     made._is_complex = stored.dtype.kind == "c"
     return made
 

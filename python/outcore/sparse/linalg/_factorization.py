@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NoReturn, TypeAlias
 
 import numpy as np
@@ -132,8 +133,18 @@ class Factorization(Factor):
 
     @property
     def outcore_operator(self) -> Operator:
-        """The inverse of the matrix as solvers of this room take it: `eigsh(A, sigma=0, OPinv=F)`, `cg(B, b, M=F)`."""
+        """The inverse of the matrix as solvers of this room take it: `eigsh(A, sigma=0, OPinv=F)`."""
         return Inverse(self.shape, self.dtype, self.solve, lambda b: self.solve(b, "H"))
+
+    @property
+    def outcore_preconditioner(self) -> Operator:
+        """The factor alone, which `cg(A, b, M=F)` applies once a step: no residual is looked at, nothing corrected."""
+        tiles = self._tiles()
+
+        def held(by: Callable[[_core.Expr, Array], Array]) -> Callable[[Array], Array]:
+            return lambda x: Holder(x.nbytes, 1).held([by(tiles, x[:, None])[:, 0]])[0][0]
+
+        return Inverse(self.shape, self.dtype, held(self._applied), held(self._applied_adjoint))
 
     def __reduce__(self) -> NoReturn:
         """Raises DTypeError: analysis and factor are known to this process only."""
@@ -367,7 +378,7 @@ class Factorization(Factor):
 
     def _be_approximate(self, precision: Precision) -> None:
         """Takes a factor of the matrix with rows and columns scaled. I/O: one read of A."""
-        scales = single_scales(np.asarray(oc.real(diagonal_of(self._matrix)).compute()))[self._order]
+        scales = single_scales(self._diagonal())[self._order]
         self._approximation = Approximation(scales, single_of(self.dtype) if precision == "mixed" else self.dtype)
 
     def _elimination_places(self) -> npt.NDArray[np.int64]:
@@ -432,6 +443,16 @@ class Factorization(Factor):
         if self._kind == "unsymmetric":
             return None
         return "symmetric" if self._kind == "symmetric" else "hermitian"
+
+    def _unit_scales(self) -> Array:
+        if self._scales is None:
+            return super()._unit_scales()
+        scales = np.empty(self.shape[0])
+        scales[self._order] = self._scales.rows
+        return oc.asarray(scales)
+
+    def _diagonal(self) -> npt.NDArray[np.float64]:
+        return np.asarray(oc.real(diagonal_of(self._matrix)).compute())
 
     def _cause(self, b: Array, worst: float) -> str:
         cause, perturbed = super()._cause(b, worst), self.perturbed

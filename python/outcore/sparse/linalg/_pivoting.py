@@ -10,7 +10,7 @@ import numpy.typing as npt
 from outcore import _api as oc
 from outcore._base.types import DType
 from outcore._lazy.array import Array
-from outcore.linalg._factor import factor_dtype, is_symmetric, mean_sizes
+from outcore.linalg._factor import factor_dtype, is_symmetric, mean_sizes, row_scales
 from outcore.linalg._pivots import FactorKind
 from outcore.sparse._matrix import SparseMatrix
 
@@ -27,10 +27,10 @@ def scaled_rows(b: Array, order: npt.NDArray[np.int64], scales: npt.NDArray[np.f
 
 def kind_of(matrix: SparseMatrix) -> FactorKind:
     """The kind of factor that a matrix has by its values. I/O: three reads of A, of complex matrices up to four."""
-    means = mean_sizes(matrix)
-    if is_symmetric(matrix, "hermitian", means):
+    scales = row_scales(mean_sizes(matrix), matrix.shape[1])
+    if is_symmetric(matrix, "hermitian", scales):
         return "definite" if bool(oc.all(oc.real(diagonal_of(matrix)) > 0).compute()) else "hermitian"
-    if factor_dtype(matrix.dtype).kind == "c" and is_symmetric(matrix, "symmetric", means):
+    if factor_dtype(matrix.dtype).kind == "c" and is_symmetric(matrix, "symmetric", scales):
         return "symmetric"
     return "unsymmetric"
 

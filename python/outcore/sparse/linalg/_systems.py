@@ -112,7 +112,7 @@ def system(name: str, A: MatrixLike, b: Operand, x0: Operand | None, M: MatrixLi
     rtol, atol, maxiter = ends.rtol, ends.atol, ends.maxiter
     a = square(A, name)
     order = a.shape[0]
-    m = Identity(a.shape, a.dtype) if M is None else square(M, name)
+    m = Identity(a.shape, a.dtype) if M is None else square(getattr(M, "outcore_preconditioner", M), name)
     if m.shape != a.shape:
         raise ShapeError(f"{name}: preconditioner {m.shape}, matrix {a.shape}")
     if rtol < 0 or atol < 0:
