@@ -86,7 +86,7 @@ class SolvingFactor(ABC):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the factor's file; 0 before it is made."""
+        """Bytes that the factor's file takes; 0 before it is made."""
         return 0 if self._factor is None else self._factor.nbytes
 
     @property

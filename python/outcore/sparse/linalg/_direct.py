@@ -53,7 +53,7 @@ def analyze(
     (block low rank: Amestoy and others 2015). Columns of separators are ordered by what they are near to. The factor
     has fewer bytes and operations, the fewer the larger a three-dimensional system; its forecast is a bound. Solutions
     are those of mixed precision, with which it goes together (a tolerance of at least 1e-5), and the same methods are
-    refused; a tolerance that is too large may make the matrix appear not to be positive definite.
+    refused; a tolerance that is too large may make the matrix appear not to be positive definite, of kind "auto" too.
 
     I/O: one read of A, with pivoting two, of mixed precision or low rank one more, of "auto" three more, of complex
     ones up to five. Memory: the graph of A + Aᵀ (8 bytes a row, 4 an entry off the diagonal) beside what the ordering

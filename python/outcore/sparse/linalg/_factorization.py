@@ -180,7 +180,7 @@ class Factorization(Factor):
         return self._analysis.pivoted(self._permuted._core, self._kind, transpose)
 
     def explain(self) -> FactorForecast:
-        """The forecast of the factorization under the current limit, exact, before it runs.
+        """The forecast of the factorization under the current limit, exact or (pivoting, low rank) a bound.
 
         I/O: the first time, a copy of A with rows and columns in the order of elimination is made in scratch: two
         reads, one write and a sort of its entries.
