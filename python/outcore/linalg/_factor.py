@@ -142,7 +142,7 @@ class SolvingFactor(ABC):
         computed, the solution corrected by it up to three times (iterative refinement; of mixed precision as often as
         it takes), and the residual kept as `residual`: above 1e-12 it is an error, as for a Cholesky factor of a matrix
         that is not symmetric. I/O: two reads of the factor for each band of columns, one of A, and again for each
-        correction.
+        correction; the first time up to three of A more.
 
         Raises ShapeError for another number of rows, LinAlgError as said and for right-hand sides that are not finite.
 

@@ -48,7 +48,7 @@ class LUFactor(SolvingFactor):
 
         The scaled residual is computed, the solution corrected by it up to three times (iterative refinement), and the
         residual kept as `residual`: above 1e-12 it is an error. I/O: one read of the factor for all bands of 256
-        columns that memory holds, one of A, and again for each correction.
+        columns that memory holds, one of A, and again for each correction; the first time one of A more.
 
         Raises ShapeError for another number of rows, LinAlgError as said and for right-hand sides that are not finite.
 
