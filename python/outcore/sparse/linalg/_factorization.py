@@ -295,7 +295,7 @@ class Factorization(Factor):
         Where the factor is not there yet, it is made first. The scaled residual is computed, the solution corrected by
         it up to three times (iterative refinement), and the residual kept as `residual`: above 1e-12 it is an error, as
         for a factor of kind "spd" or "sym" of a matrix that is not symmetric. I/O: two reads of the factor for each
-        band (one less where the factor is made with it), one of A, each correction again; at first up to three of A more.
+        band (one less where the factor is made with it), one of A, each correction again; at first three of A more.
 
         Raises ShapeError for another number of rows, ArgumentError for another `trans`, LinAlgError as said and for
         right-hand sides that are not finite.
