@@ -457,7 +457,10 @@ MOVES_NOTHING: dict[str, str] = {
     **dict.fromkeys(
         (
             f"sparse.linalg.Factorization.{name}"
-            for name in ("column_order", "dtype", "kind", "nbytes", "order", "outcore_operator", "residual", "shape")
+            for name in (
+                *("column_order", "dtype", "kind", "nbytes", "order", "outcore_operator", "outcore_preconditioner"),
+                *("residual", "shape"),
+            )
         ),
         "tells what the analysis, or the last solution, says",
     ),

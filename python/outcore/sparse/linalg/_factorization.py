@@ -139,10 +139,9 @@ class Factorization(Factor):
     @property
     def outcore_preconditioner(self) -> Operator:
         """The factor alone, which `cg(A, b, M=F)` applies once a step: no residual is looked at, nothing corrected."""
-        tiles = self._tiles()
 
         def held(by: Callable[[_core.Expr, Array], Array]) -> Callable[[Array], Array]:
-            return lambda x: Holder(x.nbytes, 1).held([by(tiles, x[:, None])[:, 0]])[0][0]
+            return lambda x: Holder(x.nbytes, 1).held([by(self._tiles(), x[:, None])[:, 0]])[0][0]
 
         return Inverse(self.shape, self.dtype, held(self._applied), held(self._applied_adjoint))
 
