@@ -225,7 +225,7 @@ impl Cholesky {
             for (l, inner) in reads.iter().zip(inner) {
                 match self.analysis().elements(l, [height, inner], item)? {
                     TileElements::Full(l) => panel.subtract_square([height, inner], l, square),
-                    // What is above the diagonal is not packed.
+                    // Elements above the diagonal are not packed.
                     low => panel.subtract_tiles([height, height, inner], low, low, square, spare),
                 }
             }

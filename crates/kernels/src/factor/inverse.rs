@@ -9,7 +9,7 @@ use faer::linalg::triangular_solve as solve;
 use faer::{Accum, Conj, MatMut, MatRef, Par};
 
 use super::panel::Panel;
-use super::scalar::{rows, FactorScalar};
+use super::scalar::{rows, tile, FactorScalar};
 use crate::spare::{taken, Spare, SKIPPED};
 
 /// Work on elements of an inverse.
@@ -76,10 +76,6 @@ impl SelectedInverse {
         let item = self.panel.dtype().size();
         2 * taken::<u8>(&[side * pivots * item]) + taken::<u8>(&[pivots * pivots * item]) + SKIPPED
     }
-}
-
-fn tile<T: FactorScalar>(data: &[u8], height: usize, width: usize) -> MatRef<'_, T> {
-    MatRef::from_row_major_slice(bytemuck::cast_slice(data), height, width)
 }
 
 fn add<T: FactorScalar>(c: MatMut<'_, T>, (a, conj): (MatRef<'_, T>, Conj), b: MatRef<'_, T>) {

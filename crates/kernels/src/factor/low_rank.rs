@@ -6,11 +6,10 @@
 //!
 //! A tile has its bytes, header included, in the first 8; then its elements row by row, or U and W.
 
-use faer::linalg::matmul::matmul_with_conj;
-use faer::{Accum, Conj, MatMut, MatRef, Par};
+use faer::{Accum, Conj, MatRef};
 
 use super::panel::Panel;
-use super::scalar::{rows, FactorScalar};
+use super::scalar::{rows, tile, times, FactorScalar};
 use super::vectors::RightHandSides;
 use crate::spare::{taken, Spare, SKIPPED};
 
@@ -66,7 +65,7 @@ impl<'a> TileElements<'a> {
 
 impl Panel {
     /// Makes a tile with a header, of `m x n`, one of low rank where that has an error of at most `tolerance` in the Frobenius
-    /// norm, and sets the header. What the tile does not take is zeros. With a workspace of [`Panel::compress_bytes`].
+    /// norm, and sets the header. Bytes behind the elements are zeros. With a workspace of [`Panel::compress_bytes`].
     ///
     /// # Panics
     /// When the tile or the workspace is too short.
@@ -165,19 +164,24 @@ impl RightHandSides {
     }
 }
 
-fn tile<T: FactorScalar>(data: &[u8], height: usize, width: usize) -> MatRef<'_, T> {
-    MatRef::from_row_major_slice(bytemuck::cast_slice(data), height, width)
+/// `A Bᴴ` of so many columns of `A` and `B`, in memory of a workspace.
+fn shared<'a, T: FactorScalar>(a: MatRef<'_, T>, b: MatRef<'_, T>, spare: &mut Spare<'a>) -> MatRef<'a, T> {
+    let (height, width) = (a.nrows(), b.nrows());
+    let to = spare.take::<T>(height * width);
+    times(
+        rows(to, height, width),
+        Accum::Replace,
+        (a, Conj::No),
+        (b.transpose(), Conj::Yes),
+        1.0,
+    );
+    MatRef::from_row_major_slice(to, height, width)
 }
 
-/// `to := a b`, or `to += factor · a b`.
-fn multiply<T: FactorScalar>(
-    to: MatMut<'_, T>,
-    accum: Accum,
-    (a, conj_a): (MatRef<'_, T>, Conj),
-    (b, conj_b): (MatRef<'_, T>, Conj),
-    factor: f64,
-) {
-    matmul_with_conj(to, accum, a, conj_a, b, conj_b, T::of(factor), Par::Seq);
+/// `C −= A Bᴴ`.
+fn subtract<T: FactorScalar>(a: MatRef<'_, T>, b: MatRef<'_, T>, c: &mut [u8]) {
+    let c = rows(bytemuck::cast_slice_mut(c), a.nrows(), b.nrows());
+    times(c, Accum::Add, (a, Conj::No), (b.transpose(), Conj::Yes), -1.0);
 }
 
 fn subtract_left<T: FactorScalar>(
@@ -187,24 +191,8 @@ fn subtract_left<T: FactorScalar>(
     c: &mut [u8],
     mut spare: Spare<'_>,
 ) {
-    let inner = spare.take::<T>(n * rank);
-    let (w, b) = (tile::<T>(w, rank, k), tile::<T>(b, n, k));
-    multiply(
-        rows(inner, n, rank),
-        Accum::Replace,
-        (b, Conj::No),
-        (w.transpose(), Conj::Yes),
-        1.0,
-    );
-    let inner = MatRef::from_row_major_slice(inner, n, rank).transpose();
-    let c = rows(bytemuck::cast_slice_mut(c), m, n);
-    multiply(
-        c,
-        Accum::Add,
-        (tile::<T>(u, m, rank), Conj::No),
-        (inner, Conj::Yes),
-        -1.0,
-    );
+    let inner = shared::<T>(tile(b, n, k), tile(w, rank, k), &mut spare);
+    subtract(tile(u, m, rank), inner, c);
 }
 
 fn subtract_right<T: FactorScalar>(
@@ -214,18 +202,8 @@ fn subtract_right<T: FactorScalar>(
     c: &mut [u8],
     mut spare: Spare<'_>,
 ) {
-    let inner = spare.take::<T>(m * rank);
-    let (w, a) = (tile::<T>(w, rank, k), tile::<T>(a, m, k));
-    multiply(
-        rows(inner, m, rank),
-        Accum::Replace,
-        (a, Conj::No),
-        (w.transpose(), Conj::Yes),
-        1.0,
-    );
-    let inner = MatRef::from_row_major_slice(inner, m, rank);
-    let (c, u) = (rows(bytemuck::cast_slice_mut(c), m, n), tile::<T>(u, n, rank));
-    multiply(c, Accum::Add, (inner, Conj::No), (u.transpose(), Conj::Yes), -1.0);
+    let inner = shared::<T>(tile(a, m, k), tile(w, rank, k), &mut spare);
+    subtract(inner, tile(u, n, rank), c);
 }
 
 /// Two tiles of low rank: their ranks, and U and W of each.
@@ -238,40 +216,22 @@ fn subtract_both<T: FactorScalar>(
     mut spare: Spare<'_>,
 ) {
     // U (W Xᴴ) Vᴴ, the smaller rank last.
-    let core = spare.take::<T>(left * right);
-    let (w, x) = (tile::<T>(w, left, k), tile::<T>(x, right, k));
-    multiply(
-        rows(core, left, right),
-        Accum::Replace,
-        (w, Conj::No),
-        (x.transpose(), Conj::Yes),
-        1.0,
-    );
-    let core = MatRef::from_row_major_slice(core, left, right);
+    let core = shared::<T>(tile(w, left, k), tile(x, right, k), &mut spare);
     let (u, v) = (tile::<T>(u, m, left), tile::<T>(v, n, right));
-    let c = rows(bytemuck::cast_slice_mut(c), m, n);
     if left < right {
-        let inner = spare.take::<T>(left * n);
-        multiply(
-            rows(inner, left, n),
-            Accum::Replace,
-            (core, Conj::No),
-            (v.transpose(), Conj::Yes),
-            1.0,
-        );
-        let inner = MatRef::from_row_major_slice(inner, left, n);
-        multiply(c, Accum::Add, (u, Conj::No), (inner, Conj::No), -1.0);
+        let inner = shared(core, v, &mut spare);
+        let c = rows(bytemuck::cast_slice_mut(c), m, n);
+        times(c, Accum::Add, (u, Conj::No), (inner, Conj::No), -1.0);
     } else {
-        let inner = spare.take::<T>(m * right);
-        multiply(
-            rows(inner, m, right),
+        let to = spare.take::<T>(m * right);
+        times(
+            rows(&mut *to, m, right),
             Accum::Replace,
             (u, Conj::No),
             (core, Conj::No),
             1.0,
         );
-        let inner = MatRef::from_row_major_slice(inner, m, right);
-        multiply(c, Accum::Add, (inner, Conj::No), (v.transpose(), Conj::Yes), -1.0);
+        subtract(MatRef::from_row_major_slice(to, m, right), v, c);
     }
 }
 
@@ -292,9 +252,9 @@ fn subtract_low_rank<T: FactorScalar>(
             (tile::<T>(w, rank, m).transpose(), Conj::Yes),
         ],
     };
-    multiply(rows(inner, rank, k), Accum::Replace, first, (x, Conj::No), 1.0);
+    times(rows(inner, rank, k), Accum::Replace, first, (x, Conj::No), 1.0);
     let inner = MatRef::from_row_major_slice(inner, rank, k);
-    multiply(y, Accum::Add, last, (inner, Conj::No), -1.0);
+    times(y, Accum::Add, last, (inner, Conj::No), -1.0);
 }
 
 /// The sum of squares of the sizes of elements.
@@ -339,7 +299,7 @@ fn compress<T: FactorScalar>([m, n]: [usize; 2], tolerance: f64, elements: &mut 
         let right = MatRef::from_row_major_slice(&random[..n * step], n, step);
         let (before, own) = basis[..(rank + step) * m].split_at_mut(rank * m);
         // Vectors of the basis are rows.
-        multiply(
+        times(
             rows(own, step, m).transpose_mut(),
             Accum::Replace,
             (left, Conj::No),
@@ -349,7 +309,7 @@ fn compress<T: FactorScalar>([m, n]: [usize; 2], tolerance: f64, elements: &mut 
         orthonormalize([rank, step, m], before, own, &mut shares[..rank * step]);
         let own = MatRef::from_row_major_slice(&*own, step, m);
         let product = &mut w[rank * n..(rank + step) * n];
-        multiply(
+        times(
             rows(product, step, n),
             Accum::Replace,
             (own, Conj::Yes),
@@ -357,7 +317,7 @@ fn compress<T: FactorScalar>([m, n]: [usize; 2], tolerance: f64, elements: &mut 
             1.0,
         );
         let product = MatRef::from_row_major_slice(&*product, step, n);
-        multiply(
+        times(
             rows(rest, m, n),
             Accum::Add,
             (own.transpose(), Conj::No),
@@ -382,7 +342,7 @@ fn orthonormalize<T: FactorScalar>([rank, step, m]: [usize; 3], before: &[T], ow
         if rank > 0 {
             let others = MatRef::from_row_major_slice(before, rank, m);
             let vectors = MatRef::from_row_major_slice(&*own, step, m);
-            multiply(
+            times(
                 rows(shares, step, rank),
                 Accum::Replace,
                 (vectors, Conj::No),
@@ -390,7 +350,7 @@ fn orthonormalize<T: FactorScalar>([rank, step, m]: [usize; 3], before: &[T], ow
                 1.0,
             );
             let shares = MatRef::from_row_major_slice(&*shares, step, rank);
-            multiply(
+            times(
                 rows(own, step, m),
                 Accum::Add,
                 (shares, Conj::No),

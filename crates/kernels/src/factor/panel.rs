@@ -11,17 +11,13 @@ use faer::{Accum, Conj, MatMut, MatRef, Par};
 use outcore_dtype::DType;
 
 use super::failure::BadPivot;
-use super::scalar::{rows, FactorScalar};
+use super::scalar::{rows, tile, FactorScalar};
 use crate::spare::{taken, Spare, SKIPPED};
 
 /// Work on tiles with elements of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Panel {
     pub(super) dtype: DType,
-}
-
-fn tile<T: FactorScalar>(data: &[u8], height: usize, width: usize) -> MatRef<'_, T> {
-    MatRef::from_row_major_slice(bytemuck::cast_slice(data), height, width)
 }
 
 fn tile_mut<T: FactorScalar>(data: &mut [u8], height: usize, width: usize) -> MatMut<'_, T> {

@@ -6,7 +6,7 @@ use faer::{Accum, Conj, MatMut, MatRef, Par};
 
 use super::candidates::{PivotForm, PivotRecord, PivotedKind};
 use super::pivoting::Transposition;
-use super::scalar::{rows, FactorScalar};
+use super::scalar::{rows, tile, FactorScalar};
 use super::vectors::RightHandSides;
 
 impl Transposition {
@@ -114,10 +114,6 @@ impl RightHandSides {
     ) {
         in_type!(self.panel, backward_columns(columns, width, turn, (from, rows), y, x));
     }
-}
-
-fn tile<T: FactorScalar>(data: &[u8], height: usize, width: usize) -> MatRef<'_, T> {
-    MatRef::from_row_major_slice(bytemuck::cast_slice(data), height, width)
 }
 
 fn product<T: FactorScalar>(y: MatMut<'_, T>, (a, conj): (MatRef<'_, T>, Conj), x: MatRef<'_, T>) {

@@ -3,8 +3,9 @@
 use bytemuck::Pod;
 use faer::diag::DiagMut;
 use faer::linalg::evd;
+use faer::linalg::matmul::matmul_with_conj;
 use faer::traits::ComplexField;
-use faer::{MatMut, MatRef, Par};
+use faer::{Accum, Conj, MatMut, MatRef, Par};
 use outcore_dtype::Complex;
 
 use super::failure::Failure;
@@ -202,6 +203,22 @@ fn normalize(vectors: &mut [Complex<f64>], n: usize) {
             (0..n).for_each(|row| vectors[row * n + column] /= length);
         }
     }
+}
+
+/// The matrix in the bytes of a tile, which lie row by row.
+pub fn tile<T: FactorScalar>(data: &[u8], height: usize, width: usize) -> MatRef<'_, T> {
+    MatRef::from_row_major_slice(bytemuck::cast_slice(data), height, width)
+}
+
+/// `C := f A B`, or added to C.
+pub fn times<T: FactorScalar>(
+    c: MatMut<'_, T>,
+    accum: Accum,
+    (a, a_conj): (MatRef<'_, T>, Conj),
+    (b, b_conj): (MatRef<'_, T>, Conj),
+    factor: f64,
+) {
+    matmul_with_conj(c, accum, a, a_conj, b, b_conj, T::of(factor), Par::Seq);
 }
 
 pub fn rows<T>(slice: &mut [T], rows: usize, columns: usize) -> MatMut<'_, T> {

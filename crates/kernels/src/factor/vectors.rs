@@ -2,10 +2,10 @@
 
 use faer::linalg::matmul::matmul_with_conj;
 use faer::linalg::triangular_solve as solve;
-use faer::{Accum, Conj, MatRef, Par};
+use faer::{Accum, Conj, Par};
 
 use super::panel::Panel;
-use super::scalar::{rows, FactorScalar};
+use super::scalar::{rows, tile, FactorScalar};
 
 /// Work on right-hand sides with elements of a type, in the caller's thread.
 #[derive(Clone, Copy, Debug)]
@@ -60,10 +60,6 @@ impl RightHandSides {
 fn add<T: FactorScalar>(from: &[u8], to: &mut [u8]) {
     let (from, to): (&[T], &mut [T]) = (bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to));
     to.iter_mut().zip(from).for_each(|(to, from)| *to += *from);
-}
-
-fn tile<T: FactorScalar>(data: &[u8], height: usize, width: usize) -> MatRef<'_, T> {
-    MatRef::from_row_major_slice(bytemuck::cast_slice(data), height, width)
 }
 
 fn solve_triangle<T: FactorScalar>([n, k]: [usize; 2], l: &[u8], adjoint: bool, x: &mut [u8]) {

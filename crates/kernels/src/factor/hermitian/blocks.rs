@@ -9,10 +9,9 @@ use faer::linalg::triangular_solve as solve;
 use faer::{Accum, Conj, MatMut, MatRef, Par};
 
 use super::band::{BandShape, BandTiles};
-use super::panels::times;
 use super::Hermitian;
 use crate::factor::pivot_block::{matrix_mut, TileLayout};
-use crate::factor::scalar::FactorScalar;
+use crate::factor::scalar::{times, FactorScalar};
 use crate::spare::{taken, Spare, SKIPPED};
 
 /// A step of the chase of a block of columns: `width` columns from `start` on, whose elements of `rows` become a triangle.

@@ -3,13 +3,12 @@
 //! With the reflectors H = I − V T⁻¹ Vᴴ of a panel, Y = A V T⁻¹ and X = Y − ½ V (T⁻ᴴ Vᴴ Y), the rest becomes
 //! Hᴴ A H = A − V Xᴴ − X Vᴴ.
 
-use faer::linalg::matmul::matmul_with_conj;
 use faer::linalg::triangular_solve as solve;
 use faer::{Accum, Conj, MatMut, MatRef, Par};
 
 use super::Hermitian;
 use crate::factor::pivot_block::{larger, matrix, matrix_mut, rows_of, TileLayout};
-use crate::factor::scalar::FactorScalar;
+use crate::factor::scalar::{times, FactorScalar};
 use crate::spare::{taken, Spare, SKIPPED};
 
 impl Hermitian {
@@ -114,17 +113,6 @@ fn accumulate(is_first: bool) -> Accum {
     } else {
         Accum::Add
     }
-}
-
-/// `C := f A B`, or added to C.
-pub(super) fn times<T: FactorScalar>(
-    c: MatMut<'_, T>,
-    accum: Accum,
-    (a, a_conj): (MatRef<'_, T>, Conj),
-    (b, b_conj): (MatRef<'_, T>, Conj),
-    factor: f64,
-) {
-    matmul_with_conj(c, accum, a, a_conj, b, b_conj, T::of(factor), Par::Seq);
 }
 
 fn update<T: FactorScalar>([rows, columns]: [usize; 2], a: &mut [u8], [vi, xi, vj, xj]: [&[u8]; 4], count: usize) {

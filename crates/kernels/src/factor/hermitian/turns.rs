@@ -9,11 +9,10 @@ use faer::linalg::triangular_solve as solve;
 use faer::{Accum, Conj, MatMut, MatRef, Par};
 
 use super::blocks::{split, BlockChase};
-use super::panels::times;
 use super::sweeps::SweepRecord;
 use super::Hermitian;
 use crate::factor::pivot_block::{matrix_mut, rows_of, TileLayout};
-use crate::factor::scalar::FactorScalar;
+use crate::factor::scalar::{times, FactorScalar};
 use crate::spare::{taken, Spare, SKIPPED};
 
 impl Hermitian {

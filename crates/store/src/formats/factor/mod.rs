@@ -1,7 +1,7 @@
 //! Files of factors of sparse matrices (`.ocf`): tiles of fronts one behind the other, then how they make a factor.
 //!
-//! Where a tile is follows from the room of those before it: each begins on a page. What a tile does not take of its room is a
-//! hole, which takes no disk. Little-endian:
+//! Where a tile is follows from the room of those before it: each begins on a page. Room that a tile does not take is a hole,
+//! and holes take no disk. Little-endian:
 //!
 //! ```text
 //! 0     "OCFACTOR"
