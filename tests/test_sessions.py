@@ -204,7 +204,7 @@ def test_a_signal_is_seen_while_a_program_is_planned() -> None:
 def test_iteration_holds_one_small_block_at_a_time(tmp_path: Path) -> None:
     data = np.random.default_rng(0).random(2_000_000)
     np.save(tmp_path / "x.npy", data)
-    with oc.Session(memory_limit="600MiB", progress=False) as session:
+    with oc.Session(memory_limit="4GiB", progress=False) as session:
         x = oc.open(tmp_path / "x.npy")
 
         def held() -> int:
@@ -223,7 +223,7 @@ def test_iteration_holds_one_small_block_at_a_time(tmp_path: Path) -> None:
 def test_iteration_runs_stages_once(tmp_path: Path) -> None:
     data = np.random.default_rng(0).random(1_200_000)
     np.save(tmp_path / "x.npy", data)
-    with oc.Session(memory_limit="600MiB", progress=False), oc.profile() as seen:
+    with oc.Session(memory_limit="4GiB", progress=False), oc.profile() as seen:
         assert list(oc.sort(oc.open(tmp_path / "x.npy"))) == sorted(data.tolist())
     assert seen.bytes_read <= 4 * data.nbytes
 

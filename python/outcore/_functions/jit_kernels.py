@@ -15,7 +15,7 @@ def numba_module() -> Any:
     try:
         import numba
     except ImportError as error:
-        raise ImportError("outcore.jit needs numba, which is not installed: pip install numba") from error
+        raise ImportError("outcore.jit needs numba, which is not installed: pip install outcore[jit]") from error
     return numba
 
 
