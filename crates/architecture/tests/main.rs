@@ -34,6 +34,7 @@ const ROOMS: [(&str, &[&str]); 3] = [
             "linalg",
             "sparse",
             "solve",
+            "loops",
             "recipes",
             "plan",
             "schedule",

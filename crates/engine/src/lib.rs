@@ -1,7 +1,7 @@
 //! The engine of outcore: typed expressions, planned into passes, ordered, placed in memory ahead of time, and played.
 //!
 //! Rooms stand in a row and use only what is to their left:
-//! `task ← expr ← strips ← ops ← sort ← linalg ← sparse ← recipes ← plan ← schedule ← place ← run ← live ← ingest ← spgemm ← graph`.
+//! `task ← expr ← strips ← ops ← sort ← linalg ← sparse ← solve ← loops ← recipes ← plan ← schedule ← place ← run ← live ← ingest ← spgemm ← graph`.
 #![forbid(unsafe_code)]
 
 pub mod analyze;
@@ -12,6 +12,7 @@ pub mod graph;
 pub mod ingest;
 pub mod linalg;
 pub mod live;
+pub mod loops;
 pub mod ops;
 pub mod place;
 pub mod plan;

@@ -5,6 +5,7 @@ mod blocks;
 pub mod convert;
 mod elementwise;
 mod function;
+mod looping;
 mod making;
 pub mod node;
 mod recipe;
@@ -17,6 +18,7 @@ use pyo3::prelude::*;
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     algebra::register(module)?;
     elementwise::register(module)?;
+    looping::register(module)?;
     making::register(module)?;
     node::register(module)?;
     recipe::register(module)?;

@@ -1,0 +1,315 @@
+//! The cut of a program into tasks: which loops are gone through one iteration a task, and where others are cut.
+
+use std::collections::BTreeSet;
+
+use super::affine::{tighten, CounterBox, CounterRange};
+use super::dependences::dependences;
+use super::program::{Element, LoopItem, LoopProgram};
+use super::sweep::{sweep, BlockSweep};
+use crate::EngineError;
+
+/// Tiles of a task beyond which another cut is looked for.
+const TILES_MAX: usize = 9;
+
+/// A part of a program, in the order of its text.
+#[derive(Clone, Debug)]
+pub(super) enum Part {
+    /// Tasks of each iteration of a loop, one iteration after the other.
+    Exact { of: usize, parts: Vec<Part> },
+    /// The tasks of a unit, by its number.
+    Unit(usize),
+}
+
+/// Pieces of the counters of a loop: so many from the first boundary on, and those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Pieces {
+    pub first: i64,
+    pub length: i64,
+}
+
+impl Pieces {
+    const WHOLE: Pieces = Pieces {
+        first: 0,
+        length: i64::MAX,
+    };
+
+    /// The pieces of a range, in order.
+    pub fn of(self, range: CounterRange) -> impl Iterator<Item = CounterRange> {
+        let mut low = range.low;
+        std::iter::from_fn(move || {
+            if low > range.high {
+                return None;
+            }
+            let end = match self.length {
+                i64::MAX => range.high,
+                length if low < self.first => (self.first - 1).min(low + length - 1),
+                length => low + (length - 1 - (low - self.first) % length),
+            };
+            let piece = CounterRange {
+                low,
+                high: end.min(range.high),
+            };
+            low = piece.high + 1;
+            Some(piece)
+        })
+    }
+}
+
+/// A loop that is cut into pieces, each of which is in one task.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CutLoop {
+    pub of: usize,
+    pub pieces: Pieces,
+}
+
+/// Tasks that are alike: each runs the same items over a box of counters.
+#[derive(Clone, Debug)]
+pub(super) struct Unit {
+    /// Loops around it of which each task has one iteration.
+    pub exact: usize,
+    /// The loops below them that are cut, the outermost first.
+    pub band: Vec<CutLoop>,
+    pub item: LoopItem,
+    pub blocks: Vec<usize>,
+    /// The sweep of each block of the program, where it is one of the unit's.
+    pub sweeps: Vec<Option<BlockSweep>>,
+}
+
+/// The parts of a program, and its units.
+pub(super) struct Cutting<'a> {
+    program: &'a LoopProgram,
+    pub units: Vec<Unit>,
+}
+
+/// A way to cut a nest.
+struct Choice {
+    exact: usize,
+    band: Vec<CutLoop>,
+    tiles: usize,
+    tasks: f64,
+}
+
+impl Choice {
+    /// What is least of the best: few tiles at a time, few of them altogether, few tasks.
+    fn rank(&self) -> (usize, f64, f64) {
+        let beyond = if self.tiles > TILES_MAX { self.tiles } else { 0 };
+        (beyond, self.tasks * self.tiles as f64, self.tasks)
+    }
+}
+
+impl Cutting<'_> {
+    pub fn of(program: &LoopProgram) -> Result<(Vec<Part>, Vec<Unit>), EngineError> {
+        let mut cutting = Cutting { program, units: vec![] };
+        let parts = cutting.parts(&program.items, 0)?;
+        Ok((parts, cutting.units))
+    }
+
+    /// Parts of items below so many loops, each gone through one iteration at a time.
+    fn parts(&mut self, items: &[LoopItem], exact: usize) -> Result<Vec<Part>, EngineError> {
+        let parts = items.iter().map(|&item| self.part(item, exact));
+        Ok(parts.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+    }
+
+    fn part(&mut self, item: LoopItem, exact: usize) -> Result<Vec<Part>, EngineError> {
+        let program = self.program;
+        let mut chain = vec![];
+        let mut below = item;
+        while let LoopItem::Loop(of) = below {
+            chain.push(of);
+            match program.loops[of].items[..] {
+                [next] => below = next,
+                [] => return Ok(vec![]),
+                _ => break,
+            }
+        }
+        let blocks = blocks_below(program, item);
+        let Some(whole) = self.whole(&blocks)? else {
+            return Ok(vec![]);
+        };
+        let choices = (0..chain.len().max(1)).map(|at| self.choice(&chain, at, exact, &blocks, &whole));
+        let best = choices.min_by(|a, b| {
+            let (a, b) = (a.rank(), b.rank());
+            a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.total_cmp(&b.2))
+        });
+        let Some(best) = best else {
+            return Ok(vec![]);
+        };
+        let has_inner = |of: &usize| {
+            program.loops[*of]
+                .items
+                .iter()
+                .any(|item| matches!(item, LoopItem::Loop(_)))
+        };
+        let last = chain
+            .last()
+            .filter(|of| program.loops[**of].items.len() > 1 && has_inner(of));
+        if let Some(&last) = last.filter(|_| best.tiles > TILES_MAX) {
+            let parts = self.parts(&program.loops[last].items, exact + chain.len())?;
+            return Ok(around(&chain, parts));
+        }
+        let lengths: Vec<f64> = whole.iter().map(|range| range.length() as f64).collect();
+        let top = exact + best.exact;
+        let mut sweeps = vec![None; program.blocks.len()];
+        for &block in &blocks {
+            sweeps[block] = Some(sweep(program, block, top, &lengths));
+        }
+        self.units.push(Unit {
+            exact: top,
+            item: chain.get(best.exact).map_or(item, |&of| LoopItem::Loop(of)),
+            band: best.band,
+            blocks,
+            sweeps,
+        });
+        let unit = Part::Unit(self.units.len() - 1);
+        Ok(around(&chain[..best.exact], vec![unit]))
+    }
+
+    /// The box of all blocks.
+    fn whole(&self, blocks: &[usize]) -> Result<Option<CounterBox>, EngineError> {
+        let mut all: Option<CounterBox> = None;
+        for &block in blocks {
+            if let Some(over) = self.program.whole(&self.program.blocks[block].path)? {
+                let so_far = all.get_or_insert(over);
+                for (range, more) in so_far.iter_mut().zip(over) {
+                    range.high = range.high.max(more.high);
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// The cut of a chain of loops of which the first are gone through one iteration at a time.
+    fn choice(&self, chain: &[usize], first: usize, exact: usize, blocks: &[usize], whole: &CounterBox) -> Choice {
+        let found = dependences(self.program, blocks, exact + first);
+        let mut band = vec![];
+        let mut tasks: f64 = (exact..exact + first)
+            .map(|depth| whole[depth].length() as f64)
+            .product();
+        let mut middle = *whole;
+        for range in &mut middle[..exact + first] {
+            range.low = range.high / 2;
+            range.high = range.low;
+        }
+        for (at, &of) in chain.iter().enumerate().skip(first) {
+            let depth = exact + at;
+            let mut held = found.iter().filter(|dependence| !dependence.is_between_updates);
+            let can_be_cut = held.all(|dependence| dependence.distances[depth].0.is_some_and(|least| least >= 0));
+            let pieces = match can_be_cut {
+                true => self.pieces(blocks, depth),
+                false => Pieces::WHOLE,
+            };
+            tasks *= pieces.of(whole[depth]).count() as f64;
+            middle[depth] = middle_of(pieces.of(whole[depth]));
+            band.push(CutLoop { of, pieces });
+        }
+        Choice {
+            exact: first,
+            band,
+            tiles: self.tiles(blocks, &middle),
+            tasks,
+        }
+    }
+
+    /// Pieces of a loop that follow the tiles of an array: of one that is written, where its subscripts follow the loop.
+    fn pieces(&self, blocks: &[usize], depth: usize) -> Pieces {
+        let steps = blocks.iter().flat_map(|&block| &self.program.blocks[block].steps);
+        let written = steps.clone().filter_map(|step| step.written());
+        let read = steps.flat_map(|step| step.reads());
+        let elements = written.chain(read);
+        let mut axes = elements.flat_map(|element| {
+            let array = &self.program.arrays[element.array];
+            let lengths = array.shape.iter().zip(&array.tile);
+            element.subscripts.iter().zip(lengths)
+        });
+        let cut = axes.find(|(subscript, (length, tile))| subscript.coefficients[depth] != 0 && tile < length);
+        let Some((subscript, (_, &tile))) = cut else {
+            return Pieces::WHOLE;
+        };
+        let (by, tile) = (subscript.coefficients[depth], tile as i64);
+        let begins = if by > 0 {
+            (-subscript.constant).rem_euclid(tile)
+        } else {
+            (subscript.constant + 1).rem_euclid(tile)
+        };
+        Pieces {
+            first: begins / by.abs(),
+            length: (tile / by.abs()).max(1),
+        }
+    }
+
+    /// Tiles that blocks touch over a box.
+    fn tiles(&self, blocks: &[usize], over: &CounterBox) -> usize {
+        let mut tiles = BTreeSet::new();
+        for &block in blocks {
+            touched(self.program, block, over, &mut |element, tile, _| {
+                if tiles.len() <= 4 * TILES_MAX {
+                    tiles.insert((element.array, tile));
+                }
+            });
+        }
+        tiles.len()
+    }
+}
+
+/// The piece in the middle.
+fn middle_of(pieces: impl Iterator<Item = CounterRange>) -> CounterRange {
+    let pieces: Vec<CounterRange> = pieces.take(1 << 16).collect();
+    pieces.get(pieces.len() / 2).copied().unwrap_or_default()
+}
+
+/// Parts within loops that are gone through one iteration at a time.
+fn around(chain: &[usize], parts: Vec<Part>) -> Vec<Part> {
+    let wrapped = chain.iter().rev();
+    wrapped.fold(parts, |parts, &of| vec![Part::Exact { of, parts }])
+}
+
+fn blocks_below(program: &LoopProgram, item: LoopItem) -> Vec<usize> {
+    match item {
+        LoopItem::Block(block) => vec![block],
+        LoopItem::Loop(of) => {
+            let items = &program.loops[of].items;
+            items.iter().flat_map(|&item| blocks_below(program, item)).collect()
+        }
+    }
+}
+
+/// Calls `each` with the elements of a block, the tiles that they may touch over a box, and whether they write there.
+pub(super) fn touched(
+    program: &LoopProgram,
+    block: usize,
+    over: &CounterBox,
+    each: &mut dyn FnMut(&Element, u64, bool),
+) {
+    let of = &program.blocks[block];
+    let mut over = *over;
+    if !tighten(&mut over, &of.constraints) {
+        return;
+    }
+    for step in &of.steps {
+        let reads = step.reads().map(|element| (element, false));
+        for (element, is_write) in reads.chain(step.written().map(|element| (element, true))) {
+            let array = &program.arrays[element.array];
+            let axes = element.subscripts.iter().zip(array.shape.iter().zip(&array.tile));
+            let spans: Vec<[u64; 3]> = axes
+                .map(|(subscript, (&length, &tile))| {
+                    let range = subscript.range(&over);
+                    let last = length.saturating_sub(1);
+                    let place = |at: i64| (at.max(0) as u64).min(last) / tile.max(1);
+                    [place(range.low), place(range.high), length.div_ceil(tile.max(1))]
+                })
+                .collect();
+            each_tile(&spans, 0, 0, &mut |tile| each(element, tile, is_write));
+        }
+    }
+}
+
+fn each_tile(spans: &[[u64; 3]], axis: usize, so_far: u64, each: &mut dyn FnMut(u64)) {
+    match spans.get(axis) {
+        None => each(so_far),
+        Some(&[low, high, count]) => {
+            for at in low..=high {
+                each_tile(spans, axis + 1, so_far * count + at, each);
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Dependences between the steps of a program: which iterations of loops must stay behind which.
+//!
+//! Two accesses of which one writes depend where they touch one element. Of each such pair, and each loop that carries it, the
+//! distances along the loops lie in a box, found by elimination (Banerjee; Pugh, The Omega test, CACM 35 (1992)): boxes may be
+//! wider than the distances are, never narrower.
+
+use super::affine::{Affine, DEPTH_MAX};
+use super::polyhedron::{Extremes, Polyhedron};
+use super::program::{Element, LoopProgram, StepTarget};
+
+/// A distance along a loop: its least and its largest value; nothing where it has no bound.
+pub(super) type Distance = (Option<i128>, Option<i128>);
+
+/// A step of a block, by their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct StepPlace {
+    pub block: usize,
+    pub step: usize,
+}
+
+/// An access of a step.
+#[derive(Clone, Copy, Debug)]
+struct StepAccess<'a> {
+    place: StepPlace,
+    element: &'a Element,
+    is_write: bool,
+    /// Whether the element takes in values in any order.
+    is_update: bool,
+}
+
+/// Iterations of a step that must come behind iterations of another.
+#[derive(Clone, Debug)]
+pub(super) struct Dependence {
+    pub from: StepPlace,
+    pub to: StepPlace,
+    /// Distances along the loops that both share, the outermost first.
+    pub distances: Vec<Distance>,
+    /// Whether it stands between two updates of one element by one step, which a task may take in any order.
+    pub is_between_updates: bool,
+    /// Whether the earlier one reads what the later one writes.
+    pub is_read_first: bool,
+}
+
+fn accesses(program: &LoopProgram, block: usize) -> Vec<StepAccess<'_>> {
+    let mut all = vec![];
+    for (step, of) in program.blocks[block].steps.iter().enumerate() {
+        let place = StepPlace { block, step };
+        let access = |element, is_write, is_update| StepAccess {
+            place,
+            element,
+            is_write,
+            is_update,
+        };
+        all.extend(of.reads().map(|element| access(element, false, false)));
+        match &of.target {
+            StepTarget::Register(_) => {}
+            StepTarget::Store(element) => all.push(access(element, true, false)),
+            StepTarget::Update(element, _) => all.push(access(element, true, true)),
+        }
+    }
+    all
+}
+
+/// Dependences among blocks of iterations that agree in the counters of the first `equal` loops, of those that a loop carries.
+pub(super) fn dependences(program: &LoopProgram, blocks: &[usize], equal: usize) -> Vec<Dependence> {
+    let all: Vec<StepAccess<'_>> = blocks.iter().flat_map(|&block| accesses(program, block)).collect();
+    let mut found = vec![];
+    for from in &all {
+        for to in &all {
+            if from.element.array == to.element.array && (from.is_write || to.is_write) {
+                between(program, from, to, equal, &mut found);
+            }
+        }
+    }
+    found
+}
+
+fn between(
+    program: &LoopProgram,
+    from: &StepAccess<'_>,
+    to: &StepAccess<'_>,
+    equal: usize,
+    found: &mut Vec<Dependence>,
+) {
+    let paths = [from, to].map(|access| &program.blocks[access.place.block].path);
+    let shared = paths[0].iter().zip(paths[1]).take_while(|(a, b)| a == b).count();
+    for carrier in equal..shared {
+        let system = conflict(program, from, to, carrier);
+        let mut distances = vec![];
+        for depth in 0..shared {
+            let mut distance = vec![0; 2 * DEPTH_MAX];
+            (distance[depth], distance[DEPTH_MAX + depth]) = (-1, 1);
+            match system.extremes(&distance) {
+                Extremes::Infeasible => {
+                    distances.clear();
+                    break;
+                }
+                Extremes::Between(low, high) => distances.push((low, high)),
+            }
+        }
+        if !distances.is_empty() {
+            found.push(Dependence {
+                from: from.place,
+                to: to.place,
+                distances,
+                is_between_updates: from.is_update && to.is_update && from.place == to.place,
+                is_read_first: !from.is_write,
+            });
+        }
+    }
+}
+
+/// Counters of both accesses that touch one element, with the loop `carrier` ahead in the second, and all around it equal.
+fn conflict(program: &LoopProgram, from: &StepAccess<'_>, to: &StepAccess<'_>, carrier: usize) -> Polyhedron {
+    let mut system = Polyhedron::of(2 * DEPTH_MAX);
+    let of = |affine: &Affine, side: usize, sign: i128| {
+        let mut coefficients = vec![0i128; 2 * DEPTH_MAX];
+        for (depth, &by) in affine.coefficients.iter().enumerate() {
+            coefficients[side * DEPTH_MAX + depth] = sign * i128::from(by);
+        }
+        coefficients
+    };
+    for (side, access) in [from, to].into_iter().enumerate() {
+        let block = &program.blocks[access.place.block];
+        for constraint in &block.constraints {
+            system.at_least_zero(of(constraint, side, 1), constraint.constant.into());
+        }
+        for depth in block.path.len()..DEPTH_MAX {
+            let mut counter = vec![0; 2 * DEPTH_MAX];
+            counter[side * DEPTH_MAX + depth] = 1;
+            system.zero(counter, 0);
+        }
+    }
+    for (a, b) in from.element.subscripts.iter().zip(&to.element.subscripts) {
+        let mut coefficients = of(a, 0, 1);
+        for (sum, by) in coefficients.iter_mut().zip(of(b, 1, -1)) {
+            *sum += by;
+        }
+        system.zero(coefficients, i128::from(a.constant) - i128::from(b.constant));
+    }
+    for depth in 0..=carrier {
+        let mut distance = vec![0; 2 * DEPTH_MAX];
+        (distance[depth], distance[DEPTH_MAX + depth]) = (-1, 1);
+        if depth < carrier {
+            system.zero(distance, 0);
+        } else {
+            system.at_least_zero(distance, -1);
+        }
+    }
+    system
+}

@@ -1,0 +1,21 @@
+//! Loop programs: nests of loops over elements of arrays, as tasks over tiles.
+//!
+//! A front end hands over nests with affine bounds and subscripts; dependences say which loops may be cut, and each box of
+//! iterations is a task. Orders of tasks are the schedule's (Kandemir, Son, Karakoy, Improving I/O performance of applications
+//! through compiler-directed code restructuring, FAST 2008).
+//!
+//! Uses `task`, `expr`, `strips` and `ops`. Start with `program.rs`, which says what a program is; `dependences.rs` and `cut.rs`
+//! decide, `tasks.rs` lists the tasks, `walk.rs` runs one.
+
+mod affine;
+mod cut;
+mod dependences;
+mod leaf;
+mod polyhedron;
+mod program;
+mod sweep;
+mod tasks;
+mod walk;
+
+pub use leaf::loop_leaf;
+pub use tasks::loop_nest;

@@ -1,0 +1,421 @@
+//! Loop programs as they are handed over: nests of loops, blocks of steps in them, subscripts affine in the counters.
+
+use std::sync::Arc;
+
+use outcore_kernels::{binary_kernel, Binary, BinaryKernel};
+
+use super::affine::{Affine, CounterBox, CounterRange, DEPTH_MAX};
+use crate::expr::{Expr, Op};
+use crate::strips::{self, Fused};
+use crate::{ops, EngineError};
+
+/// Dimensions of an array at most.
+const RANK_MAX: usize = 16;
+/// Loops, blocks, steps and leaves of a program at most, each.
+const PARTS_MAX: usize = 1 << 12;
+
+/// An item of a body: a loop or a block, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LoopItem {
+    Loop(usize),
+    Block(usize),
+}
+
+/// A loop, whose counter runs from 0 as long as `divisor * counter` is at most its extent.
+#[derive(Clone, Debug)]
+pub(super) struct NestLoop {
+    pub depth: usize,
+    /// What is left of the extent, at least 0 while the loop runs.
+    pub bound: Affine,
+    pub items: Vec<LoopItem>,
+}
+
+/// An element of an array, by affine subscripts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Element {
+    pub array: usize,
+    pub subscripts: Vec<Affine>,
+}
+
+/// Where the value of a step goes.
+#[derive(Clone, Debug)]
+pub(super) enum StepTarget {
+    Register(usize),
+    Store(Element),
+    /// The element takes in the value by an operation that is taken in any order within a task.
+    Update(Element, BinaryKernel),
+}
+
+/// What a value is made of.
+#[derive(Clone, Debug)]
+pub(super) enum Leaf {
+    Element(Element),
+    /// A number that follows from the counters.
+    Index(Affine),
+    Register(usize),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct BlockStep {
+    pub target: StepTarget,
+    pub leaves: Vec<Leaf>,
+    pub value: Arc<Fused>,
+    /// Bytes of one element of the value.
+    pub item: usize,
+}
+
+impl BlockStep {
+    /// The elements that it reads besides the one that it updates.
+    pub fn reads(&self) -> impl Iterator<Item = &Element> + Clone {
+        self.leaves.iter().filter_map(|leaf| match leaf {
+            Leaf::Element(element) => Some(element),
+            _ => None,
+        })
+    }
+
+    pub fn written(&self) -> Option<&Element> {
+        match &self.target {
+            StepTarget::Register(_) => None,
+            StepTarget::Store(element) | StepTarget::Update(element, _) => Some(element),
+        }
+    }
+}
+
+/// Steps that run one after the other for each iteration of the loops around them.
+#[derive(Clone, Debug)]
+pub(super) struct LoopBlock {
+    /// Loops around it, the outermost first.
+    pub path: Vec<usize>,
+    pub registers: usize,
+    pub steps: Vec<BlockStep>,
+    /// The bounds of its loops and its guards: each is at least 0.
+    pub constraints: Vec<Affine>,
+}
+
+/// A program of loops over arrays.
+#[derive(Clone, Debug)]
+pub(super) struct LoopProgram {
+    pub arrays: Vec<ArrayShape>,
+    pub loops: Vec<NestLoop>,
+    pub blocks: Vec<LoopBlock>,
+    pub items: Vec<LoopItem>,
+}
+
+/// An array of a program, and whether it is written.
+#[derive(Clone, Debug)]
+pub(super) struct ArrayShape {
+    pub shape: Vec<u64>,
+    pub tile: Vec<u64>,
+    pub is_written: bool,
+}
+
+/// Words of a program, and the nodes of its values.
+struct Reading<'a> {
+    words: std::slice::Iter<'a, i64>,
+    nodes: std::slice::Iter<'a, Expr>,
+    inputs: &'a [Expr],
+    loops: Vec<NestLoop>,
+    blocks: Vec<LoopBlock>,
+    steps: usize,
+}
+
+fn refusal(reason: &str) -> EngineError {
+    EngineError::Argument(format!("loops: {reason}"))
+}
+
+impl LoopProgram {
+    /// The program that words tell, over arrays.
+    ///
+    /// # Errors
+    /// Words that tell none, subscripts beyond their arrays, values that are not element-wise.
+    pub fn read(words: &[i64], nodes: &[Expr], inputs: &[Expr]) -> Result<LoopProgram, EngineError> {
+        let mut reading = Reading {
+            words: words.iter(),
+            nodes: nodes.iter(),
+            inputs,
+            loops: vec![],
+            blocks: vec![],
+            steps: 0,
+        };
+        if reading.count(PARTS_MAX)? != inputs.len() {
+            return Err(refusal("arrays are not as many as inputs"));
+        }
+        let items = reading.items(&mut vec![])?;
+        if reading.words.next().is_some() || reading.nodes.next().is_some() {
+            return Err(refusal("more words than a program has"));
+        }
+        let mut arrays: Vec<ArrayShape> = inputs
+            .iter()
+            .map(|input| ArrayShape {
+                shape: input.shape.clone(),
+                tile: input.tile.clone(),
+                is_written: false,
+            })
+            .collect();
+        for step in reading.blocks.iter().flat_map(|block| &block.steps) {
+            if let Some(element) = step.written() {
+                arrays[element.array].is_written = true;
+            }
+        }
+        let program = LoopProgram {
+            arrays,
+            loops: reading.loops,
+            blocks: reading.blocks,
+            items,
+        };
+        program.check()?;
+        Ok(program)
+    }
+
+    /// The box of a block's counters; nothing where it never runs.
+    ///
+    /// # Errors
+    /// Numbers too large to compute with.
+    pub fn whole(&self, path: &[usize]) -> Result<Option<CounterBox>, EngineError> {
+        let mut over = [CounterRange::default(); DEPTH_MAX];
+        for &of in path {
+            let NestLoop { bound, depth, .. } = &self.loops[of];
+            if !bound.is_small(&over) {
+                return Err(refusal("a loop has more iterations than can be counted"));
+            }
+            let by = -bound.coefficients[*depth];
+            // Of its own counter, which is 0 so far, the bound says nothing yet.
+            let most = bound.range(&over).high;
+            if most < 0 {
+                return Ok(None);
+            }
+            over[*depth] = CounterRange {
+                low: 0,
+                high: most / by,
+            };
+        }
+        Ok(Some(over))
+    }
+
+    /// Numbers are small, and no subscript is beyond its array where all loops are as long as they can be.
+    fn check(&self) -> Result<(), EngineError> {
+        for block in &self.blocks {
+            let Some(mut over) = self.whole(&block.path)? else {
+                continue;
+            };
+            let elements = block.steps.iter().flat_map(|step| step.reads().chain(step.written()));
+            let subscripts = elements.clone().flat_map(|element| &element.subscripts);
+            let indices = block
+                .steps
+                .iter()
+                .flat_map(|step| &step.leaves)
+                .filter_map(|leaf| match leaf {
+                    Leaf::Index(index) => Some(index),
+                    _ => None,
+                });
+            let numbers = subscripts.chain(&block.constraints).chain(indices);
+            if !numbers.clone().all(|number| number.is_small(&over)) {
+                return Err(refusal("subscripts larger than can be computed with"));
+            }
+            if !super::affine::tighten(&mut over, &block.constraints) {
+                continue;
+            }
+            for element in elements {
+                let shape = &self.arrays[element.array].shape;
+                for (axis, (subscript, &length)) in element.subscripts.iter().zip(shape).enumerate() {
+                    let range = subscript.range(&over);
+                    if range.low < 0 || range.high >= length as i64 {
+                        return Err(EngineError::Shape(format!(
+                            "loops: subscripts from {} to {} along axis {axis} of array {}, which has {length} there",
+                            range.low, range.high, element.array
+                        )));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Reading<'_> {
+    fn word(&mut self) -> Result<i64, EngineError> {
+        self.words.next().copied().ok_or_else(|| refusal("words end too early"))
+    }
+
+    fn count(&mut self, most: usize) -> Result<usize, EngineError> {
+        let word = self.word()?;
+        usize::try_from(word)
+            .ok()
+            .filter(|count| *count <= most)
+            .ok_or_else(|| refusal("a count that cannot be"))
+    }
+
+    fn node(&mut self) -> Result<&Expr, EngineError> {
+        self.nodes.next().ok_or_else(|| refusal("fewer nodes than values"))
+    }
+
+    fn affine(&mut self, depth: usize) -> Result<Affine, EngineError> {
+        let mut affine = Affine {
+            constant: self.word()?,
+            ..Affine::default()
+        };
+        for _ in 0..self.count(DEPTH_MAX)? {
+            let (at, by) = (self.count(DEPTH_MAX)?, self.word()?);
+            if at >= depth {
+                return Err(refusal("a counter of no loop around"));
+            }
+            affine.coefficients[at] = by;
+        }
+        match affine.has_small_words() {
+            true => Ok(affine),
+            false => Err(refusal("numbers larger than can be computed with")),
+        }
+    }
+
+    fn items(&mut self, path: &mut Vec<usize>) -> Result<Vec<LoopItem>, EngineError> {
+        let count = self.count(PARTS_MAX)?;
+        let mut items = vec![];
+        for _ in 0..count {
+            items.push(match self.word()? {
+                0 => self.nest(path)?,
+                1 => self.block(path)?,
+                _ => return Err(refusal("an item that is neither loop nor block")),
+            });
+            if self.loops.len().max(self.blocks.len()).max(self.steps) > PARTS_MAX {
+                return Err(refusal("a program with more than 4096 loops or steps"));
+            }
+        }
+        Ok(items)
+    }
+
+    fn nest(&mut self, path: &mut Vec<usize>) -> Result<LoopItem, EngineError> {
+        let depth = path.len();
+        if depth == DEPTH_MAX {
+            return Err(refusal("loops within each other are eight at most"));
+        }
+        let mut bound = self.affine(depth)?;
+        let divisor = self.word()?;
+        if !(1..1 << 40).contains(&divisor) {
+            return Err(refusal("a step of a loop that cannot be"));
+        }
+        bound.coefficients[depth] = -divisor;
+        let number = self.loops.len();
+        self.loops.push(NestLoop {
+            depth,
+            bound,
+            items: vec![],
+        });
+        path.push(number);
+        let items = self.items(path)?;
+        path.pop();
+        self.loops[number].items = items;
+        Ok(LoopItem::Loop(number))
+    }
+
+    fn block(&mut self, path: &[usize]) -> Result<LoopItem, EngineError> {
+        let guards = (0..self.count(PARTS_MAX)?).map(|_| self.affine(path.len()));
+        let guards = guards.collect::<Result<Vec<_>, _>>()?;
+        let registers = self.count(64)?;
+        let steps = (0..self.count(PARTS_MAX)?).map(|_| self.step(path.len(), registers));
+        let steps = steps.collect::<Result<Vec<_>, _>>()?;
+        self.steps += steps.len();
+        let bounds = path.iter().map(|&of| self.loops[of].bound);
+        let counters = (0..path.len()).map(|depth| {
+            let mut least = Affine::default();
+            least.coefficients[depth] = 1;
+            least
+        });
+        let constraints = bounds.chain(counters).chain(guards).collect();
+        self.blocks.push(LoopBlock {
+            path: path.to_vec(),
+            registers,
+            steps,
+            constraints,
+        });
+        Ok(LoopItem::Block(self.blocks.len() - 1))
+    }
+
+    fn element(&mut self, depth: usize) -> Result<Element, EngineError> {
+        let array = self.count(PARTS_MAX)?;
+        self.element_of(array, depth)
+    }
+
+    fn element_of(&mut self, array: usize, depth: usize) -> Result<Element, EngineError> {
+        let rank = self.count(RANK_MAX)?;
+        if self.inputs.get(array).is_none_or(|input| input.ndim() != rank) {
+            return Err(refusal("subscripts are not as many as the axes of an array"));
+        }
+        let subscripts = (0..rank).map(|_| self.affine(depth)).collect::<Result<_, _>>()?;
+        Ok(Element { array, subscripts })
+    }
+
+    fn register(&mut self, registers: usize) -> Result<usize, EngineError> {
+        match self.count(64)? {
+            register if register < registers => Ok(register),
+            _ => Err(refusal("a register that there is not")),
+        }
+    }
+
+    fn step(&mut self, depth: usize, registers: usize) -> Result<BlockStep, EngineError> {
+        let target = match self.word()? {
+            0 => (None, self.register(registers)?),
+            1 => {
+                let (array, update) = (self.count(PARTS_MAX)?, self.word()?);
+                (Some((self.element_of(array, depth)?, update)), 0)
+            }
+            _ => return Err(refusal("a step that goes nowhere")),
+        };
+        let leaves = (0..self.count(PARTS_MAX)?).map(|_| {
+            Ok(match self.word()? {
+                0 => Leaf::Element(self.element(depth)?),
+                1 => Leaf::Index(self.affine(depth)?),
+                2 => Leaf::Register(self.register(registers)?),
+                _ => return Err(refusal("a leaf of no kind")),
+            })
+        });
+        let leaves = leaves.collect::<Result<Vec<Leaf>, EngineError>>()?;
+        let value = self.node()?.clone();
+        let stand_ins = (0..leaves.len()).map(|_| self.node().cloned());
+        let stand_ins = stand_ins.collect::<Result<Vec<Expr>, _>>()?;
+        let place = |node: &crate::expr::Node| stand_ins.iter().position(|leaf| leaf.id == node.id);
+        let fused = match value.op {
+            Op::Unary(_) | Op::Binary(_) | Op::Select | Op::Cast | Op::Check(_) => strips::compile(&value, &place)?,
+            _ => strips::compile(&ops::copy_tiled(&value, value.tile.clone()), &place)?,
+        };
+        for (leaf, stand_in) in leaves.iter().zip(&stand_ins) {
+            let dtype = match leaf {
+                Leaf::Element(element) => self.inputs[element.array].dtype,
+                Leaf::Index(_) => outcore_dtype::DType::I64,
+                Leaf::Register(_) => continue,
+            };
+            if stand_in.dtype != dtype {
+                return Err(refusal("a leaf of another type than its array"));
+            }
+        }
+        let target = match target {
+            (None, register) => StepTarget::Register(register),
+            (Some((element, update)), _) => {
+                if self.inputs[element.array].dtype != value.dtype {
+                    return Err(refusal("a value of another type than its array"));
+                }
+                let operation = match update {
+                    0 => None,
+                    1 => Some(Binary::Add),
+                    2 => Some(Binary::Multiply),
+                    3 => Some(Binary::Minimum),
+                    4 => Some(Binary::Maximum),
+                    _ => return Err(refusal("an update of no kind")),
+                };
+                match operation {
+                    None => StepTarget::Store(element),
+                    Some(operation) => {
+                        let kernel = binary_kernel(operation, value.dtype);
+                        let refused = || refusal(&format!("no {} of {}", operation.name(), value.dtype));
+                        StepTarget::Update(element, kernel.ok_or_else(refused)?)
+                    }
+                }
+            }
+        };
+        Ok(BlockStep {
+            target,
+            leaves,
+            value: Arc::new(fused),
+            item: value.dtype.size(),
+        })
+    }
+}

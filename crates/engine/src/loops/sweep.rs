@@ -1,0 +1,141 @@
+//! How a task goes through the iterations of a block: lines of iterations that no dependence joins are taken at once.
+
+use super::affine::{Counters, DEPTH_MAX};
+use super::dependences::{dependences, Dependence};
+use super::program::{Element, LoopItem, LoopProgram};
+
+/// Cost of a line beside its iterations, in elements.
+const LINE_COST: f64 = 150.0;
+/// Cost of an element that does not lie beside the one before, against one that does.
+const FAR_COST: f64 = 4.0;
+/// Steps ahead that lines across two loops are tried with.
+const AHEAD_MAX: i64 = 3;
+
+/// The lines of a block. Loops from `first` on, which are around this block alone, are gone through in another order than their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BlockSweep {
+    pub first: usize,
+    pub lines: Lines,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lines {
+    /// Iterations one by one, in the order of the loops.
+    Single,
+    /// All iterations of the loop at this depth.
+    Along(usize),
+    /// Iterations of the last two loops that have the same sum of the last counter and so many times the one before
+    /// (Lamport, The parallel execution of DO loops, CACM 17 (1974)).
+    Across(i64),
+}
+
+impl Lines {
+    /// The step from an iteration of a line to the next, among loops of which the last is at `depth - 1`.
+    pub fn direction(self, depth: usize) -> Counters {
+        let mut direction = [0; DEPTH_MAX];
+        match self {
+            Lines::Single => {}
+            Lines::Along(along) => direction[along] = 1,
+            Lines::Across(ahead) => {
+                direction[depth - 2] = 1;
+                direction[depth - 1] = -ahead;
+            }
+        }
+        direction
+    }
+}
+
+/// Whether steps of a line keep a dependence that no loop beside the line's carries: the earlier step has gone through the whole
+/// line before the later one begins.
+fn is_kept_by_steps(dependence: &Dependence) -> bool {
+    let is_same = dependence.from == dependence.to;
+    dependence.from < dependence.to || is_same && (dependence.is_read_first || dependence.is_between_updates)
+}
+
+/// Whether lines keep all dependences; `of` gives distances along what is gone through one after the other, outermost first.
+fn keeps(found: &[Dependence], of: impl Fn(&Dependence) -> Vec<Option<i128>>) -> bool {
+    found.iter().all(|dependence| {
+        for least in of(dependence) {
+            match least {
+                Some(least) if least > 0 => return true,
+                Some(0) => {}
+                _ => return false,
+            }
+        }
+        is_kept_by_steps(dependence)
+    })
+}
+
+/// The lines of a block whose first loops, up to `exact`, are gone through one iteration at a time.
+pub(super) fn sweep(program: &LoopProgram, number: usize, exact: usize, lengths: &[f64]) -> BlockSweep {
+    let block = &program.blocks[number];
+    let depth = block.path.len();
+    let is_alone = |at: &usize| program.loops[block.path[*at]].items.len() == 1;
+    let first = (exact..depth).rev().take_while(is_alone).last().unwrap_or(depth);
+    let is_last = |of: &usize| program.loops[*of].items == [LoopItem::Block(number)];
+    if first == depth || !block.path.last().is_some_and(is_last) {
+        return BlockSweep {
+            first: depth,
+            lines: Lines::Single,
+        };
+    }
+    let found = dependences(program, &[number], first);
+    let mut tried: Vec<Lines> = (first..depth)
+        .filter(|&along| {
+            keeps(&found, |dependence| {
+                let beside = (first..depth).filter(|&at| at != along);
+                beside.map(|at| dependence.distances[at].0).collect()
+            })
+        })
+        .map(Lines::Along)
+        .collect();
+    if depth - first >= 2 {
+        let ahead = (1..=AHEAD_MAX).find(|&ahead| {
+            keeps(&found, |dependence| {
+                let [outer, inner] = [depth - 2, depth - 1].map(|at| dependence.distances[at].0);
+                let sum = outer.zip(inner).map(|(outer, inner)| i128::from(ahead) * outer + inner);
+                let before = (first..depth - 2).map(|at| dependence.distances[at].0);
+                before.chain([sum]).collect()
+            })
+        });
+        tried.extend(ahead.map(Lines::Across));
+    }
+    let cost = |lines: &Lines| cost(program, number, *lines, lengths);
+    let least = tried.into_iter().min_by(|a, b| cost(a).total_cmp(&cost(b)));
+    BlockSweep {
+        first,
+        lines: least.unwrap_or(Lines::Single),
+    }
+}
+
+/// What an iteration costs, in elements.
+fn cost(program: &LoopProgram, number: usize, lines: Lines, lengths: &[f64]) -> f64 {
+    let block = &program.blocks[number];
+    let depth = block.path.len();
+    let direction = lines.direction(depth);
+    let length = match lines {
+        Lines::Single => 1.0,
+        Lines::Along(along) => lengths[along],
+        Lines::Across(ahead) => lengths[depth - 2].min(lengths[depth - 1] / ahead as f64),
+    };
+    let of = |element: &Element| match stride(program, element, &direction) {
+        0 => 0.0,
+        1 | -1 => 1.0,
+        _ => FAR_COST,
+    };
+    let steps = block.steps.iter();
+    let elements = steps.flat_map(|step| step.reads().chain(step.written()));
+    elements.map(of).sum::<f64>() + LINE_COST * block.steps.len() as f64 / length.max(1.0)
+}
+
+/// Elements between those of an iteration of a line and of the next, within a tile.
+pub(super) fn stride(program: &LoopProgram, element: &Element, direction: &Counters) -> i64 {
+    let tile = &program.arrays[element.array].tile;
+    let mut stride = 0;
+    let mut row = 1;
+    for (subscript, &length) in element.subscripts.iter().zip(tile).rev() {
+        stride += subscript.along(direction) * row;
+        row *= length as i64;
+    }
+    stride
+}

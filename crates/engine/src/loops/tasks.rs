@@ -1,0 +1,326 @@
+//! Tasks of a loop program: tiles of what it writes, as they are before it, then boxes of iterations in the order of the text.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::affine::{tighten, CounterBox, CounterRange, DEPTH_MAX};
+use super::cut::{touched, CutLoop, Cutting, Part, Unit};
+use super::program::LoopProgram;
+use super::walk::{scratch_bytes, Walk};
+use crate::cancel;
+use crate::expr::{Digest, Expr, Op};
+use crate::ops::{algorithm, show};
+use crate::task::{Access, Alone, Bound, Grid, Work};
+use crate::EngineError;
+use outcore_kernels::Generator;
+
+/// Tasks of a program at most.
+const TASKS_MAX: usize = 4 << 20;
+
+/// What an array holds before the program.
+#[derive(Clone, Debug)]
+pub(super) enum Initial {
+    /// Tiles of an input, by its number.
+    Input(usize),
+    /// One element, over and over.
+    Element(Vec<u8>),
+}
+
+/// A task: a unit, and the box of counters that it goes through.
+#[derive(Clone, Copy, Debug)]
+struct TaskBox {
+    unit: u32,
+    over: CounterBox,
+}
+
+/// A loop program as tasks over tiles.
+#[derive(Clone, Debug)]
+pub(super) struct LoopTasks {
+    program: Arc<LoopProgram>,
+    units: Arc<[Unit]>,
+    boxes: Arc<[TaskBox]>,
+    initial: Arc<[Initial]>,
+    /// The tile set of each array: of an input, or of a result.
+    sets: Vec<usize>,
+    /// Arrays that are written, in the order of the results, with the first of the tasks that make their tiles.
+    written: Vec<(usize, u64)>,
+    results: Vec<Grid>,
+    key: Vec<u8>,
+}
+
+/// A loop program over arrays: for each that is written, its values after the program. `words` and `nodes` are as
+/// `program.rs` reads them.
+///
+/// # Errors
+/// Words that tell no program, subscripts beyond their arrays, values that are not element-wise, more tasks than are listed.
+pub fn loop_nest(inputs: &[Expr], words: &[i64], nodes: &[Expr]) -> Result<Vec<Expr>, EngineError> {
+    let program = LoopProgram::read(words, nodes, inputs)?;
+    let (parts, units) = Cutting::of(&program)?;
+    let mut listing = Listing {
+        program: &program,
+        units: &units,
+        boxes: vec![],
+    };
+    listing.list(&parts, &mut [CounterRange::default(); DEPTH_MAX])?;
+    let boxes = listing.boxes;
+    let mut operands = vec![];
+    let (mut initial, mut sets, mut written, mut results) = (vec![], vec![], vec![], vec![]);
+    let mut first = 0;
+    let is_read = |array: usize| !program.arrays[array].is_written;
+    for (array, input) in inputs.iter().enumerate() {
+        let element = match &input.op {
+            Op::Generate(Generator::Full(value)) if !is_read(array) => value.to_bytes(input.dtype).ok(),
+            _ => None,
+        };
+        initial.push(match element {
+            Some(element) => Initial::Element(element),
+            None => {
+                operands.push(input.clone());
+                Initial::Input(operands.len() - 1)
+            }
+        });
+    }
+    for (array, input) in inputs.iter().enumerate() {
+        match &initial[array] {
+            Initial::Input(operand) if is_read(array) => sets.push(*operand),
+            _ => {
+                sets.push(operands.len() + results.len());
+                written.push((array, first));
+                first += input.grid().tiles();
+                results.push(input.grid());
+            }
+        }
+    }
+    let mut key = Vec::new();
+    words.iter().for_each(|word| key.extend(word.to_le_bytes()));
+    nodes.iter().for_each(|node| key.extend(node.digest().0));
+    initial
+        .iter()
+        .for_each(|initial| key.extend(format!("{initial:?}").bytes()));
+    for grid in &results {
+        key.extend(show(&grid.shape).bytes());
+        key.extend(grid.dtype.name().bytes());
+    }
+    let tasks = LoopTasks {
+        program: Arc::new(program),
+        units: units.into(),
+        boxes: boxes.into(),
+        initial: initial.into(),
+        sets,
+        written,
+        results,
+        key: Digest::of(&key).0.to_vec(),
+    };
+    match tasks.results.is_empty() {
+        true => Err(EngineError::Argument("loops: no array is written".into())),
+        false => algorithm(Arc::new(tasks), &operands),
+    }
+}
+
+/// Boxes of tasks while they are listed.
+struct Listing<'a> {
+    program: &'a LoopProgram,
+    units: &'a [Unit],
+    boxes: Vec<TaskBox>,
+}
+
+impl Listing<'_> {
+    /// Lists the tasks of parts; the counters of loops around them have one value each.
+    fn list(&mut self, parts: &[Part], over: &mut CounterBox) -> Result<(), EngineError> {
+        for part in parts {
+            match part {
+                Part::Unit(unit) => {
+                    let below = self.units[*unit].band.clone();
+                    self.cut(*unit, &below, over)?;
+                }
+                Part::Exact { of, parts } => {
+                    let (depth, range) = self.counters(*of, over);
+                    for at in range.low..=range.high {
+                        cancel::check();
+                        over[depth] = CounterRange { low: at, high: at };
+                        self.list(parts, over)?;
+                    }
+                    over[depth] = CounterRange::default();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The counters of a loop within the box of those around it.
+    fn counters(&self, of: usize, over: &CounterBox) -> (usize, CounterRange) {
+        let of = &self.program.loops[of];
+        let mut around = *over;
+        around[of.depth] = CounterRange::default();
+        let most = of.bound.range(&around).high;
+        let high = most.div_euclid(-of.bound.coefficients[of.depth]);
+        (of.depth, CounterRange { low: 0, high })
+    }
+
+    fn cut(&mut self, unit: usize, band: &[CutLoop], over: &mut CounterBox) -> Result<(), EngineError> {
+        let Some((outer, inner)) = band.split_first() else {
+            return self.add(unit, over);
+        };
+        let (depth, range) = self.counters(outer.of, over);
+        for piece in outer.pieces.of(range) {
+            cancel::check();
+            over[depth] = piece;
+            self.cut(unit, inner, over)?;
+        }
+        over[depth] = CounterRange::default();
+        Ok(())
+    }
+
+    /// Adds a task, unless no block of it has an iteration in its box.
+    fn add(&mut self, unit: usize, over: &CounterBox) -> Result<(), EngineError> {
+        let mut all: Option<CounterBox> = None;
+        let of = &self.units[unit];
+        for &block in &of.blocks {
+            let LoopBlocks { path, constraints } = LoopBlocks::of(self.program, block);
+            let mut own = *over;
+            for &inner in &path[(of.exact + of.band.len()).min(path.len())..] {
+                let (depth, range) = self.counters(inner, &own);
+                own[depth] = range;
+            }
+            let is_empty = own[..path.len()].iter().any(|range| range.is_empty());
+            if is_empty || !tighten(&mut own, constraints) {
+                continue;
+            }
+            let so_far = all.get_or_insert(own);
+            for (range, more) in so_far.iter_mut().zip(own) {
+                range.low = range.low.min(more.low);
+                range.high = range.high.max(more.high);
+            }
+        }
+        if let Some(over) = all {
+            if self.boxes.len() == TASKS_MAX {
+                return Err(EngineError::Argument(format!(
+                    "loops: more than {TASKS_MAX} tasks; larger tiles, or fewer iterations of the outer loops, make fewer"
+                )));
+            }
+            let unit = unit as u32;
+            self.boxes.push(TaskBox { unit, over });
+        }
+        Ok(())
+    }
+}
+
+/// The loops around a block, and what bounds their counters.
+struct LoopBlocks<'a> {
+    path: &'a [usize],
+    constraints: &'a [super::affine::Affine],
+}
+
+impl<'a> LoopBlocks<'a> {
+    fn of(program: &'a LoopProgram, block: usize) -> LoopBlocks<'a> {
+        let of = &program.blocks[block];
+        LoopBlocks {
+            path: &of.path,
+            constraints: &of.constraints,
+        }
+    }
+}
+
+impl LoopTasks {
+    /// The array and the tile that a task makes as they are before the program, if it is one of those.
+    fn made(&self, task: u64) -> Option<(usize, u64)> {
+        let after = self.written.partition_point(|(_, first)| *first <= task);
+        let (array, first) = self.written[after - 1];
+        let tile = task - first;
+        (tile < self.results[after - 1].tiles()).then_some((array, tile))
+    }
+
+    fn boxed(&self, task: u64) -> &TaskBox {
+        let made: u64 = self.results.iter().map(Grid::tiles).sum();
+        &self.boxes[(task - made) as usize]
+    }
+
+    /// Tiles of arrays that a box touches, and whether it writes there.
+    fn touched(&self, of: &TaskBox) -> BTreeMap<(usize, u64), bool> {
+        let mut tiles = BTreeMap::new();
+        for &block in &self.units[of.unit as usize].blocks {
+            touched(&self.program, block, &of.over, &mut |element, tile, is_write| {
+                *tiles.entry((element.array, tile)).or_default() |= is_write;
+            });
+        }
+        tiles
+    }
+}
+
+impl Alone for LoopTasks {
+    fn key(&self) -> Vec<u8> {
+        self.key.clone()
+    }
+
+    fn results(&self) -> &[Grid] {
+        &self.results
+    }
+}
+
+impl Work for LoopTasks {
+    fn label(&self) -> String {
+        "loops".into()
+    }
+
+    fn tasks(&self) -> u64 {
+        self.results.iter().map(Grid::tiles).sum::<u64>() + self.boxes.len() as u64
+    }
+
+    fn operands(&self, task: u64, each: &mut dyn FnMut(usize, u64, Access)) {
+        if let Some((array, tile)) = self.made(task) {
+            if let Initial::Input(operand) = self.initial[array] {
+                each(operand, tile, Access::Read);
+            }
+            return each(self.sets[array], tile, Access::Create);
+        }
+        for ((array, tile), is_write) in self.touched(self.boxed(task)) {
+            let access = if is_write { Access::Update } else { Access::Read };
+            each(self.sets[array], tile, access);
+        }
+    }
+
+    fn workspace_bytes(&self, task: u64) -> u64 {
+        match self.made(task) {
+            Some(_) => 0,
+            None => scratch_bytes(&self.program, &self.units[self.boxed(task).unit as usize].blocks),
+        }
+    }
+
+    fn record_bytes(&self) -> u64 {
+        (self.boxes.len() * size_of::<TaskBox>()) as u64
+    }
+
+    fn operations(&self) -> f64 {
+        let of = |of: &TaskBox| {
+            let blocks = self.units[of.unit as usize].blocks.iter();
+            let steps: usize = blocks.map(|&block| self.program.blocks[block].steps.len()).sum();
+            let iterations: f64 = of.over.iter().map(|range| range.length() as f64).product();
+            // A step takes a few operations, and its elements as many more.
+            8.0 * steps as f64 * iterations
+        };
+        self.boxes.iter().map(of).sum()
+    }
+
+    fn run(&self, task: u64, tiles: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
+        if let Some((array, _)) = self.made(task) {
+            match &self.initial[array] {
+                Initial::Input(_) => tiles.writes[0].copy_from_slice(tiles.reads[0]),
+                Initial::Element(element) => {
+                    let places = tiles.writes[0].chunks_exact_mut(element.len());
+                    places.for_each(|place| place.copy_from_slice(element));
+                }
+            }
+            return Ok(());
+        }
+        let of = self.boxed(task);
+        let (mut reads, mut writes) = (0, 0);
+        let mut places = BTreeMap::new();
+        for (tile, is_write) in self.touched(of) {
+            let count = if is_write { &mut writes } else { &mut reads };
+            places.insert(tile, (is_write, *count));
+            *count += 1;
+        }
+        let unit = &self.units[of.unit as usize];
+        Walk::new(&self.program, unit, of.over, places, tiles, workspace).run()
+    }
+}

@@ -1,0 +1,439 @@
+//! A task of a loop program: its iterations, line by line, each line in pieces that lie in one tile of every array.
+
+use std::collections::BTreeMap;
+
+use outcore_kernels::{copy_strided, BinaryKernel, StridedBytes, StridedBytesMut};
+
+use super::affine::{tighten, CounterBox, CounterRange, Counters, DEPTH_MAX};
+use super::cut::Unit;
+use super::program::{BlockStep, Element, Leaf, LoopBlock, LoopItem, LoopProgram, StepTarget};
+use super::sweep::Lines;
+use crate::strips::{self, Buffers, FusedInput, REGISTER_BYTES, STRIP};
+use crate::task::Bound;
+use crate::EngineError;
+
+/// Strips besides registers and numbers: a value, and two that updates need.
+const OTHERS: usize = 3;
+
+/// Where the tiles of a task are among its operands: whether it writes them, and their number.
+pub(super) type TilePlaces = BTreeMap<(usize, u64), (bool, usize)>;
+
+/// An element of the first iteration of a piece, and where those of the next iterations are.
+#[derive(Clone, Copy, Debug)]
+struct PlacedElement {
+    is_written: bool,
+    tile: usize,
+    offset: usize,
+    stride: isize,
+}
+
+/// Iterations of a line: `base + at * direction`.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    base: Counters,
+    direction: Counters,
+}
+
+impl Line {
+    /// The steps along it where a number is at least 0, of those in a range.
+    fn clip(&self, range: &mut CounterRange, constant: i64, along: i64) {
+        if along > 0 {
+            range.low = range.low.max(-constant.div_euclid(along));
+        } else if along < 0 {
+            range.high = range.high.min(constant.div_euclid(-along));
+        } else if constant < 0 {
+            range.high = range.low - 1;
+        }
+    }
+
+    fn at(&self, at: i64) -> Counters {
+        std::array::from_fn(|depth| self.base[depth] + at * self.direction[depth])
+    }
+}
+
+/// Strips that a task computes in.
+struct Strips<'w> {
+    registers: Buffers<&'w mut [u8]>,
+    /// Those of the registers of a block.
+    kept: Vec<&'w mut [u8]>,
+    /// Numbers that follow from counters, one for each leaf of a step.
+    indices: Vec<&'w mut [u8]>,
+    others: [&'w mut [u8]; OTHERS],
+}
+
+/// Strips of blocks: of instructions, of registers, of numbers.
+fn counts(program: &LoopProgram, blocks: &[usize]) -> [usize; 3] {
+    let mut counts = [0; 3];
+    for block in blocks.iter().map(|&block| &program.blocks[block]) {
+        counts[1] = counts[1].max(block.registers);
+        for step in &block.steps {
+            let is_index = |leaf: &&Leaf| matches!(leaf, Leaf::Index(_));
+            counts[0] = counts[0].max(step.value.registers + step.value.inputs.len());
+            counts[2] = counts[2].max(step.leaves.iter().filter(is_index).count());
+        }
+    }
+    counts
+}
+
+/// Memory in which a task of these blocks computes.
+pub(super) fn scratch_bytes(program: &LoopProgram, blocks: &[usize]) -> u64 {
+    let strips: usize = counts(program, blocks).iter().sum();
+    ((strips + OTHERS) * REGISTER_BYTES) as u64
+}
+
+impl<'w> Strips<'w> {
+    fn of(program: &LoopProgram, blocks: &[usize], workspace: &'w mut [u8]) -> Strips<'w> {
+        let [registers, kept, indices] = counts(program, blocks);
+        let mut strips = workspace.chunks_exact_mut(REGISTER_BYTES);
+        let mut next = || strips.next().unwrap_or_default();
+        Strips {
+            registers: (0..registers).map(|_| next()).collect(),
+            kept: (0..kept).map(|_| next()).collect(),
+            indices: (0..indices).map(|_| next()).collect(),
+            others: [next(), next(), next()],
+        }
+    }
+}
+
+/// A task while it runs.
+pub(super) struct Walk<'a, 'w, 'b> {
+    program: &'a LoopProgram,
+    unit: &'a Unit,
+    over: CounterBox,
+    places: TilePlaces,
+    tiles: &'w mut Bound<'b>,
+    strips: Strips<'w>,
+    placed: Vec<PlacedElement>,
+}
+
+impl<'a, 'w, 'b> Walk<'a, 'w, 'b> {
+    pub fn new(
+        program: &'a LoopProgram,
+        unit: &'a Unit,
+        over: CounterBox,
+        places: TilePlaces,
+        tiles: &'w mut Bound<'b>,
+        workspace: &'w mut [u8],
+    ) -> Self {
+        Walk {
+            program,
+            unit,
+            over,
+            places,
+            tiles,
+            strips: Strips::of(program, &unit.blocks, workspace),
+            placed: vec![],
+        }
+    }
+
+    pub fn run(mut self) -> Result<(), EngineError> {
+        let mut counters = [0; DEPTH_MAX];
+        for (counter, range) in counters.iter_mut().zip(&self.over).take(self.unit.exact) {
+            *counter = range.low;
+        }
+        self.item(self.unit.item, &mut counters)
+    }
+
+    fn item(&mut self, item: LoopItem, counters: &mut Counters) -> Result<(), EngineError> {
+        let program = self.program;
+        let of = match item {
+            LoopItem::Block(block) => return self.lines(block, counters),
+            LoopItem::Loop(of) => of,
+        };
+        let of = &program.loops[of];
+        if let Some(block) = self.alone_below(item) {
+            let sweep = self.unit.sweeps[block];
+            if sweep.is_some_and(|sweep| sweep.first == of.depth) {
+                return self.lines(block, counters);
+            }
+        }
+        counters[of.depth] = 0;
+        let most = of.bound.at(counters).div_euclid(-of.bound.coefficients[of.depth]);
+        let range = self.over[of.depth];
+        for at in range.low..=range.high.min(most) {
+            counters[of.depth] = at;
+            for &item in &of.items {
+                self.item(item, counters)?;
+            }
+        }
+        counters[of.depth] = 0;
+        Ok(())
+    }
+
+    /// The block of a chain of loops with nothing else in them.
+    fn alone_below(&self, mut item: LoopItem) -> Option<usize> {
+        loop {
+            match item {
+                LoopItem::Block(block) => return Some(block),
+                LoopItem::Loop(of) => match self.program.loops[of].items[..] {
+                    [next] => item = next,
+                    _ => return None,
+                },
+            }
+        }
+    }
+
+    /// All iterations of a block with the counters of the loops around its own chain.
+    fn lines(&mut self, number: usize, counters: &Counters) -> Result<(), EngineError> {
+        let (program, unit) = (self.program, self.unit);
+        let block = &program.blocks[number];
+        let depth = block.path.len();
+        let Some(sweep) = unit.sweeps[number] else {
+            return Ok(());
+        };
+        let mut over = self.over;
+        for (range, &at) in over.iter_mut().zip(counters).take(sweep.first) {
+            *range = CounterRange { low: at, high: at };
+        }
+        for range in &mut over[depth..] {
+            *range = CounterRange::default();
+        }
+        if !tighten(&mut over, &block.constraints) {
+            return Ok(());
+        }
+        let mut line = Line {
+            base: *counters,
+            direction: sweep.lines.direction(depth),
+        };
+        match sweep.lines {
+            Lines::Single => {
+                let all: Vec<usize> = (sweep.first..depth).collect();
+                self.each_line(block, &all, &over, &mut line, CounterRange::default())
+            }
+            Lines::Along(along) => {
+                line.base[along] = 0;
+                let beside: Vec<usize> = (sweep.first..depth).filter(|&at| at != along).collect();
+                self.each_line(block, &beside, &over, &mut line, over[along])
+            }
+            Lines::Across(ahead) => {
+                let (outer, inner) = (over[depth - 2], over[depth - 1]);
+                line.base[depth - 2] = 0;
+                // The sum stands in the place of the last counter.
+                let mut sums = over;
+                sums[depth - 1] = CounterRange {
+                    low: ahead * outer.low + inner.low,
+                    high: ahead * outer.high + inner.high,
+                };
+                let beside: Vec<usize> = (sweep.first..depth - 2).chain([depth - 1]).collect();
+                self.each_line(block, &beside, &sums, &mut line, outer)
+            }
+        }
+    }
+
+    /// Lines for all counters of the loops `beside`, the outermost first.
+    fn each_line(
+        &mut self,
+        block: &LoopBlock,
+        beside: &[usize],
+        over: &CounterBox,
+        line: &mut Line,
+        along: CounterRange,
+    ) -> Result<(), EngineError> {
+        let Some((&outer, inner)) = beside.split_first() else {
+            return self.line(block, line, along);
+        };
+        for at in over[outer].low..=over[outer].high {
+            line.base[outer] = at;
+            self.each_line(block, inner, over, line, along)?;
+        }
+        Ok(())
+    }
+
+    /// The iterations of a line that bounds and guards allow, in pieces.
+    fn line(&mut self, block: &LoopBlock, line: &Line, mut range: CounterRange) -> Result<(), EngineError> {
+        for (depth, of) in self.over.iter().enumerate().take(block.path.len()) {
+            let (base, along) = (line.base[depth], line.direction[depth]);
+            line.clip(&mut range, base - of.low, along);
+            line.clip(&mut range, of.high - base, -along);
+        }
+        for constraint in &block.constraints {
+            line.clip(&mut range, constraint.at(&line.base), constraint.along(&line.direction));
+        }
+        while !range.is_empty() {
+            let at = line.at(range.low);
+            let mut count = range.length().min(STRIP as i64);
+            self.placed.clear();
+            for step in &block.steps {
+                for element in step.reads().chain(step.written()) {
+                    let placed = self.place(element, &at, &line.direction, &mut count)?;
+                    self.placed.push(placed);
+                }
+            }
+            self.piece(block, &at, &line.direction, count as usize)?;
+            range.low += count;
+        }
+        Ok(())
+    }
+
+    /// Finds an element, and makes a count smaller where elements of fewer iterations lie in its tile.
+    fn place(
+        &self,
+        element: &Element,
+        at: &Counters,
+        direction: &Counters,
+        count: &mut i64,
+    ) -> Result<PlacedElement, EngineError> {
+        let array = &self.program.arrays[element.array];
+        let (mut number, mut offset, mut stride) = (0, 0, 0);
+        for (axis, subscript) in element.subscripts.iter().enumerate() {
+            let (length, tile) = (array.shape[axis] as i64, array.tile[axis] as i64);
+            let (index, along) = (subscript.at(at), subscript.along(direction));
+            let first = index / tile * tile;
+            let extent = tile.min(length - first);
+            if along > 0 {
+                *count = (*count).min((extent - 1 - (index - first)) / along + 1);
+            } else if along < 0 {
+                *count = (*count).min((index - first) / -along + 1);
+            }
+            number = number * (array.shape[axis].div_ceil(array.tile[axis])) + (index / tile) as u64;
+            offset = offset * extent + index - first;
+            stride = stride * extent + along;
+        }
+        let missing = || EngineError::Internal("loops: an element is in no tile of its task".into());
+        let (is_written, tile) = *self.places.get(&(element.array, number)).ok_or_else(missing)?;
+        Ok(PlacedElement {
+            is_written,
+            tile,
+            offset: offset as usize,
+            stride: stride as isize,
+        })
+    }
+
+    /// Runs the steps of a block for iterations whose elements lie in one tile of each array.
+    fn piece(
+        &mut self,
+        block: &LoopBlock,
+        at: &Counters,
+        direction: &Counters,
+        count: usize,
+    ) -> Result<(), EngineError> {
+        let mut first = 0;
+        for step in &block.steps {
+            let elements = step.reads().count() + usize::from(step.written().is_some());
+            let placed: Vec<PlacedElement> = self.placed[first..first + elements].to_vec();
+            first += elements;
+            self.compute(step, &placed, at, direction, count)?;
+            let target = placed.last().copied();
+            let bytes = count * step.item;
+            let Strips { kept, others, .. } = &mut self.strips;
+            match (&step.target, target) {
+                (StepTarget::Register(register), _) => kept[*register][..bytes].copy_from_slice(&others[0][..bytes]),
+                (StepTarget::Store(_), Some(target)) => {
+                    put(step.item, count, others[0], self.tiles.writes[target.tile], target);
+                }
+                (StepTarget::Update(_, kernel), Some(target)) => {
+                    update(
+                        *kernel,
+                        step.item,
+                        count,
+                        others,
+                        self.tiles.writes[target.tile],
+                        target,
+                    );
+                }
+                (_, None) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Computes the value of a step into the first of the other strips.
+    fn compute(
+        &mut self,
+        step: &BlockStep,
+        placed: &[PlacedElement],
+        at: &Counters,
+        direction: &Counters,
+        count: usize,
+    ) -> Result<(), EngineError> {
+        let Strips {
+            registers,
+            kept,
+            indices,
+            others,
+        } = &mut self.strips;
+        let mut filled = 0;
+        for leaf in &step.leaves {
+            if let Leaf::Index(index) = leaf {
+                let (mut number, along) = (index.at(at), index.along(direction));
+                for place in indices[filled].chunks_exact_mut(8).take(count) {
+                    place.copy_from_slice(&number.to_ne_bytes());
+                    number += along;
+                }
+                filled += 1;
+            }
+        }
+        // The place of each leaf among the elements and among the numbers of its step.
+        let before = |leaf: usize, is: fn(&Leaf) -> bool| step.leaves[..leaf].iter().filter(|leaf| is(leaf)).count();
+        let inputs = step.value.inputs.iter().map(|&(leaf, item)| match &step.leaves[leaf] {
+            Leaf::Element(_) => {
+                let of = placed[before(leaf, |leaf| matches!(leaf, Leaf::Element(_)))];
+                let data: &[u8] = match of.is_written {
+                    true => self.tiles.writes[of.tile],
+                    false => self.tiles.reads[of.tile],
+                };
+                FusedInput {
+                    offset: of.offset,
+                    ..FusedInput::new(data, item, of.stride)
+                }
+            }
+            Leaf::Index(_) => {
+                let number = before(leaf, |leaf| matches!(leaf, Leaf::Index(_)));
+                FusedInput::new(&*indices[number], item, 1)
+            }
+            Leaf::Register(register) => FusedInput::new(&*kept[*register], item, 1),
+        });
+        let inputs: Vec<FusedInput<'_>> = inputs.collect();
+        strips::run(
+            &step.value,
+            &[count],
+            inputs,
+            registers,
+            &mut others[0][..count * step.item],
+        )
+    }
+}
+
+/// Puts a strip where elements are.
+fn put(item: usize, count: usize, strip: &[u8], tile: &mut [u8], target: PlacedElement) {
+    copy_strided(
+        item,
+        &[count],
+        StridedBytes::new(strip, 0, &[1]),
+        StridedBytesMut::new(tile, target.offset, &[target.stride]),
+    );
+}
+
+/// Takes a strip of values, the first of three, into elements: each into its own, or all into one, pair by pair.
+fn update(
+    kernel: BinaryKernel,
+    item: usize,
+    count: usize,
+    strips: &mut [&mut [u8]; OTHERS],
+    tile: &mut [u8],
+    target: PlacedElement,
+) {
+    let [values, other, result] = strips;
+    let mut left = count;
+    if target.stride == 0 {
+        while left > 1 {
+            let half = left / 2;
+            let (first, rest) = values[..left * item].split_at(half * item);
+            kernel(first, &rest[..half * item], &mut other[..half * item]);
+            // Of an odd number the last stays for the next round.
+            let odd = left % 2;
+            other[half * item..(half + odd) * item].copy_from_slice(&values[2 * half * item..left * item]);
+            std::mem::swap(values, other);
+            left = half + odd;
+        }
+    }
+    let bytes = left * item;
+    copy_strided(
+        item,
+        &[left],
+        StridedBytes::new(tile, target.offset, &[target.stride]),
+        StridedBytesMut::new(other, 0, &[1]),
+    );
+    kernel(&other[..bytes], &values[..bytes], &mut result[..bytes]);
+    put(item, left, result, tile, target);
+}
