@@ -25,6 +25,7 @@ from outcore._functions.lanes import *
 from outcore._functions.overlap import *
 from outcore._groups.groups import *
 from outcore._lazy.array import Array as Array
+from outcore._loops.decorator import loops as loops
 from outcore._numpy_like.arranging import *
 from outcore._numpy_like.bessel import *
 from outcore._numpy_like.bits import *

@@ -1,0 +1,398 @@
+"""Expressions of the source, evaluated for given arguments: integers, affine functions of counters, and numbers."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+import numpy as np
+
+from outcore._base.types import DType
+from outcore._lazy.array import Array
+from outcore._loops import reasons
+from outcore._loops.affine import Affine, simplified
+from outcore._loops.bounds import BoundsCheck, Domain
+from outcore._loops.functions import callee_of, is_length
+from outcore._loops.program import ElementLeaf, IndexLeaf, RegisterLeaf
+from outcore._loops.refusal import quoted
+from outcore._loops.syntax import Listed
+from outcore._loops.values import (
+    ArrayOperator,
+    Computed,
+    Leaves,
+    NumberTerm,
+    applied,
+    chosen_of,
+    combined,
+    compared,
+    inverted,
+    is_plain,
+    negated,
+    part_of,
+    truth,
+)
+from outcore.errors import OutcoreError
+
+_Given = TypeVar("_Given")
+_FAULTS = (OutcoreError, ArithmeticError, TypeError, ValueError)
+
+OPERATORS: dict[type, ArrayOperator] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+}
+COMPARISONS = cast(
+    dict[type, ArrayOperator],
+    {
+        ast.Lt: operator.lt,
+        ast.LtE: operator.le,
+        ast.Gt: operator.gt,
+        ast.GtE: operator.ge,
+        ast.Eq: operator.eq,
+        ast.NotEq: operator.ne,
+    },
+)
+
+
+@dataclass(frozen=True)
+class BoundArray:
+    """An array of the program: its number, and its values when the program begins."""
+
+    number: int
+    name: str
+    array: Array
+
+
+@dataclass(frozen=True)
+class Register:
+    """A local number of one block that depends on leaves."""
+
+    number: int
+    dtype: DType
+    is_weak: bool
+    block: int
+
+
+class Expressions:
+    """Values of names at one point of the program, and expressions of them."""
+
+    def __init__(self, listed: Listed) -> None:
+        self.listed, self.listing = listed, listed.listing
+        self.bounds = BoundsCheck(listed.listing)
+        self.names: dict[str, object] = {}
+        self.domain = Domain()
+        self.block = 0
+        self._role = reasons.SUBSCRIPT
+
+    # -- what callers ask for -----------------------------------------------------------------------------------
+
+    def integer(self, node: ast.expr, role: str) -> Affine:
+        """An integer as an affine function of counters. Refuses all else."""
+        value = self.known(node, role)
+        if isinstance(value, Affine):
+            return value
+        if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+            raise self.listing.refusal(node, f"{quoted(node)} is {value!r}, and {role} must be an integer")
+        return Affine(int(value))
+
+    def known(self, node: ast.expr, role: str) -> object:
+        """A value without data: a number, an affine function, or an object that is no number."""
+        before, self._role = self._role, role
+        try:
+            return self.evaluate(node, None)
+        finally:
+            self._role = before
+
+    def term(self, node: ast.expr, leaves: Leaves) -> NumberTerm:
+        """A number of a body."""
+        return self.as_term(node, self.evaluate(node, leaves), leaves)
+
+    def element(self, node: ast.Subscript, leaves: Leaves) -> Computed:
+        """An element that is read."""
+        bound = self.array(node)
+        leaf = ElementLeaf(bound.number, self.subscripts(node, bound))
+        return Computed(leaves.stand_in(leaf, bound.array.dtype), False)
+
+    def array(self, node: ast.Subscript) -> BoundArray:
+        """The array that a subscript is of."""
+        value = self.names.get(node.value.id) if isinstance(node.value, ast.Name) else None
+        if not isinstance(value, BoundArray):
+            raise self.listing.refusal(node, f"{quoted(node.value)} is no array")
+        return value
+
+    def subscripts(self, node: ast.Subscript, bound: BoundArray) -> tuple[Affine, ...]:
+        """The subscripts of an element, within the array."""
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        shape = bound.array.shape
+        if len(parts) != len(shape):
+            said = f"{quoted(node)} has {len(parts)} subscripts, and `{bound.name}` has {len(shape)} axes"
+            raise self.listing.refusal(node, said)
+        values = [self.integer(part, reasons.SUBSCRIPT) for part in parts]
+        return tuple(
+            self.bounds.subscript(node, part, values[axis], axis, shape[axis], self.domain)
+            for axis, part in enumerate(parts)
+        )
+
+    def tried(self, node: ast.AST, call: Callable[..., _Given], *arguments: object) -> _Given:
+        """The result of a call, with errors as refusals of the node."""
+        try:
+            with np.errstate(all="ignore"):
+                return call(*arguments)
+        except _FAULTS as error:
+            raise self.listing.refusal(node, f"{quoted(node)}: {' '.join(str(error).split())}") from None
+
+    # -- by the kinds of nodes ----------------------------------------------------------------------------------
+
+    def evaluate(self, node: ast.expr, leaves: Leaves | None) -> object:
+        """The value of an expression; without `leaves` elements are refused, and all that is not affine."""
+        match node:
+            case ast.Constant():
+                return node.value
+            case ast.Name():
+                return self._name(node, leaves)
+            case ast.Attribute():
+                return self._attribute(node, leaves)
+            case ast.Subscript():
+                return self._subscript(node, leaves)
+            case ast.BinOp():
+                return self._binary(node, leaves)
+            case ast.UnaryOp():
+                return self._unary(node, leaves)
+            case ast.BoolOp():
+                return self._junction(node, leaves)
+            case ast.Compare():
+                return self._comparison(node, leaves)
+            case ast.IfExp():
+                return self._choice(node, leaves)
+            case ast.Call():
+                return self._call(node, leaves)
+            case ast.Tuple():
+                return tuple(self.evaluate(part, leaves) for part in node.elts)
+        raise self.listing.refusal(node, f"{quoted(node)} is not taken in a loop program")
+
+    def as_term(self, node: ast.expr, value: object, leaves: Leaves | None) -> NumberTerm:
+        """A value as a number of a body; a loop index becomes a leaf."""
+        if isinstance(value, Computed) or is_plain(value):
+            return value  # type: ignore[return-value]  # narrowed by is_plain
+        if not isinstance(value, Affine):
+            kind = type(value).__name__
+            raise self.listing.refusal(node, f"{quoted(node)} is no number: {kind}")
+        if leaves is None:
+            raise self.listing.refusal(node, reasons.not_affine(node, self._role))
+        self.bounds.width(node, value, self.domain)
+        interval = value.range_over(self.domain.box)
+        return Computed(leaves.stand_in(IndexLeaf(value), np.dtype(np.int64)), True, interval)
+
+    def _name(self, node: ast.Name, leaves: Leaves | None) -> object:
+        if node.id not in self.names:
+            if node.id in self.listed.names:
+                raise self.listing.refusal(node, f"`{node.id}` has no value here")
+            return self._object(node, self.listed.free(node))
+        value = self.names[node.id]
+        if isinstance(value, BoundArray):
+            raise self.listing.refusal(node, reasons.unsubscripted(node.id))
+        if not isinstance(value, Register):
+            return value
+        if leaves is None:
+            raise self.listing.refusal(node, reasons.data(node, self._role))
+        if value.block != self.block:
+            raise self.listing.refusal(node, reasons.out_of_reach(node.id))
+        return Computed(leaves.stand_in(RegisterLeaf(value.number), value.dtype), value.is_weak)
+
+    def _object(self, node: ast.expr, value: object) -> object:
+        """An object from outside of the function: a number or a type."""
+        if is_plain(value) or isinstance(value, (str, type, np.dtype)):
+            return value
+        if isinstance(value, (np.ndarray, Array)):
+            raise self.listing.refusal(node, reasons.outside(node))
+        raise self.listing.refusal(node, f"{quoted(node)} is no number: {type(value).__name__}")
+
+    def _attribute(self, node: ast.Attribute, leaves: Leaves | None) -> object:
+        if isinstance(node.value, ast.Name):
+            owner = self.names.get(node.value.id)
+            if isinstance(owner, BoundArray):
+                if node.attr in ("shape", "ndim", "size", "dtype"):
+                    return getattr(owner.array, node.attr)
+                raise self.listing.refusal(node, f"{quoted(node)} is not taken: shape, ndim, size and dtype are")
+        value = self.listed.resolved(node)
+        if value is not None:
+            return self._object(node, value)
+        if node.attr not in ("real", "imag"):
+            raise self.listing.refusal(node, f"{quoted(node)} is not taken in a loop program")
+        term = self.as_term(node.value, self.evaluate(node.value, leaves), leaves)
+        return self.tried(node, part_of, term, node.attr)
+
+    def _subscript(self, node: ast.Subscript, leaves: Leaves | None) -> object:
+        if isinstance(node.value, ast.Name) and isinstance(self.names.get(node.value.id), BoundArray):
+            if leaves is None:
+                raise self.listing.refusal(node, reasons.data(node, self._role))
+            return self.element(node, leaves)
+        owner = self.evaluate(node.value, None)
+        place = self.integer(node.slice, reasons.SUBSCRIPT)
+        if not isinstance(owner, tuple) or not place.is_constant:
+            raise self.listing.refusal(node, f"{quoted(node.value)} is no array")
+        return self.tried(node, operator.getitem, owner, place.constant)
+
+    def _binary(self, node: ast.BinOp, leaves: Leaves | None) -> object:
+        left, right = self.evaluate(node.left, leaves), self.evaluate(node.right, leaves)
+        call = OPERATORS.get(type(node.op))
+        if call is None:
+            raise self.listing.refusal(
+                node, f"{quoted(node)}: the operator is not taken; loops say products of matrices"
+            )
+        exact = _affine_result(node.op, left, right)
+        if exact is not None:
+            return exact
+        if leaves is None and (isinstance(left, Affine) or isinstance(right, Affine)):
+            raise self.listing.refusal(node, reasons.not_affine(node, self._role))
+        terms = self.as_term(node.left, left, leaves), self.as_term(node.right, right, leaves)
+        return self.tried(node, combined, call, *terms)
+
+    def _unary(self, node: ast.UnaryOp, leaves: Leaves | None) -> object:
+        value = self.evaluate(node.operand, leaves)
+        if isinstance(node.op, ast.USub) and isinstance(value, Affine):
+            return -value
+        if isinstance(node.op, ast.UAdd):
+            return value
+        term = self.as_term(node.operand, value, leaves)
+        if isinstance(node.op, ast.Not):
+            holds = truth(term)
+            return not holds if isinstance(holds, bool) else Computed(~holds, True)
+        return self.tried(node, negated if isinstance(node.op, ast.USub) else inverted, term)
+
+    def _junction(self, node: ast.BoolOp, leaves: Leaves | None) -> object:
+        """`and` and `or` of truths; constants among them decide or fall away."""
+        is_and = isinstance(node.op, ast.And)
+        total: NumberTerm = is_and
+        for part in node.values:
+            term = self.as_term(part, self.evaluate(part, leaves), leaves)
+            if not isinstance(term, Computed) and bool(term) != is_and:
+                return not is_and
+            if not isinstance(term, Computed):
+                continue
+            if term.array.dtype.kind != "b":
+                raise self.listing.refusal(
+                    part, f"{quoted(part)} is no truth: write a comparison, as {quoted(part)} != 0"
+                )
+            call = operator.and_ if is_and else operator.or_
+            total = term if isinstance(total, bool) else self.tried(node, combined, call, total, term)
+        return total
+
+    def _comparison(self, node: ast.Compare, leaves: Leaves | None) -> object:
+        sides = [node.left, *node.comparators]
+        values = [self.evaluate(side, leaves) for side in sides]
+        total: NumberTerm = True
+        for number, op in enumerate(node.ops):
+            call = COMPARISONS.get(type(op))
+            if call is None:
+                raise self.listing.refusal(node, f"{quoted(node)}: `in` and `is` are not taken")
+            left, right = values[number : number + 2]
+            holds = self._compared(node, call, (sides[number], left), (sides[number + 1], right), leaves)
+            if holds is False:
+                return False
+            if holds is not True:
+                total = holds if total is True else self.tried(node, combined, operator.and_, total, holds)
+        return total
+
+    def _compared(
+        self,
+        node: ast.Compare,
+        call: ArrayOperator,
+        left: tuple[ast.expr, object],
+        right: tuple[ast.expr, object],
+        leaves: Leaves | None,
+    ) -> NumberTerm:
+        difference = _affine_result(ast.Sub(), left[1], right[1])
+        if difference is not None:
+            decided = self._decided(call, Affine(0) + difference)
+            if decided is not None:
+                return decided
+            if leaves is None:
+                raise self.listing.refusal(node, reasons.not_affine(node, self._role))
+            zero = self.as_term(left[0], difference, leaves)
+            return self.tried(node, compared, call, zero, 0)
+        terms = [self.as_term(side, value, leaves) for side, value in (left, right)]
+        return self.tried(node, compared, call, *terms)
+
+    def _decided(self, call: ArrayOperator, difference: Affine) -> bool | None:
+        """The truth of a comparison with 0 that is the same in all iterations."""
+        if difference.is_constant:
+            return bool(call(difference.constant, 0))
+        interval = self.domain.range_of(difference)
+        if interval is None:
+            return None
+        low, high = interval
+        if low > 0 or high < 0 or low == high:
+            return bool(call(low, 0))
+        if (call is operator.ge and low == 0) or (call is operator.le and high == 0):
+            return True
+        if (call is operator.lt and low == 0) or (call is operator.gt and high == 0):
+            return False
+        return None
+
+    def _choice(self, node: ast.IfExp, leaves: Leaves | None) -> object:
+        test = self.as_term(node.test, self.evaluate(node.test, leaves), leaves)
+        if not isinstance(test, Computed):
+            return self.evaluate(node.body if test else node.orelse, leaves)
+        yes = self.as_term(node.body, self.evaluate(node.body, leaves), leaves)
+        no = self.as_term(node.orelse, self.evaluate(node.orelse, leaves), leaves)
+        return self.tried(node, chosen_of, test, yes, no)
+
+    def _call(self, node: ast.Call, leaves: Leaves | None) -> object:
+        function = self.listed.resolved(node.func)
+        if is_length(function):
+            return self._length(node)
+        callee = callee_of(function)
+        if callee is None or node.keywords:
+            raise self.listing.refusal(node, reasons.unknown_function(node))
+        values = [self.evaluate(part, leaves) for part in node.args]
+        if callee.name == "int" and len(values) == 1 and isinstance(values[0], Affine):
+            return values[0]
+        if leaves is None and any(isinstance(value, Affine) for value in values):
+            raise self.listing.refusal(node, reasons.not_affine(node, self._role))
+        terms = [self.as_term(part, value, leaves) for part, value in zip(node.args, values, strict=True)]
+        return self.tried(node, applied, callee, terms)
+
+    def _length(self, node: ast.Call) -> int:
+        owner = self.names.get(node.args[0].id) if len(node.args) == 1 and isinstance(node.args[0], ast.Name) else None
+        if isinstance(owner, BoundArray):
+            return owner.array.shape[0]
+        if isinstance(owner, tuple):
+            return len(owner)
+        raise self.listing.refusal(node, f"{quoted(node)}: the length of an array is taken alone")
+
+
+def _affine_of(value: object) -> Affine | None:
+    """An integer or an affine function as the latter."""
+    if isinstance(value, Affine):
+        return value
+    return Affine(int(value)) if type(value) in (bool, int) or isinstance(value, np.integer) else None  # type: ignore[call-overload]
+
+
+def _affine_result(op: ast.operator, left: object, right: object) -> Affine | int | None:
+    """The sum, difference or multiple of affine functions, one of them no integer; None for all else."""
+    a, b = _affine_of(left), _affine_of(right)
+    if a is None or b is None or not (isinstance(left, Affine) or isinstance(right, Affine)):
+        return None
+    if isinstance(op, ast.Add):
+        return simplified(a + b)
+    if isinstance(op, ast.Sub):
+        return simplified(a - b)
+    if isinstance(op, ast.Mult) and (a.is_constant or b.is_constant):
+        return simplified(a * b.constant if b.is_constant else b * a.constant)
+    return None
+
+
+__all__ = ["COMPARISONS", "OPERATORS", "BoundArray", "Expressions", "Register"]

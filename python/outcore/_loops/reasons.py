@@ -1,0 +1,97 @@
+"""Reasons of refusals that are found with and without arguments, in one wording."""
+
+from __future__ import annotations
+
+import ast
+
+from outcore._loops.refusal import quoted
+
+SUBSCRIPT = "a subscript"
+BOUND = "a bound of a loop"
+CONDITION = "the condition of an `if`"
+VALUE = "a number beside arrays"
+OPERATIONS: dict[type, str] = {
+    ast.Mult: "a product of loop variables",
+    ast.Div: "a quotient of a loop variable",
+    ast.FloorDiv: "a floor division of a loop variable",
+    ast.Mod: "a remainder of a loop variable",
+    ast.Pow: "a power of a loop variable",
+}
+
+
+def data(node: ast.AST, role: str) -> str:
+    """A number that depends on elements, where only integers known beforehand are taken."""
+    advice = {
+        CONDITION: "; write a conditional expression: x if c else y",
+        BOUND: "; loops of a length that data decides are not taken",
+    }.get(role, "")
+    return f"{quoted(node)} depends on data, and {role} must follow from loop variables and integers alone{advice}"
+
+
+def not_affine(node: ast.expr, role: str) -> str:
+    """An expression of loop variables that is not affine."""
+    operation = OPERATIONS.get(type(node.op), "an operation on bits") if isinstance(node, ast.BinOp) else "a function"
+    return f"{quoted(node)} is not affine, and {role} must be: {operation}"
+
+
+def unsubscripted(name: str) -> str:
+    """An array that stands without subscripts."""
+    return f"the array `{name}` stands without subscripts; elements are computed one at a time"
+
+
+def out_of_reach(name: str) -> str:
+    """A local number that is used in another block than the one that computes it."""
+    return (
+        f"`{name}` is a local number of the statements beside its assignment, and is used beyond a loop or in another"
+        " branch: keep it in an array of length one"
+    )
+
+
+def carried(name: str) -> str:
+    """A name that an iteration leaves for the next one."""
+    return f"`{name}` is carried from iteration to iteration: keep it in an array of length one"
+
+
+def beyond(name: str) -> str:
+    """A name that is assigned in a loop or a branch, and used after it."""
+    return f"`{name}` is assigned in a loop or a branch and used beyond it: keep it in an array of length one"
+
+
+def rebound(name: str) -> str:
+    """An array whose name is assigned."""
+    return f"the array `{name}` is rebound: assign its elements, or give the new one another name"
+
+
+def no_result(node: ast.expr | None) -> str:
+    """A result that is no array."""
+    said = "nothing" if node is None else quoted(node)
+    return f"`return` of {said}: the names of arrays are returned, one or several"
+
+
+def outside(node: ast.expr) -> str:
+    """An array that is no argument."""
+    return f"{quoted(node)} is an array from outside of the function: make it a parameter"
+
+
+def unknown_function(node: ast.Call) -> str:
+    """A function that bodies do not call."""
+    return f"the function {quoted(node.func)} is not taken: element-wise functions of numpy, math and outcore are"
+
+
+__all__ = [
+    "BOUND",
+    "CONDITION",
+    "OPERATIONS",
+    "SUBSCRIPT",
+    "VALUE",
+    "beyond",
+    "no_result",
+    "rebound",
+    "carried",
+    "data",
+    "not_affine",
+    "out_of_reach",
+    "outside",
+    "unknown_function",
+    "unsubscripted",
+]

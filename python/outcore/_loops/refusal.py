@@ -1,0 +1,47 @@
+"""Refusals of loop programs: the place in the source, and the reason."""
+
+from __future__ import annotations
+
+import ast
+from typing import NamedTuple
+
+from outcore.errors import ArgumentError
+
+
+class Place(NamedTuple):
+    """A place in a file; line and column count from 1."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+def refuse(place: Place, reason: str) -> ArgumentError:
+    """The error of a program that is not taken, ready to raise."""
+    return ArgumentError(f"loops: {place}: {reason}", {"file": place.file, "line": place.line, "column": place.column})
+
+
+class Listing(NamedTuple):
+    """The source of a function: its file, and the lines of the file above the parsed text."""
+
+    file: str
+    above: int
+
+    def place(self, node: ast.AST) -> Place:
+        """The place of a node in the file."""
+        return Place(self.file, self.above + getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1)
+
+    def refusal(self, node: ast.AST, reason: str) -> ArgumentError:
+        """The error of a node, ready to raise."""
+        return refuse(self.place(node), reason)
+
+
+def quoted(node: ast.AST) -> str:
+    """The source text of a node, as messages quote it."""
+    return f"`{ast.unparse(node)}`"
+
+
+__all__ = ["Listing", "Place", "quoted", "refuse"]

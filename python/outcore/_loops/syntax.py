@@ -1,0 +1,111 @@
+"""The source of a function: read, parsed, and its free names looked up."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+from collections.abc import Iterable
+from types import FunctionType
+
+from outcore._loops.refusal import Listing, Place, refuse
+from outcore.errors import ArgumentError
+
+_MISSING = object()
+# Attributes that only arrays have, by which parameters are known to be some.
+_OF_ARRAYS = frozenset({"shape", "ndim", "size", "dtype"})
+
+
+class Listed:
+    """A function with its syntax tree, whose places are those of the file, and the names around it."""
+
+    def __init__(self, function: FunctionType, listing: Listing, definition: ast.FunctionDef) -> None:
+        self.function, self.listing, self.definition = function, listing, definition
+        arguments = definition.args
+        self.parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        self.names = {part.arg for part in self.parameters} | assigned_names(definition.body)
+        self.array_parameters = {part.arg for part in self.parameters} & _names_of_arrays(definition)
+
+    def free(self, node: ast.Name) -> object:
+        """The object that a name means which the function does not assign. Refuses unknown names."""
+        code = self.function.__code__
+        if node.id in code.co_freevars:
+            cell = (self.function.__closure__ or ())[code.co_freevars.index(node.id)]
+            try:
+                return cell.cell_contents
+            except ValueError:
+                raise self.listing.refusal(node, f"`{node.id}` has no value yet") from None
+        value = self.function.__globals__.get(node.id, _MISSING)
+        if value is _MISSING:
+            value = getattr(builtins, node.id, _MISSING)
+        if value is _MISSING:
+            raise self.listing.refusal(node, f"the name `{node.id}` is not known")
+        return value
+
+    def resolved(self, node: ast.expr) -> object:
+        """The object of a name, or of a chain of attributes of one, that is not the function's own; else None."""
+        if isinstance(node, ast.Name):
+            return None if node.id in self.names else self.free(node)
+        if not isinstance(node, ast.Attribute):
+            return None
+        owner = self.resolved(node.value)
+        if owner is None:
+            return None
+        value = getattr(owner, node.attr, _MISSING)
+        if value is _MISSING:
+            raise self.listing.refusal(node, f"`{ast.unparse(node.value)}` has no `{node.attr}`")
+        return value
+
+
+def assigned_names(statements: Iterable[ast.stmt]) -> set[str]:
+    """Names that the statements assign, loop variables among them."""
+    nodes = (node for statement in statements for node in ast.walk(statement))
+    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+
+
+def _names_of_arrays(definition: ast.FunctionDef) -> set[str]:
+    """Names that are used as those of arrays are: with subscripts, by their shape, or as results."""
+    names = set()
+    for node in ast.walk(definition):
+        holders: list[ast.expr | None] = []
+        if isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr in _OF_ARRAYS):
+            holders = [node.value]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len":
+            holders = [*node.args]
+        elif isinstance(node, ast.Return):
+            holders = [*node.value.elts] if isinstance(node.value, ast.Tuple) else [node.value]
+        names |= {holder.id for holder in holders if isinstance(holder, ast.Name)}
+    return names
+
+
+def listed(function: object) -> Listed:
+    """The syntax tree of a function. Refuses functions without source, and everything but plain functions."""
+    if not isinstance(function, FunctionType):
+        kind = getattr(function, "__name__", type(function).__name__)
+        raise ArgumentError(f"loops: {kind} is no plain Python function, and its source is not known")
+    code = function.__code__
+    begin = Place(code.co_filename, code.co_firstlineno, 1)
+    if function.__name__ == "<lambda>":
+        raise refuse(begin, "a lambda has no loops: write a function with `def`")
+    try:
+        lines, first = inspect.getsourcelines(code)
+    except (OSError, TypeError):
+        raise refuse(begin, "the source is not available: write the function in a file") from None
+    text = "".join(lines)
+    is_indented = text[:1].isspace()
+    try:
+        # Beneath a line of its own an indented function keeps its columns.
+        tree = ast.parse("if True:\n" + text if is_indented else text)
+    except SyntaxError as error:
+        raise refuse(begin, f"the source cannot be read by itself: {error.msg}") from None
+    listing = Listing(code.co_filename, first - 1 - is_indented)
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    definition = next((node for node in ast.walk(tree) if isinstance(node, kinds) and node.name == code.co_name), None)
+    if definition is None:
+        raise refuse(begin, "the source holds no definition of the function")
+    if isinstance(definition, ast.AsyncFunctionDef):
+        raise listing.refusal(definition, "`async` functions are not taken")
+    return Listed(function, listing, definition)
+
+
+__all__ = ["Listed", "assigned_names", "listed"]
