@@ -145,7 +145,8 @@ class BoundProgram:
         self._statements(statement.body)
         self._close()
         if self._items:
-            items.append(CountedLoop(extent, abs(step), tuple(self._items)))
+            shift = step * start if abs(step) == 1 else Affine(0)
+            items.append(CountedLoop(shift, extent, abs(step), tuple(self._items)))
         expressions.names, expressions.domain, self._items = names, domain, items
 
     def _range(self, node: ast.Call) -> tuple[Affine, Affine, int]:

@@ -84,8 +84,13 @@ class GuardedBlock:
 
 @dataclass(frozen=True)
 class CountedLoop:
-    """A loop: the counter runs 0, 1, ..., extent // divisor, and not at all where the extent is below 0."""
+    """A loop: the counter runs 0, 1, ..., extent // divisor, and not at all where the extent is below 0.
 
+    With the shift added it is the loop's variable, or that variable negated, so that the core cuts nests of triangles
+    where it cuts those of squares.
+    """
+
+    shift: Affine
     extent: Affine
     divisor: int
     items: tuple[ProgramItem, ...]
@@ -137,6 +142,7 @@ class _Encoder:
         for item in items:
             if isinstance(item, CountedLoop):
                 self.words.append(0)
+                self._affine(item.shift)
                 self._affine(item.extent)
                 self.words.append(item.divisor)
                 self._items(item.items)

@@ -41,6 +41,16 @@ impl Affine {
         self.constant + products.sum::<i64>()
     }
 
+    /// This less so many times another; nothing where numbers grow beyond 64 bits.
+    pub fn less(&self, by: i64, other: &Affine) -> Option<Affine> {
+        let mut less = *self;
+        less.constant = less.constant.checked_sub(by.checked_mul(other.constant)?)?;
+        for (to, &coefficient) in less.coefficients.iter_mut().zip(&other.coefficients) {
+            *to = to.checked_sub(by.checked_mul(coefficient)?)?;
+        }
+        Some(less)
+    }
+
     /// By how much it grows with a step in a direction.
     pub fn along(&self, direction: &Counters) -> i64 {
         self.coefficients

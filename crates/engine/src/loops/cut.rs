@@ -20,7 +20,7 @@ pub(super) enum Part {
     Unit(usize),
 }
 
-/// Pieces of the counters of a loop: so many from the first boundary on, and those before it.
+/// Pieces of the counters of a loop: so many each, with a boundary at one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pieces {
     pub first: i64,
@@ -42,8 +42,7 @@ impl Pieces {
             }
             let end = match self.length {
                 i64::MAX => range.high,
-                length if low < self.first => (self.first - 1).min(low + length - 1),
-                length => low + (length - 1 - (low - self.first) % length),
+                length => low + (length - 1 - (low - self.first).rem_euclid(length)),
             };
             let piece = CounterRange {
                 low,
@@ -171,6 +170,7 @@ impl Cutting<'_> {
             if let Some(over) = self.program.whole(&self.program.blocks[block].path)? {
                 let so_far = all.get_or_insert(over);
                 for (range, more) in so_far.iter_mut().zip(over) {
+                    range.low = range.low.min(more.low);
                     range.high = range.high.max(more.high);
                 }
             }
@@ -187,7 +187,7 @@ impl Cutting<'_> {
             .product();
         let mut middle = *whole;
         for range in &mut middle[..exact + first] {
-            range.low = range.high / 2;
+            range.low = (range.low + range.high) / 2;
             range.high = range.low;
         }
         for (at, &of) in chain.iter().enumerate().skip(first) {

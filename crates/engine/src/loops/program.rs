@@ -5,6 +5,7 @@ use std::sync::Arc;
 use outcore_kernels::{binary_kernel, Binary, BinaryKernel};
 
 use super::affine::{Affine, CounterBox, CounterRange, DEPTH_MAX};
+use super::polyhedron::{Extremes, Polyhedron};
 use crate::expr::{Expr, Op};
 use crate::strips::{self, Fused};
 use crate::{ops, EngineError};
@@ -21,13 +22,28 @@ pub(super) enum LoopItem {
     Block(usize),
 }
 
-/// A loop, whose counter runs from 0 as long as `divisor * counter` is at most its extent.
+/// A loop, whose counter goes up by one from its first value.
 #[derive(Clone, Debug)]
 pub(super) struct NestLoop {
     pub depth: usize,
-    /// What is left of the extent, at least 0 while the loop runs.
+    /// The first value of the counter, which those of loops around it give.
+    pub first: Affine,
+    /// At least 0 while the loop runs: its own counter makes it less.
     pub bound: Affine,
     pub items: Vec<LoopItem>,
+}
+
+impl NestLoop {
+    /// Its counters within a box of those around it.
+    pub fn counters(&self, over: &CounterBox) -> CounterRange {
+        let mut around = *over;
+        around[self.depth] = CounterRange::default();
+        let by = -self.bound.coefficients[self.depth];
+        CounterRange {
+            low: self.first.range(&around).low,
+            high: self.bound.range(&around).high.div_euclid(by),
+        }
+    }
 }
 
 /// An element of an array, by affine subscripts.
@@ -117,6 +133,8 @@ struct Reading<'a> {
     loops: Vec<NestLoop>,
     blocks: Vec<LoopBlock>,
     steps: usize,
+    /// By how much the counters of the loops around are more than words have them, which begin with 0.
+    shifts: Vec<Affine>,
 }
 
 fn refusal(reason: &str) -> EngineError {
@@ -136,6 +154,7 @@ impl LoopProgram {
             loops: vec![],
             blocks: vec![],
             steps: 0,
+            shifts: vec![],
         };
         if reading.count(PARTS_MAX)? != inputs.len() {
             return Err(refusal("arrays are not as many as inputs"));
@@ -174,20 +193,14 @@ impl LoopProgram {
     pub fn whole(&self, path: &[usize]) -> Result<Option<CounterBox>, EngineError> {
         let mut over = [CounterRange::default(); DEPTH_MAX];
         for &of in path {
-            let NestLoop { bound, depth, .. } = &self.loops[of];
-            if !bound.is_small(&over) {
+            let of = &self.loops[of];
+            if !of.bound.is_small(&over) || !of.first.is_small(&over) {
                 return Err(refusal("a loop has more iterations than can be counted"));
             }
-            let by = -bound.coefficients[*depth];
-            // Of its own counter, which is 0 so far, the bound says nothing yet.
-            let most = bound.range(&over).high;
-            if most < 0 {
+            over[of.depth] = of.counters(&over);
+            if over[of.depth].is_empty() {
                 return Ok(None);
             }
-            over[*depth] = CounterRange {
-                low: 0,
-                high: most / by,
-            };
         }
         Ok(Some(over))
     }
@@ -218,7 +231,10 @@ impl LoopProgram {
             for element in elements {
                 let shape = &self.arrays[element.array].shape;
                 for (axis, (subscript, &length)) in element.subscripts.iter().zip(shape).enumerate() {
-                    let range = subscript.range(&over);
+                    let mut range = subscript.range(&over);
+                    if range.low < 0 || range.high >= length as i64 {
+                        range = extremes(subscript, &block.constraints).unwrap_or(range);
+                    }
                     if range.low < 0 || range.high >= length as i64 {
                         return Err(EngineError::Shape(format!(
                             "loops: subscripts from {} to {} along axis {axis} of array {}, which has {length} there",
@@ -229,6 +245,22 @@ impl LoopProgram {
             }
         }
         Ok(())
+    }
+}
+
+/// The least and the largest value of a number where constraints hold, if both are found.
+fn extremes(of: &Affine, constraints: &[Affine]) -> Option<CounterRange> {
+    let wide = |affine: &Affine| affine.coefficients.iter().map(|&by| by.into()).collect::<Vec<i128>>();
+    let mut system = Polyhedron::of(DEPTH_MAX);
+    for constraint in constraints {
+        system.at_least_zero(wide(constraint), constraint.constant.into());
+    }
+    match system.extremes(&wide(of)) {
+        Extremes::Infeasible => Some(CounterRange { low: 0, high: -1 }),
+        Extremes::Between(low, high) => Some(CounterRange {
+            low: i64::try_from(low?).ok()? + of.constant,
+            high: i64::try_from(high?).ok()? + of.constant,
+        }),
     }
 }
 
@@ -261,10 +293,11 @@ impl Reading<'_> {
             }
             affine.coefficients[at] = by;
         }
-        match affine.has_small_words() {
-            true => Ok(affine),
-            false => Err(refusal("numbers larger than can be computed with")),
-        }
+        let mut shifts = self.shifts.iter().take(depth).enumerate();
+        let shifted = shifts.try_fold(affine, |sum, (at, shift)| sum.less(affine.coefficients[at], shift));
+        let is_small = affine.has_small_words();
+        let shifted = shifted.filter(|affine| is_small && affine.has_small_words());
+        shifted.ok_or_else(|| refusal("numbers larger than can be computed with"))
     }
 
     fn items(&mut self, path: &mut Vec<usize>) -> Result<Vec<LoopItem>, EngineError> {
@@ -288,21 +321,26 @@ impl Reading<'_> {
         if depth == DEPTH_MAX {
             return Err(refusal("loops within each other are eight at most"));
         }
-        let mut bound = self.affine(depth)?;
+        let (first, mut bound) = (self.affine(depth)?, self.affine(depth)?);
         let divisor = self.word()?;
         if !(1..1 << 40).contains(&divisor) {
             return Err(refusal("a step of a loop that cannot be"));
         }
+        let shifted = bound.less(-divisor, &first).filter(Affine::has_small_words);
+        bound = shifted.ok_or_else(|| refusal("numbers larger than can be computed with"))?;
         bound.coefficients[depth] = -divisor;
+        self.shifts.push(first);
         let number = self.loops.len();
         self.loops.push(NestLoop {
             depth,
+            first,
             bound,
             items: vec![],
         });
         path.push(number);
         let items = self.items(path)?;
         path.pop();
+        self.shifts.pop();
         self.loops[number].items = items;
         Ok(LoopItem::Loop(number))
     }
@@ -315,9 +353,10 @@ impl Reading<'_> {
         let steps = steps.collect::<Result<Vec<_>, _>>()?;
         self.steps += steps.len();
         let bounds = path.iter().map(|&of| self.loops[of].bound);
-        let counters = (0..path.len()).map(|depth| {
-            let mut least = Affine::default();
-            least.coefficients[depth] = 1;
+        let counters = path.iter().map(|&of| {
+            let of = &self.loops[of];
+            let mut least = Affine::default().less(1, &of.first).unwrap_or_default();
+            least.coefficients[of.depth] = 1;
             least
         });
         let constraints = bounds.chain(counters).chain(guards).collect();

@@ -147,14 +147,10 @@ impl Listing<'_> {
         Ok(())
     }
 
-    /// The counters of a loop within the box of those around it.
+    /// The depth of a loop, and its counters within the box of those around it.
     fn counters(&self, of: usize, over: &CounterBox) -> (usize, CounterRange) {
         let of = &self.program.loops[of];
-        let mut around = *over;
-        around[of.depth] = CounterRange::default();
-        let most = of.bound.range(&around).high;
-        let high = most.div_euclid(-of.bound.coefficients[of.depth]);
-        (of.depth, CounterRange { low: 0, high })
+        (of.depth, of.counters(over))
     }
 
     fn cut(&mut self, unit: usize, band: &[CutLoop], over: &mut CounterBox) -> Result<(), EngineError> {

@@ -150,7 +150,7 @@ impl<'a, 'w, 'b> Walk<'a, 'w, 'b> {
         counters[of.depth] = 0;
         let most = of.bound.at(counters).div_euclid(-of.bound.coefficients[of.depth]);
         let range = self.over[of.depth];
-        for at in range.low..=range.high.min(most) {
+        for at in range.low.max(of.first.at(counters))..=range.high.min(most) {
             counters[of.depth] = at;
             for &item in &of.items {
                 self.item(item, counters)?;
