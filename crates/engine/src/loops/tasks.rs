@@ -275,6 +275,10 @@ impl Work for LoopTasks {
         }
     }
 
+    fn is_searched(&self) -> bool {
+        true
+    }
+
     fn workspace_bytes(&self, task: u64) -> u64 {
         match self.made(task) {
             Some(_) => 0,

@@ -18,7 +18,7 @@ pub use window::Window;
 use std::collections::HashMap;
 
 use crate::plan::{Plan, PlanOptions};
-use crate::schedule::{candidates, order, pipeline, tasks, Candidate, TaskList, TileId, TileTable};
+use crate::schedule::{candidates, order, pipeline, search, tasks, Candidate, TaskList, TileId, TileTable};
 
 /// More bytes than the exact next-use order moves that an even sample may cost: it hides reads behind work.
 const SAMPLE_COST: f64 = 1.02;
@@ -57,14 +57,14 @@ pub fn place(
     let several = all.len() > 1;
     for candidate in all {
         let cells = order::sequential(plan, tiles, &candidate, limits.memory);
-        let order: Vec<(u32, u32)> = if candidate.pipeline {
+        let order: Vec<(u32, u32)> = if let Some(share) = candidate.searched {
+            let flat = in_turn(&cells);
+            let tasks = tasks::build_tasks(plan, tiles, &flat);
+            search::list_schedule(plan, tiles, &tasks, (limits.memory as f64 * share) as u64)
+        } else if candidate.pipeline {
             pipeline::interleave(plan, tiles, &cells)
         } else {
-            cells
-                .iter()
-                .enumerate()
-                .flat_map(|(pass, cells)| cells.iter().map(move |&cell| (pass as u32, cell)))
-                .collect()
+            in_turn(&cells)
         };
         let order: Vec<(u32, u32)> = match &plan.left {
             Some(_) => order
@@ -112,6 +112,14 @@ pub fn place(
         Some(best) => Ok(keep_sample(plan, tiles, limits, resident, Placed { compared, ..best })),
         None => Err(shortage.expect("there is at least one candidate")),
     }
+}
+
+/// The tasks of one producer after those of another.
+fn in_turn(cells: &[Vec<u32>]) -> Vec<(u32, u32)> {
+    let passes = cells.iter().enumerate();
+    passes
+        .flat_map(|(pass, cells)| cells.iter().map(move |&cell| (pass as u32, cell)))
+        .collect()
 }
 
 /// Keeps an even sample of tiles instead of the exact next-use order, where that costs next to nothing.

@@ -6,6 +6,7 @@ pub mod blocking;
 pub mod needed;
 pub mod order;
 pub mod pipeline;
+pub mod search;
 pub mod sharing;
 pub mod tasks;
 pub mod tiles;
@@ -21,6 +22,9 @@ pub const TASKS_FOR_SEARCH: u64 = 200_000;
 
 /// Up to so many tasks the orders that works propose are tried too: they save whole reads, and tasks of works are long.
 const TASKS_FOR_PROPOSALS: u64 = 10 * TASKS_FOR_SEARCH;
+
+/// Shares of memory that list schedules are found for: less of it leaves room for what is read ahead.
+const SEARCHED: [f64; 3] = [0.9, 0.65, 0.4];
 
 /// One way to order a program's tasks.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,6 +43,8 @@ pub struct Candidate {
     pub proposed: Option<&'static str>,
     /// Share of the tile memory that blocks of result tiles may take.
     pub blocking: f64,
+    /// All tasks by a list schedule that takes tiles to have so much of their memory.
+    pub searched: Option<f64>,
 }
 
 impl Candidate {
@@ -60,6 +66,9 @@ impl Candidate {
         if let Some(proposed) = self.proposed {
             name.push_str(&format!(", {proposed}"));
         }
+        if let Some(share) = self.searched {
+            name = format!("searched, with {:.0} % of memory", share * 100.0);
+        }
         if self.blocking < 0.9 {
             name.push_str(&format!(", blocks in {:.0} % of memory", self.blocking * 100.0));
         }
@@ -78,6 +87,7 @@ pub fn candidates(plan: &Plan, options: PlanOptions, memory: u64, resumes: bool)
         shared: false,
         proposed: None,
         blocking: 0.95,
+        searched: None,
     };
     let mut all = vec![plain];
     if plan.tasks() > TASKS_FOR_SEARCH {
@@ -138,6 +148,12 @@ pub fn candidates(plan: &Plan, options: PlanOptions, memory: u64, resumes: bool)
             },
         ]
     }));
+    if plan.works().any(|step| step.work.is_searched()) {
+        all.extend(SEARCHED.map(|share| Candidate {
+            searched: Some(share),
+            ..plain
+        }));
+    }
     all.dedup();
     all
 }

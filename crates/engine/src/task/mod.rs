@@ -105,6 +105,10 @@ pub trait Work: Send + Sync + Debug {
     fn orders(&self, _memory: u64) -> Vec<TaskOrder> {
         vec![]
     }
+    /// Whether orders of its tasks are searched for among those of all tasks of the program.
+    fn is_searched(&self) -> bool {
+        false
+    }
     /// Memory besides the operands while a task runs, in bytes.
     fn workspace_bytes(&self, _task: u64) -> u64 {
         0

@@ -1,0 +1,237 @@
+//! Orders found by search: list schedules over the dependences of all tasks, each time the task that brings in fewest bytes.
+//!
+//! Tasks that touch one tile, one of them writing, keep their order, so no result changes by a bit. Of the ready tasks that share
+//! tiles with those that ran last, the one that brings in least comes next, then the one that shares most, then the oldest
+//! (the locality set graph of Kandemir, Son, Karakoy, FAST 2008, section 4, with tiles in the place of disks).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{TaskList, TileId, TileTable};
+use crate::cancel;
+use crate::plan::{ArrayKind, Plan, Producer, RootKind};
+use crate::schedule::Role;
+
+/// Ready tasks that are compared with each other, altogether and of one tile.
+const COMPARED: usize = 64;
+const COMPARED_OF_TILE: usize = 16;
+const NONE: u32 = u32::MAX;
+
+/// Which task comes behind which.
+struct TaskGraph {
+    /// Edges, by the earlier task.
+    later: Vec<Vec<u32>>,
+    /// How many earlier tasks each waits for.
+    missing: Vec<u32>,
+}
+
+impl TaskGraph {
+    fn of(plan: &Plan, tiles: &TileTable, tasks: &TaskList) -> TaskGraph {
+        let mut graph = TaskGraph {
+            later: vec![vec![]; tasks.len()],
+            missing: vec![0; tasks.len()],
+        };
+        let mut writer = vec![NONE; tiles.len()];
+        let mut readers: Vec<Vec<u32>> = vec![vec![]; tiles.len()];
+        // Tasks whose partial results are combined come in their order.
+        let in_order: Vec<bool> = plan.producers.iter().map(is_in_order).collect();
+        let mut latest = vec![NONE; plan.producers.len()];
+        for task in 0..tasks.len() as u32 {
+            cancel::check();
+            let producer = tasks.pass[task as usize] as usize;
+            if in_order[producer] {
+                graph.edge(std::mem::replace(&mut latest[producer], task), task);
+            }
+            for &tile in tasks.inputs(task as usize) {
+                graph.edge(writer[tile as usize], task);
+                readers[tile as usize].push(task);
+            }
+            for output in tasks.outputs(task as usize) {
+                let tile = output.tile as usize;
+                graph.edge(writer[tile], task);
+                for reader in readers[tile].drain(..) {
+                    graph.edge(reader, task);
+                }
+                writer[tile] = task;
+            }
+        }
+        graph
+    }
+
+    fn edge(&mut self, from: u32, to: u32) {
+        if from != NONE && from != to {
+            self.later[from as usize].push(to);
+            self.missing[to as usize] += 1;
+        }
+    }
+}
+
+fn is_in_order(producer: &Producer) -> bool {
+    let roots = producer.pass().map(|pass| &pass.roots);
+    roots.is_some_and(|roots| roots.iter().any(|root| root.kind != RootKind::Map))
+}
+
+/// Tiles in memory, by the last task that used them.
+struct Residency {
+    since: Vec<u32>,
+    by_age: BTreeMap<u32, TileId>,
+    next: u32,
+    bytes: u64,
+}
+
+impl Residency {
+    fn has(&self, tile: TileId) -> bool {
+        self.since[tile as usize] != NONE
+    }
+
+    fn touch(&mut self, tile: TileId, bytes: u64) {
+        let before = std::mem::replace(&mut self.since[tile as usize], self.next);
+        match before {
+            NONE => self.bytes += bytes,
+            before => {
+                self.by_age.remove(&before);
+            }
+        }
+        self.by_age.insert(self.next, tile);
+        self.next += 1;
+    }
+
+    fn drop(&mut self, tile: TileId, bytes: u64) {
+        let before = std::mem::replace(&mut self.since[tile as usize], NONE);
+        if before != NONE {
+            self.by_age.remove(&before);
+            self.bytes -= bytes;
+        }
+    }
+}
+
+struct ListSchedule<'a> {
+    tiles: &'a TileTable,
+    tasks: &'a TaskList,
+    /// Tiles that have been made, or were there.
+    made: Vec<bool>,
+    resident: Residency,
+    /// Ready tasks, all and those that touch each tile.
+    ready: BTreeSet<u32>,
+    ready_of: Vec<BTreeSet<u32>>,
+}
+
+impl ListSchedule<'_> {
+    fn operands(&self, task: u32) -> impl Iterator<Item = (TileId, bool)> + '_ {
+        let outputs = self.tasks.outputs(task as usize).iter();
+        let written = outputs.map(|output| {
+            (
+                output.tile,
+                !matches!(output.role, Role::Accumulate { first: false, .. }),
+            )
+        });
+        let read = self.tasks.inputs(task as usize).iter().map(|&tile| (tile, false));
+        read.chain(written)
+    }
+
+    fn bytes(&self, tile: TileId) -> u64 {
+        self.tiles.weights[tile as usize].frame
+    }
+
+    /// Bytes that a task brings in, and those that it finds.
+    fn weigh(&self, task: u32) -> (u64, u64) {
+        let (mut brought, mut shared) = (0, 0);
+        for (tile, is_created) in self.operands(task) {
+            if self.resident.has(tile) {
+                shared += self.bytes(tile);
+            } else if !is_created && self.made[tile as usize] {
+                brought += self.bytes(tile);
+            }
+        }
+        (brought, shared)
+    }
+
+    fn add(&mut self, task: u32) {
+        self.ready.insert(task);
+        let tiles: Vec<TileId> = self.operands(task).map(|(tile, _)| tile).collect();
+        for tile in tiles {
+            self.ready_of[tile as usize].insert(task);
+        }
+    }
+
+    /// The task that comes next.
+    fn next(&self) -> Option<u32> {
+        let mut seen = 0;
+        let mut best: Option<((u64, u64, u32), u32)> = None;
+        for &tile in self.resident.by_age.values().rev() {
+            for &task in self.ready_of[tile as usize].iter().take(COMPARED_OF_TILE) {
+                let (brought, shared) = self.weigh(task);
+                let rank = (brought, u64::MAX - shared, task);
+                if best.is_none_or(|(least, _)| rank < least) {
+                    best = Some((rank, task));
+                }
+                seen += 1;
+            }
+            if seen >= COMPARED {
+                break;
+            }
+        }
+        best.map(|(_, task)| task).or_else(|| self.ready.first().copied())
+    }
+}
+
+/// All tasks of a list in an order found by search, where tiles have so much memory.
+pub fn list_schedule(plan: &Plan, tiles: &TileTable, tasks: &TaskList, memory: u64) -> Vec<(u32, u32)> {
+    let mut graph = TaskGraph::of(plan, tiles, tasks);
+    let mut made = vec![false; tiles.len()];
+    for (array, &first) in plan.arrays.iter().zip(&tiles.first) {
+        let is_there = !matches!(array.kind, ArrayKind::Computed);
+        made[first as usize..][..array.tiles() as usize].fill(is_there);
+    }
+    let mut search = ListSchedule {
+        tiles,
+        tasks,
+        made,
+        resident: Residency {
+            since: vec![NONE; tiles.len()],
+            by_age: BTreeMap::new(),
+            next: 0,
+            bytes: 0,
+        },
+        ready: BTreeSet::new(),
+        ready_of: vec![BTreeSet::new(); tiles.len()],
+    };
+    let mut uses = vec![0u32; tiles.len()];
+    for task in 0..tasks.len() as u32 {
+        search.operands(task).for_each(|(tile, _)| uses[tile as usize] += 1);
+        if graph.missing[task as usize] == 0 {
+            search.add(task);
+        }
+    }
+    let mut order = Vec::with_capacity(tasks.len());
+    while let Some(task) = search.next() {
+        cancel::check();
+        order.push((tasks.pass[task as usize], tasks.cell[task as usize]));
+        search.ready.remove(&task);
+        let operands: Vec<TileId> = search.operands(task).map(|(tile, _)| tile).collect();
+        for tile in operands {
+            search.ready_of[tile as usize].remove(&task);
+            search.made[tile as usize] = true;
+            let bytes = search.bytes(tile);
+            search.resident.touch(tile, bytes);
+            uses[tile as usize] -= 1;
+            if uses[tile as usize] == 0 {
+                search.resident.drop(tile, bytes);
+            }
+        }
+        while search.resident.bytes > memory {
+            let Some((_, &tile)) = search.resident.by_age.first_key_value() else {
+                break;
+            };
+            let bytes = search.bytes(tile);
+            search.resident.drop(tile, bytes);
+        }
+        for later in std::mem::take(&mut graph.later[task as usize]) {
+            graph.missing[later as usize] -= 1;
+            if graph.missing[later as usize] == 0 {
+                search.add(later);
+            }
+        }
+    }
+    debug_assert_eq!(order.len(), tasks.len());
+    order
+}
