@@ -10,7 +10,7 @@ use super::walk::{scratch_bytes, Walk};
 use crate::cancel;
 use crate::expr::{Digest, Expr, Op};
 use crate::ops::{algorithm, show};
-use crate::task::{Access, Alone, Bound, Grid, Work};
+use crate::task::{Access, Alone, Bound, Grid, SweepPlace, Work};
 use crate::EngineError;
 use outcore_kernels::Generator;
 
@@ -30,6 +30,8 @@ pub(super) enum Initial {
 #[derive(Clone, Copy, Debug)]
 struct TaskBox {
     unit: u32,
+    /// The number of the sweep: it grows whenever a unit is gone through again.
+    sweep: u32,
     over: CounterBox,
 }
 
@@ -60,6 +62,7 @@ pub fn loop_nest(inputs: &[Expr], words: &[i64], nodes: &[Expr]) -> Result<Vec<E
         program: &program,
         units: &units,
         boxes: vec![],
+        sweep: 0,
     };
     listing.list(&parts, &mut [CounterRange::default(); DEPTH_MAX])?;
     let boxes = listing.boxes;
@@ -122,6 +125,7 @@ struct Listing<'a> {
     program: &'a LoopProgram,
     units: &'a [Unit],
     boxes: Vec<TaskBox>,
+    sweep: u32,
 }
 
 impl Listing<'_> {
@@ -132,6 +136,7 @@ impl Listing<'_> {
                 Part::Unit(unit) => {
                     let below = self.units[*unit].band.clone();
                     self.cut(*unit, &below, over)?;
+                    self.sweep += 1;
                 }
                 Part::Exact { of, parts } => {
                     let (depth, range) = self.counters(*of, over);
@@ -195,7 +200,8 @@ impl Listing<'_> {
                 )));
             }
             let unit = unit as u32;
-            self.boxes.push(TaskBox { unit, over });
+            let sweep = self.sweep;
+            self.boxes.push(TaskBox { unit, sweep, over });
         }
         Ok(())
     }
@@ -277,6 +283,20 @@ impl Work for LoopTasks {
 
     fn is_searched(&self) -> bool {
         true
+    }
+
+    fn sweep_place(&self, task: u64) -> Option<SweepPlace> {
+        if self.made(task).is_some() {
+            return None;
+        }
+        let TaskBox { unit, sweep, over } = self.boxed(task);
+        let along = self.units[*unit as usize].band.first()?;
+        let pieces = along.pieces;
+        (pieces.length < i64::MAX).then(|| SweepPlace {
+            sweep: *sweep,
+            position: over[self.program.loops[along.of].depth].low,
+            lag: pieces.length,
+        })
     }
 
     fn workspace_bytes(&self, task: u64) -> u64 {

@@ -61,6 +61,9 @@ pub fn place(
             let flat = in_turn(&cells);
             let tasks = tasks::build_tasks(plan, tiles, &flat);
             search::list_schedule(plan, tiles, &tasks, (limits.memory as f64 * share) as u64)
+        } else if let Some(together) = candidate.together {
+            let tasks = tasks::build_tasks(plan, tiles, &in_turn(&cells));
+            search::sweeps_together(plan, tiles, &tasks, together)
         } else if candidate.pipeline {
             pipeline::interleave(plan, tiles, &cells)
         } else {

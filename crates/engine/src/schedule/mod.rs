@@ -23,6 +23,9 @@ pub const TASKS_FOR_SEARCH: u64 = 200_000;
 /// Up to so many tasks the orders that works propose are tried too: they save whole reads, and tasks of works are long.
 const TASKS_FOR_PROPOSALS: u64 = 10 * TASKS_FOR_SEARCH;
 
+/// Tasks that are placed altogether while numbers of sweeps are tried.
+const SIMULATED_TASKS: u64 = 2_000_000;
+
 /// Shares of memory that list schedules are found for: less of it leaves room for what is read ahead.
 const SEARCHED: [f64; 3] = [0.9, 0.65, 0.4];
 
@@ -45,6 +48,8 @@ pub struct Candidate {
     pub blocking: f64,
     /// All tasks by a list schedule that takes tiles to have so much of their memory.
     pub searched: Option<f64>,
+    /// So many sweeps over the same tiles go over them together.
+    pub together: Option<u32>,
 }
 
 impl Candidate {
@@ -69,6 +74,9 @@ impl Candidate {
         if let Some(share) = self.searched {
             name = format!("searched, with {:.0} % of memory", share * 100.0);
         }
+        if let Some(sweeps) = self.together {
+            name = format!("{sweeps} sweeps together");
+        }
         if self.blocking < 0.9 {
             name.push_str(&format!(", blocks in {:.0} % of memory", self.blocking * 100.0));
         }
@@ -88,6 +96,7 @@ pub fn candidates(plan: &Plan, options: PlanOptions, memory: u64, resumes: bool)
         proposed: None,
         blocking: 0.95,
         searched: None,
+        together: None,
     };
     let mut all = vec![plain];
     if plan.tasks() > TASKS_FOR_SEARCH {
@@ -153,9 +162,27 @@ pub fn candidates(plan: &Plan, options: PlanOptions, memory: u64, resumes: bool)
             searched: Some(share),
             ..plain
         }));
+        all.extend(sweeps_together(plan).map(|sweeps| Candidate {
+            together: Some(sweeps),
+            ..plain
+        }));
     }
     all.dedup();
     all
+}
+
+/// Numbers of sweeps that may go over their tiles together: about a third more each time, as many as there is time to simulate.
+fn sweeps_together(plan: &Plan) -> impl Iterator<Item = u32> {
+    let places = plan
+        .works()
+        .flat_map(|step| (0..step.work.tasks()).filter_map(|task| step.work.sweep_place(task)));
+    let sweeps = places.map(|place| place.sweep + 1).max().unwrap_or(0);
+    let most = (SIMULATED_TASKS / plan.tasks().max(1)) as usize;
+    let more = |sweeps: &u32| Some((sweeps + 1).max(sweeps * 4 / 3));
+    std::iter::successors(Some(2), more)
+        .take_while(move |&together| together < sweeps + sweeps / 3)
+        .map(move |together| together.min(sweeps))
+        .take(most)
 }
 
 /// The orders worth simulating for a plan of many tasks.

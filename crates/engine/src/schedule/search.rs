@@ -174,6 +174,46 @@ impl ListSchedule<'_> {
     }
 }
 
+/// All tasks of a list with so many sweeps over the same tiles together, each behind the one before it: time tiling by tiles (Wolf,
+/// Lam, A data locality optimizing algorithm, PLDI 1991). Tasks that others wait for come just before them.
+pub fn sweeps_together(plan: &Plan, tiles: &TileTable, tasks: &TaskList, together: u32) -> Vec<(u32, u32)> {
+    let graph = TaskGraph::of(plan, tiles, tasks);
+    let mut earlier: Vec<Vec<u32>> = vec![vec![]; tasks.len()];
+    for (from, later) in graph.later.iter().enumerate() {
+        later.iter().for_each(|&to| earlier[to as usize].push(from as u32));
+    }
+    let place = |task: u32| {
+        let producer = &plan.producers[tasks.pass[task as usize] as usize];
+        let place = producer.work()?.work.sweep_place(tasks.cell[task as usize].into())?;
+        let behind = i64::from(place.sweep % together) * place.lag;
+        Some((place.sweep / together, place.position + behind, place.sweep, task))
+    };
+    let mut wanted: Vec<(u32, i64, u32, u32)> = (0..tasks.len() as u32).filter_map(place).collect();
+    wanted.sort_unstable();
+    let mut is_done = vec![false; tasks.len()];
+    let mut order = Vec::with_capacity(tasks.len());
+    let rest = 0..tasks.len() as u32;
+    let mut stack: Vec<u32> = vec![];
+    for task in wanted.into_iter().map(|(.., task)| task).chain(rest) {
+        stack.push(task);
+        while let Some(&task) = stack.last() {
+            cancel::check();
+            if is_done[task as usize] {
+                stack.pop();
+                continue;
+            }
+            let before = stack.len();
+            stack.extend(earlier[task as usize].iter().filter(|&&from| !is_done[from as usize]));
+            if stack.len() == before {
+                is_done[task as usize] = true;
+                order.push((tasks.pass[task as usize], tasks.cell[task as usize]));
+                stack.pop();
+            }
+        }
+    }
+    order
+}
+
 /// All tasks of a list in an order found by search, where tiles have so much memory.
 pub fn list_schedule(plan: &Plan, tiles: &TileTable, tasks: &TaskList, memory: u64) -> Vec<(u32, u32)> {
     let mut graph = TaskGraph::of(plan, tiles, tasks);

@@ -85,6 +85,16 @@ pub struct TaskOrder {
     pub tasks: Vec<u32>,
 }
 
+/// The place of a task among sweeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SweepPlace {
+    /// The number of its sweep, in the order of the work.
+    pub sweep: u32,
+    /// Where along the sweep it begins, and how far a sweep is behind the one before it.
+    pub position: i64,
+    pub lag: i64,
+}
+
 /// Tasks over tiles.
 ///
 /// What it promises:
@@ -108,6 +118,11 @@ pub trait Work: Send + Sync + Debug {
     /// Whether orders of its tasks are searched for among those of all tasks of the program.
     fn is_searched(&self) -> bool {
         false
+    }
+    /// The place of a task among sweeps over the same tiles, where there are such: a few sweeps may go over them together, each
+    /// behind the one before.
+    fn sweep_place(&self, _task: u64) -> Option<SweepPlace> {
+        None
     }
     /// Memory besides the operands while a task runs, in bytes.
     fn workspace_bytes(&self, _task: u64) -> u64 {
