@@ -264,5 +264,6 @@ MAKES_NO_ARRAY = {
     "linalg.open_factor": "opens a file of its own; tests/test_lu_factor.py holds it",
     "open": "makes the inputs of the walk",
     "jit": "compiles a function, where numba is installed; tests/test_jit.py calls what it gives",
+    "loops": "reads a function; tests/test_loops_syntax.py holds the programs that it makes",
     "iterate": "runs a program for every turn, which tests/test_iterate.py holds against their forecasts",
 }

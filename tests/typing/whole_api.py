@@ -204,9 +204,16 @@ def windows(x: oc.Array) -> None:
     assert_type([oc.convolve(x, np.ones(3), mode="same"), oc.correlate(x, x)], list[oc.Array])
 
 
+def doubled(x: oc.Array) -> oc.Array:
+    for i in range(len(x)):
+        x[i] = 2 * x[i]
+    return x
+
+
 def products(x: oc.Array, y: oc.Array) -> None:
     assert_type([oc.aggregate(x, "logaddexp", axis=0), oc.aggregate(x, min, identity=0)], list[oc.Array])
     assert_type(oc.jit(abs), Any)
+    assert_type(oc.loops(doubled)(x), oc.Array)
     assert_type([oc.einsum("ij,jk->ik", x, y), oc.inner(x, y, "add", "min"), oc.matmul(x, y)], list[oc.Array])
     assert_type([oc.inner(x, y, lambda a, b: (a - b) ** 2), oc.vecdot(x, y)], list[oc.Array])
     assert_type(oc.tensordot(x, y, axes=((0,), (1,))), oc.Array)

@@ -6,35 +6,38 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable
+from typing import Generic, ParamSpec, TypeVar, cast
 
-from outcore._lazy.array import Array
 from outcore._loops.binding import BoundProgram
 from outcore._loops.checking import check
 from outcore._loops.program import LoopProgram, results_of
 from outcore._loops.syntax import listed
 
+LoopArguments = ParamSpec("LoopArguments")
+LoopResults = TypeVar("LoopResults")
 
-class Loops:
+
+class Loops(Generic[LoopArguments, LoopResults]):
     """A loop program, called on arrays. Made by `loops`; `plain` is the function as it was written."""
 
     __name__: str
     __qualname__: str
 
-    def __init__(self, function: Callable[..., object]) -> None:
+    def __init__(self, function: Callable[LoopArguments, LoopResults]) -> None:
         self._listed = listed(function)
         check(self._listed)
         functools.update_wrapper(self, function)
         self.plain = function
         self._signature = inspect.signature(function)
 
-    def __call__(self, *args: object, **kwargs: object) -> Array | tuple[Array, ...]:
-        """The lazy arrays that the program returns."""
+    def __call__(self, *args: LoopArguments.args, **kwargs: LoopArguments.kwargs) -> LoopResults:
+        """The lazy arrays that the program returns: one, or a tuple of several."""
         bound = self._bound(args, kwargs)
         written = results_of(bound.program)
         results = tuple(written.get(result.number, result.array) for result in bound.results)
-        return results if bound.gives_tuple else results[0]
+        return cast(LoopResults, results if bound.gives_tuple else results[0])
 
-    def tree(self, *args: object, **kwargs: object) -> LoopProgram:
+    def tree(self, *args: LoopArguments.args, **kwargs: LoopArguments.kwargs) -> LoopProgram:
         """The program for these arguments, as the core takes it."""
         return self._bound(args, kwargs).program
 
@@ -43,7 +46,7 @@ class Loops:
         arguments.apply_defaults()
         return BoundProgram(self._listed, arguments.arguments)
 
-    def __reduce__(self) -> str | tuple[type[Loops], tuple[Callable[..., object]]]:
+    def __reduce__(self) -> str | tuple[object, ...]:
         # A decorated function is found by its name, as plain functions are.
         member: object = sys.modules.get(self.__module__)
         for name in self.__qualname__.split("."):
@@ -51,8 +54,61 @@ class Loops:
         return self.__qualname__ if member is self else (Loops, (self.plain,))
 
 
-def loops(function: Callable[..., object], /) -> Loops:
-    """TODO"""
+def loops(function: Callable[LoopArguments, LoopResults], /) -> Loops[LoopArguments, LoopResults]:
+    """A function of plain loops over arrays as a program on disk: `@oc.loops` above it.
+
+    The source of the function is read once, where it is decorated; Python runs none of its statements. A call binds
+    the arguments, checks every subscript against its axis, and gives lazy arrays, which are computed within the memory
+    limit as all others. Order matters and is kept: a sweep in place, a recurrence or a table of dynamic programming
+    comes to the elements that the same function has over NumPy arrays. Arrays that are written are new values; the
+    arguments stay as they are.
+
+    Loops are `for i in range(...)` with bounds, subscripts and conditions of `if` that are affine functions of loop
+    variables, shapes and integers (sums, differences and multiples), nested up to 8 deep, in any number one after the
+    other. A body assigns elements one at a time, `a[i, j] = …`, `a[i] += …`, `a[i] = min(a[i], …)`, from operators,
+    conditional expressions `x if c else y` and element-wise functions of numpy, math and outcore; local names hold
+    numbers for the statements beside them. New arrays are made before the loops, as by `oc.zeros`; those of `empty`
+    hold zeros. Types follow NumPy: elements decide, loop indices and Python's numbers adapt. Both sides of a
+    conditional expression promote together, as do the arguments of `min` and `max`, which give NaN where one is NaN.
+
+    Parameters
+    ----------
+    function
+        A function in a file, whose last statement returns the names of arrays. Its parameters are arrays (all that
+        `asarray` takes, with at least one axis), integers, other numbers and element types.
+
+    Returns
+    -------
+    Loops
+        The program. Called with the arguments of the function it gives one array, or a tuple of several. `plain` is
+        the function itself, and `tree` tells the program for some arguments.
+
+    Raises
+    ------
+    ArgumentError
+        A program that is not taken, with file, line, column and reason: at decoration for what the source alone
+        decides (subscripts that are not affine, `while`, lengths that data decides), at the call for what needs
+        arguments (subscripts out of bounds, two arguments that are one array, types), before anything is read.
+
+    I/O: none; when a result is computed, the arrays are read and written in blocks, as often as the order of the
+    iterations and the memory limit need; `explain` tells the bytes. Reuse of blocks across whole programs is after
+    Kandemir, Son and Karakoy, "Improving I/O Performance of Applications through Compiler-Directed Code Restructuring"
+    (FAST 2008).
+
+    >>> import numpy as np, outcore as oc
+    >>> @oc.loops
+    ... def shortest(d):
+    ...     n = d.shape[0]
+    ...     for k in range(n):
+    ...         for i in range(n):
+    ...             for j in range(n):
+    ...                 d[i, j] = min(d[i, j], d[i, k] + d[k, j])
+    ...     return d
+    >>> shortest(np.array([[0.0, 2.0, 9.0], [np.inf, 0.0, 3.0], [1.0, np.inf, 0.0]])).compute()
+    array([[0., 2., 5.],
+           [4., 0., 3.],
+           [1., 3., 0.]])
+    """
     return Loops(function)
 
 

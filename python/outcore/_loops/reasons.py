@@ -25,12 +25,19 @@ def data(node: ast.AST, role: str) -> str:
         CONDITION: "; write a conditional expression: x if c else y",
         BOUND: "; loops of a length that data decides are not taken",
     }.get(role, "")
+    if isinstance(node, ast.Name):
+        local = f"{quoted(node)} is a local number that depends on data or is not affine"
+        return f"{local}, and {role} must follow from loop variables and integers alone{advice}"
     return f"{quoted(node)} depends on data, and {role} must follow from loop variables and integers alone{advice}"
 
 
 def not_affine(node: ast.expr, role: str) -> str:
     """An expression of loop variables that is not affine."""
-    operation = OPERATIONS.get(type(node.op), "an operation on bits") if isinstance(node, ast.BinOp) else "a function"
+    if isinstance(node, ast.BinOp):
+        operation = OPERATIONS.get(type(node.op), "an operation on bits")
+    else:
+        is_choice = isinstance(node, (ast.Compare, ast.IfExp, ast.BoolOp))
+        operation = "a choice by a loop variable; write an `if` statement" if is_choice else "a function"
     return f"{quoted(node)} is not affine, and {role} must be: {operation}"
 
 

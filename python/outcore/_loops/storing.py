@@ -116,7 +116,7 @@ class Storing:
         """Whether the update gives the bits of the operation in NumPy's types, and reads no target."""
         dtype = array.array.dtype
         is_sum = update in (Update.ADD, Update.MULTIPLY)
-        if is_sum and dtype.kind == "b":
+        if (is_sum and dtype.kind == "b") or (not is_sum and dtype.kind == "c"):
             return False
         common = promoted((Computed(array.array, False), term))
         # Sums and products of integers wrap around alike in every width.

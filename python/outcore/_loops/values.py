@@ -107,6 +107,8 @@ def stored(term: NumberTerm, dtype: DType) -> Array:
     """
     if not isinstance(term, Computed):
         plain = term.item() if isinstance(term, np.generic) else term
+        if isinstance(plain, complex) and dtype.kind not in "cb":
+            raise DTypeError(f"the complex number {plain} does not go into an array of {dtype}")
         return Array(constant((), as_numpy(plain, dtype).item(), dtype))
     if term.array.dtype.kind == "c" and dtype.kind not in "cb":
         raise DTypeError(f"{term.array.dtype} does not go into an array of {dtype}: take .real or .imag")
