@@ -564,9 +564,12 @@ def test_bounds_count_triangles_steps_and_guards() -> None:
             for j in range(1, 4, 2):
                 if i >= j:
                     a[i - j] = 1.0
+        for i in range(5, 1, -2):
+            for j in range(i, 5):
+                a[i + j - 4] = 1.0
         return a, b
 
-    assert len(narrow.tree(np.zeros(4), np.zeros(5), 9).items) == 4
+    assert len(narrow.tree(np.zeros(4), np.zeros(5), 9).items) == 5
 
 
 def test_equal_lazy_arrays_are_two_values() -> None:

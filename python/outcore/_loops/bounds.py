@@ -55,6 +55,8 @@ class Domain:
     def _inequalities(self) -> list[Inequality]:
         rows = [_inequality(guard, len(self.loops)) for guard in self.guards]
         for depth, (extent, divisor) in enumerate(self.loops):
+            # Implied by the next; by itself it is rounded to the integers.
+            rows.append(_inequality(extent, len(self.loops)))
             rows.append(_inequality(extent - divisor * Affine.counter(depth), len(self.loops)))
         return rows
 
