@@ -441,7 +441,7 @@ def test_a_reduction_is_a_nest_with_an_update() -> None:
     assert step.value.dtype == np.float64
     inputs, words, nodes = encoded(tree)
     assert [tuple(part.shape) for part in inputs] == [(2, 3), (2,)]
-    loops = [0, 1, 0, 1, 1, 0, 2, 0, 1, 1]  # two loops, one item each
+    loops = [0, 0, 0, 1, 0, 1, 1, 0, 0, 0, 2, 0, 1, 1]  # two loops from 0, one item each
     target, leaf = [1, 1, 1, 1, 0, 1, 0, 1], [0, 0, 2, 0, 1, 0, 1, 0, 1, 1, 1]
     assert words == [2, 1, *loops, 1, 0, 0, 1, *target, 1, *leaf]
     assert len(nodes) == 2
@@ -452,7 +452,7 @@ def test_ranges_are_normalized_and_variables_substituted() -> None:
     outer = only(tree.items)
     assert (outer.extent, outer.divisor) == (Affine(4), 2)  # 5, 3, 1
     inner = only(outer.items)
-    assert inner == CountedLoop(2 * counter(0), 1, inner.items)
+    assert inner == CountedLoop(5 - 2 * counter(0), 2 * counter(0), 1, inner.items)
     step = only(only(inner.items).assignments)
     i = 5 - 2 * counter(0)
     assert step.target == ElementTarget(0, Update.STORE, (i, i + counter(1)))

@@ -73,6 +73,7 @@ class Interpreter:
                 self.block(counters, runs)
 
     def loop(self, counters: list[int], runs: bool) -> None:
+        self.affine(counters)  # the shift, by which the core cuts; counters here begin with 0
         extent, divisor = self.affine(counters), self.word()
         assert divisor >= 1
         begin = self.place, self.node

@@ -6,7 +6,7 @@ pub(super) const DEPTH_MAX: usize = 8;
 const WORD_MAX: i64 = 1 << 53;
 
 /// One counter for each loop around a statement, the outermost first.
-pub(super) type Counters = [i64; DEPTH_MAX];
+pub(super) type LoopCounters = [i64; DEPTH_MAX];
 
 /// The counters from `low` to `high`, both included; none where `high` is below `low`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -32,11 +32,11 @@ pub(super) type CounterBox = [CounterRange; DEPTH_MAX];
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) struct Affine {
     pub constant: i64,
-    pub coefficients: Counters,
+    pub coefficients: LoopCounters,
 }
 
 impl Affine {
-    pub fn at(&self, counters: &Counters) -> i64 {
+    pub fn at(&self, counters: &LoopCounters) -> i64 {
         let products = self.coefficients.iter().zip(counters).map(|(by, at)| by * at);
         self.constant + products.sum::<i64>()
     }
@@ -52,7 +52,7 @@ impl Affine {
     }
 
     /// By how much it grows with a step in a direction.
-    pub fn along(&self, direction: &Counters) -> i64 {
+    pub fn along(&self, direction: &LoopCounters) -> i64 {
         self.coefficients
             .iter()
             .zip(direction)

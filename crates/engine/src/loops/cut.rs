@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::affine::{tighten, CounterBox, CounterRange};
 use super::dependences::dependences;
-use super::program::{Element, LoopItem, LoopProgram};
+use super::program::{ArrayElement, LoopItem, LoopProgram};
 use super::sweep::{sweep, BlockSweep};
 use crate::EngineError;
 
@@ -13,22 +13,22 @@ const TILES_MAX: usize = 9;
 
 /// A part of a program, in the order of its text.
 #[derive(Clone, Debug)]
-pub(super) enum Part {
+pub(super) enum ProgramPart {
     /// Tasks of each iteration of a loop, one iteration after the other.
-    Exact { of: usize, parts: Vec<Part> },
+    Exact { of: usize, parts: Vec<ProgramPart> },
     /// The tasks of a unit, by its number.
     Unit(usize),
 }
 
-/// Pieces of the counters of a loop: so many each, with a boundary at one of them.
+/// LoopPieces of the counters of a loop: so many each, with a boundary at one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Pieces {
+pub(super) struct LoopPieces {
     pub first: i64,
     pub length: i64,
 }
 
-impl Pieces {
-    const WHOLE: Pieces = Pieces {
+impl LoopPieces {
+    const WHOLE: LoopPieces = LoopPieces {
         first: 0,
         length: i64::MAX,
     };
@@ -58,7 +58,7 @@ impl Pieces {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CutLoop {
     pub of: usize,
-    pub pieces: Pieces,
+    pub pieces: LoopPieces,
 }
 
 /// Tasks that are alike: each runs the same items over a box of counters.
@@ -97,19 +97,19 @@ impl Choice {
 }
 
 impl Cutting<'_> {
-    pub fn of(program: &LoopProgram) -> Result<(Vec<Part>, Vec<Unit>), EngineError> {
+    pub fn of(program: &LoopProgram) -> Result<(Vec<ProgramPart>, Vec<Unit>), EngineError> {
         let mut cutting = Cutting { program, units: vec![] };
         let parts = cutting.parts(&program.items, 0)?;
         Ok((parts, cutting.units))
     }
 
     /// Parts of items below so many loops, each gone through one iteration at a time.
-    fn parts(&mut self, items: &[LoopItem], exact: usize) -> Result<Vec<Part>, EngineError> {
+    fn parts(&mut self, items: &[LoopItem], exact: usize) -> Result<Vec<ProgramPart>, EngineError> {
         let parts = items.iter().map(|&item| self.part(item, exact));
         Ok(parts.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
     }
 
-    fn part(&mut self, item: LoopItem, exact: usize) -> Result<Vec<Part>, EngineError> {
+    fn part(&mut self, item: LoopItem, exact: usize) -> Result<Vec<ProgramPart>, EngineError> {
         let program = self.program;
         let mut chain = vec![];
         let mut below = item;
@@ -159,7 +159,7 @@ impl Cutting<'_> {
             blocks,
             sweeps,
         });
-        let unit = Part::Unit(self.units.len() - 1);
+        let unit = ProgramPart::Unit(self.units.len() - 1);
         Ok(around(&chain[..best.exact], vec![unit]))
     }
 
@@ -196,7 +196,7 @@ impl Cutting<'_> {
             let can_be_cut = held.all(|dependence| dependence.distances[depth].0.is_some_and(|least| least >= 0));
             let pieces = match can_be_cut {
                 true => self.pieces(blocks, depth),
-                false => Pieces::WHOLE,
+                false => LoopPieces::WHOLE,
             };
             tasks *= pieces.of(whole[depth]).count() as f64;
             middle[depth] = middle_of(pieces.of(whole[depth]));
@@ -210,8 +210,8 @@ impl Cutting<'_> {
         }
     }
 
-    /// Pieces of a loop that follow the tiles of an array: of one that is written, where its subscripts follow the loop.
-    fn pieces(&self, blocks: &[usize], depth: usize) -> Pieces {
+    /// LoopPieces of a loop that follow the tiles of an array: of one that is written, where its subscripts follow the loop.
+    fn pieces(&self, blocks: &[usize], depth: usize) -> LoopPieces {
         let steps = blocks.iter().flat_map(|&block| &self.program.blocks[block].steps);
         let written = steps.clone().filter_map(|step| step.written());
         let read = steps.flat_map(|step| step.reads());
@@ -223,7 +223,7 @@ impl Cutting<'_> {
         });
         let cut = axes.find(|(subscript, (length, tile))| subscript.coefficients[depth] != 0 && tile < length);
         let Some((subscript, (_, &tile))) = cut else {
-            return Pieces::WHOLE;
+            return LoopPieces::WHOLE;
         };
         let (by, tile) = (subscript.coefficients[depth], tile as i64);
         let begins = if by > 0 {
@@ -231,7 +231,7 @@ impl Cutting<'_> {
         } else {
             (subscript.constant + 1).rem_euclid(tile)
         };
-        Pieces {
+        LoopPieces {
             first: begins / by.abs(),
             length: (tile / by.abs()).max(1),
         }
@@ -258,9 +258,9 @@ fn middle_of(pieces: impl Iterator<Item = CounterRange>) -> CounterRange {
 }
 
 /// Parts within loops that are gone through one iteration at a time.
-fn around(chain: &[usize], parts: Vec<Part>) -> Vec<Part> {
+fn around(chain: &[usize], parts: Vec<ProgramPart>) -> Vec<ProgramPart> {
     let wrapped = chain.iter().rev();
-    wrapped.fold(parts, |parts, &of| vec![Part::Exact { of, parts }])
+    wrapped.fold(parts, |parts, &of| vec![ProgramPart::Exact { of, parts }])
 }
 
 fn blocks_below(program: &LoopProgram, item: LoopItem) -> Vec<usize> {
@@ -278,7 +278,7 @@ pub(super) fn touched(
     program: &LoopProgram,
     block: usize,
     over: &CounterBox,
-    each: &mut dyn FnMut(&Element, u64, bool),
+    each: &mut dyn FnMut(&ArrayElement, u64, bool),
 ) {
     let of = &program.blocks[block];
     let mut over = *over;

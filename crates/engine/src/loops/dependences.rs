@@ -6,7 +6,7 @@
 
 use super::affine::{Affine, DEPTH_MAX};
 use super::polyhedron::{Extremes, Polyhedron};
-use super::program::{Element, LoopProgram, StepTarget};
+use super::program::{ArrayElement, LoopProgram, StepTarget};
 
 /// A distance along a loop: its least and its largest value; nothing where it has no bound.
 pub(super) type Distance = (Option<i128>, Option<i128>);
@@ -22,7 +22,7 @@ pub(super) struct StepPlace {
 #[derive(Clone, Copy, Debug)]
 struct StepAccess<'a> {
     place: StepPlace,
-    element: &'a Element,
+    element: &'a ArrayElement,
     is_write: bool,
     /// Whether the element takes in values in any order.
     is_update: bool,
@@ -110,7 +110,7 @@ fn between(
     }
 }
 
-/// Counters of both accesses that touch one element, with the loop `carrier` ahead in the second, and all around it equal.
+/// LoopCounters of both accesses that touch one element, with the loop `carrier` ahead in the second, and all around it equal.
 fn conflict(program: &LoopProgram, from: &StepAccess<'_>, to: &StepAccess<'_>, carrier: usize) -> Polyhedron {
     let mut system = Polyhedron::of(2 * DEPTH_MAX);
     let of = |affine: &Affine, side: usize, sign: i128| {

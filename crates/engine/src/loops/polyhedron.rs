@@ -12,7 +12,7 @@ const NUMBER_MAX: i128 = 1 << 100;
 
 /// `coefficients · unknowns + constant`, which is at least 0.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Row {
+struct Inequality {
     coefficients: Vec<i128>,
     constant: i128,
 }
@@ -30,8 +30,8 @@ pub(super) enum Extremes {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Polyhedron {
     unknowns: usize,
-    rows: Vec<Row>,
-    equalities: Vec<Row>,
+    rows: Vec<Inequality>,
+    equalities: Vec<Inequality>,
 }
 
 impl Polyhedron {
@@ -44,12 +44,12 @@ impl Polyhedron {
 
     /// The sum with these coefficients and this constant is at least 0.
     pub fn at_least_zero(&mut self, coefficients: Vec<i128>, constant: i128) {
-        self.rows.push(Row { coefficients, constant });
+        self.rows.push(Inequality { coefficients, constant });
     }
 
     /// The sum with these coefficients and this constant is 0.
     pub fn zero(&mut self, coefficients: Vec<i128>, constant: i128) {
-        self.equalities.push(Row { coefficients, constant });
+        self.equalities.push(Inequality { coefficients, constant });
     }
 
     /// The least and the largest value of a sum of the unknowns.
@@ -70,7 +70,7 @@ impl Polyhedron {
     }
 
     /// Inequalities of the last unknown alone; nothing where the system grew too large.
-    fn eliminate_but_last(mut self) -> Option<Vec<Row>> {
+    fn eliminate_but_last(mut self) -> Option<Vec<Inequality>> {
         let last = self.unknowns - 1;
         while let Some(mut equality) = self.equalities.pop() {
             if !equality.divide() {
@@ -97,9 +97,11 @@ impl Polyhedron {
 
     fn eliminate(&mut self, unknown: usize) -> Option<()> {
         let rows = std::mem::take(&mut self.rows);
-        let (with, without): (Vec<Row>, Vec<Row>) = rows.into_iter().partition(|row| row.coefficients[unknown] != 0);
+        let (with, without): (Vec<Inequality>, Vec<Inequality>) =
+            rows.into_iter().partition(|row| row.coefficients[unknown] != 0);
         self.rows = without;
-        let (lower, upper): (Vec<Row>, Vec<Row>) = with.into_iter().partition(|row| row.coefficients[unknown] > 0);
+        let (lower, upper): (Vec<Inequality>, Vec<Inequality>) =
+            with.into_iter().partition(|row| row.coefficients[unknown] > 0);
         for low in &lower {
             for high in &upper {
                 let (by, other) = (-high.coefficients[unknown], low.coefficients[unknown]);
@@ -115,7 +117,7 @@ impl Polyhedron {
     }
 }
 
-fn extremes_of_one(rows: &[Row], unknown: usize) -> Extremes {
+fn extremes_of_one(rows: &[Inequality], unknown: usize) -> Extremes {
     let (mut low, mut high): (Option<i128>, Option<i128>) = (None, None);
     for row in rows {
         let by = row.coefficients[unknown];
@@ -144,7 +146,7 @@ fn common_divisor(a: i128, b: i128) -> i128 {
     a
 }
 
-impl Row {
+impl Inequality {
     fn divisor(&self) -> i128 {
         self.coefficients
             .iter()
@@ -174,35 +176,35 @@ impl Row {
         true
     }
 
-    fn never(&self) -> Row {
-        Row {
+    fn never(&self) -> Inequality {
+        Inequality {
             coefficients: vec![0; self.coefficients.len()],
             constant: -1,
         }
     }
 
-    fn negated(&self) -> Row {
-        Row {
+    fn negated(&self) -> Inequality {
+        Inequality {
             coefficients: self.coefficients.iter().map(|by| -by).collect(),
             constant: -self.constant,
         }
     }
 
     /// `by` times this and `other_by` times the other; nothing where numbers grow too large.
-    fn combined(&self, by: i128, other: &Row, other_by: i128) -> Option<Row> {
+    fn combined(&self, by: i128, other: &Inequality, other_by: i128) -> Option<Inequality> {
         let sum = |a: i128, b: i128| {
             let sum = a.checked_mul(by)?.checked_add(b.checked_mul(other_by)?)?;
             (sum.abs() < NUMBER_MAX).then_some(sum)
         };
         let pairs = self.coefficients.iter().zip(&other.coefficients);
-        Some(Row {
+        Some(Inequality {
             coefficients: pairs.map(|(&a, &b)| sum(a, b)).collect::<Option<_>>()?,
             constant: sum(self.constant, other.constant)?,
         })
     }
 
     /// Puts what an equality says of an unknown in its place; false where numbers grow too large.
-    fn substitute(&mut self, equality: &Row, unknown: usize) -> bool {
+    fn substitute(&mut self, equality: &Inequality, unknown: usize) -> bool {
         let (own, by) = (self.coefficients[unknown], equality.coefficients[unknown]);
         if own == 0 {
             return true;

@@ -48,7 +48,7 @@ impl NestLoop {
 
 /// An element of an array, by affine subscripts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Element {
+pub(super) struct ArrayElement {
     pub array: usize,
     pub subscripts: Vec<Affine>,
 }
@@ -57,15 +57,15 @@ pub(super) struct Element {
 #[derive(Clone, Debug)]
 pub(super) enum StepTarget {
     Register(usize),
-    Store(Element),
+    Store(ArrayElement),
     /// The element takes in the value by an operation that is taken in any order within a task.
-    Update(Element, BinaryKernel),
+    Update(ArrayElement, BinaryKernel),
 }
 
 /// What a value is made of.
 #[derive(Clone, Debug)]
 pub(super) enum Leaf {
-    Element(Element),
+    Element(ArrayElement),
     /// A number that follows from the counters.
     Index(Affine),
     Register(usize),
@@ -82,14 +82,14 @@ pub(super) struct BlockStep {
 
 impl BlockStep {
     /// The elements that it reads besides the one that it updates.
-    pub fn reads(&self) -> impl Iterator<Item = &Element> + Clone {
+    pub fn reads(&self) -> impl Iterator<Item = &ArrayElement> + Clone {
         self.leaves.iter().filter_map(|leaf| match leaf {
             Leaf::Element(element) => Some(element),
             _ => None,
         })
     }
 
-    pub fn written(&self) -> Option<&Element> {
+    pub fn written(&self) -> Option<&ArrayElement> {
         match &self.target {
             StepTarget::Register(_) => None,
             StepTarget::Store(element) | StepTarget::Update(element, _) => Some(element),
@@ -369,18 +369,18 @@ impl Reading<'_> {
         Ok(LoopItem::Block(self.blocks.len() - 1))
     }
 
-    fn element(&mut self, depth: usize) -> Result<Element, EngineError> {
+    fn element(&mut self, depth: usize) -> Result<ArrayElement, EngineError> {
         let array = self.count(PARTS_MAX)?;
         self.element_of(array, depth)
     }
 
-    fn element_of(&mut self, array: usize, depth: usize) -> Result<Element, EngineError> {
+    fn element_of(&mut self, array: usize, depth: usize) -> Result<ArrayElement, EngineError> {
         let rank = self.count(RANK_MAX)?;
         if self.inputs.get(array).is_none_or(|input| input.ndim() != rank) {
             return Err(refusal("subscripts are not as many as the axes of an array"));
         }
         let subscripts = (0..rank).map(|_| self.affine(depth)).collect::<Result<_, _>>()?;
-        Ok(Element { array, subscripts })
+        Ok(ArrayElement { array, subscripts })
     }
 
     fn register(&mut self, registers: usize) -> Result<usize, EngineError> {

@@ -1,8 +1,8 @@
 //! How a task goes through the iterations of a block: lines of iterations that no dependence joins are taken at once.
 
-use super::affine::{Counters, DEPTH_MAX};
+use super::affine::{LoopCounters, DEPTH_MAX};
 use super::dependences::{dependences, Dependence};
-use super::program::{Element, LoopItem, LoopProgram};
+use super::program::{ArrayElement, LoopItem, LoopProgram};
 
 /// Cost of a line beside its iterations, in elements.
 const LINE_COST: f64 = 150.0;
@@ -15,11 +15,11 @@ const AHEAD_MAX: i64 = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BlockSweep {
     pub first: usize,
-    pub lines: Lines,
+    pub lines: SweepLines,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lines {
+pub(super) enum SweepLines {
     /// Iterations one by one, in the order of the loops.
     Single,
     /// All iterations of the loop at this depth.
@@ -29,14 +29,14 @@ pub(super) enum Lines {
     Across(i64),
 }
 
-impl Lines {
+impl SweepLines {
     /// The step from an iteration of a line to the next, among loops of which the last is at `depth - 1`.
-    pub fn direction(self, depth: usize) -> Counters {
+    pub fn direction(self, depth: usize) -> LoopCounters {
         let mut direction = [0; DEPTH_MAX];
         match self {
-            Lines::Single => {}
-            Lines::Along(along) => direction[along] = 1,
-            Lines::Across(ahead) => {
+            SweepLines::Single => {}
+            SweepLines::Along(along) => direction[along] = 1,
+            SweepLines::Across(ahead) => {
                 direction[depth - 2] = 1;
                 direction[depth - 1] = -ahead;
             }
@@ -76,18 +76,18 @@ pub(super) fn sweep(program: &LoopProgram, number: usize, exact: usize, lengths:
     if first == depth || !block.path.last().is_some_and(is_last) {
         return BlockSweep {
             first: depth,
-            lines: Lines::Single,
+            lines: SweepLines::Single,
         };
     }
     let found = dependences(program, &[number], first);
-    let mut tried: Vec<Lines> = (first..depth)
+    let mut tried: Vec<SweepLines> = (first..depth)
         .filter(|&along| {
             keeps(&found, |dependence| {
                 let beside = (first..depth).filter(|&at| at != along);
                 beside.map(|at| dependence.distances[at].0).collect()
             })
         })
-        .map(Lines::Along)
+        .map(SweepLines::Along)
         .collect();
     if depth - first >= 2 {
         let ahead = (1..=AHEAD_MAX).find(|&ahead| {
@@ -98,27 +98,27 @@ pub(super) fn sweep(program: &LoopProgram, number: usize, exact: usize, lengths:
                 before.chain([sum]).collect()
             })
         });
-        tried.extend(ahead.map(Lines::Across));
+        tried.extend(ahead.map(SweepLines::Across));
     }
-    let cost = |lines: &Lines| cost(program, number, *lines, lengths);
+    let cost = |lines: &SweepLines| cost(program, number, *lines, lengths);
     let least = tried.into_iter().min_by(|a, b| cost(a).total_cmp(&cost(b)));
     BlockSweep {
         first,
-        lines: least.unwrap_or(Lines::Single),
+        lines: least.unwrap_or(SweepLines::Single),
     }
 }
 
 /// What an iteration costs, in elements.
-fn cost(program: &LoopProgram, number: usize, lines: Lines, lengths: &[f64]) -> f64 {
+fn cost(program: &LoopProgram, number: usize, lines: SweepLines, lengths: &[f64]) -> f64 {
     let block = &program.blocks[number];
     let depth = block.path.len();
     let direction = lines.direction(depth);
     let length = match lines {
-        Lines::Single => 1.0,
-        Lines::Along(along) => lengths[along],
-        Lines::Across(ahead) => lengths[depth - 2].min(lengths[depth - 1] / ahead as f64),
+        SweepLines::Single => 1.0,
+        SweepLines::Along(along) => lengths[along],
+        SweepLines::Across(ahead) => lengths[depth - 2].min(lengths[depth - 1] / ahead as f64),
     };
-    let of = |element: &Element| match stride(program, element, &direction) {
+    let of = |element: &ArrayElement| match stride(program, element, &direction) {
         0 => 0.0,
         1 | -1 => 1.0,
         _ => FAR_COST,
@@ -129,7 +129,7 @@ fn cost(program: &LoopProgram, number: usize, lines: Lines, lengths: &[f64]) -> 
 }
 
 /// Elements between those of an iteration of a line and of the next, within a tile.
-pub(super) fn stride(program: &LoopProgram, element: &Element, direction: &Counters) -> i64 {
+pub(super) fn stride(program: &LoopProgram, element: &ArrayElement, direction: &LoopCounters) -> i64 {
     let tile = &program.arrays[element.array].tile;
     let mut stride = 0;
     let mut row = 1;

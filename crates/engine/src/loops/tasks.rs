@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::affine::{tighten, CounterBox, CounterRange, DEPTH_MAX};
-use super::cut::{touched, CutLoop, Cutting, Part, Unit};
+use super::cut::{touched, CutLoop, Cutting, ProgramPart, Unit};
 use super::program::LoopProgram;
-use super::walk::{scratch_bytes, Walk};
+use super::walk::{scratch_bytes, TaskWalk};
 use crate::cancel;
 use crate::expr::{Digest, Expr, Op};
 use crate::ops::{algorithm, show};
@@ -130,15 +130,15 @@ struct Listing<'a> {
 
 impl Listing<'_> {
     /// Lists the tasks of parts; the counters of loops around them have one value each.
-    fn list(&mut self, parts: &[Part], over: &mut CounterBox) -> Result<(), EngineError> {
+    fn list(&mut self, parts: &[ProgramPart], over: &mut CounterBox) -> Result<(), EngineError> {
         for part in parts {
             match part {
-                Part::Unit(unit) => {
+                ProgramPart::Unit(unit) => {
                     let below = self.units[*unit].band.clone();
                     self.cut(*unit, &below, over)?;
                     self.sweep += 1;
                 }
-                Part::Exact { of, parts } => {
+                ProgramPart::Exact { of, parts } => {
                     let (depth, range) = self.counters(*of, over);
                     for at in range.low..=range.high {
                         cancel::check();
@@ -341,6 +341,6 @@ impl Work for LoopTasks {
             *count += 1;
         }
         let unit = &self.units[of.unit as usize];
-        Walk::new(&self.program, unit, of.over, places, tiles, workspace).run()
+        TaskWalk::new(&self.program, unit, of.over, places, tiles, workspace).run()
     }
 }

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use outcore_kernels::{copy_strided, BinaryKernel, StridedBytes, StridedBytesMut};
 
-use super::affine::{tighten, CounterBox, CounterRange, Counters, DEPTH_MAX};
+use super::affine::{tighten, CounterBox, CounterRange, LoopCounters, DEPTH_MAX};
 use super::cut::Unit;
-use super::program::{BlockStep, Element, Leaf, LoopBlock, LoopItem, LoopProgram, StepTarget};
-use super::sweep::Lines;
+use super::program::{ArrayElement, BlockStep, Leaf, LoopBlock, LoopItem, LoopProgram, StepTarget};
+use super::sweep::SweepLines;
 use crate::strips::{self, Buffers, FusedInput, REGISTER_BYTES, STRIP};
 use crate::task::Bound;
 use crate::EngineError;
 
-/// Strips besides registers and numbers: a value, and two that updates need.
+/// TaskStrips besides registers and numbers: a value, and two that updates need.
 const OTHERS: usize = 3;
 
 /// Where the tiles of a task are among its operands: whether it writes them, and their number.
@@ -29,12 +29,12 @@ struct PlacedElement {
 
 /// Iterations of a line: `base + at * direction`.
 #[derive(Clone, Copy, Debug)]
-struct Line {
-    base: Counters,
-    direction: Counters,
+struct IterationLine {
+    base: LoopCounters,
+    direction: LoopCounters,
 }
 
-impl Line {
+impl IterationLine {
     /// The steps along it where a number is at least 0, of those in a range.
     fn clip(&self, range: &mut CounterRange, constant: i64, along: i64) {
         if along > 0 {
@@ -46,13 +46,13 @@ impl Line {
         }
     }
 
-    fn at(&self, at: i64) -> Counters {
+    fn at(&self, at: i64) -> LoopCounters {
         std::array::from_fn(|depth| self.base[depth] + at * self.direction[depth])
     }
 }
 
-/// Strips that a task computes in.
-struct Strips<'w> {
+/// TaskStrips that a task computes in.
+struct TaskStrips<'w> {
     registers: Buffers<&'w mut [u8]>,
     /// Those of the registers of a block.
     kept: Vec<&'w mut [u8]>,
@@ -61,7 +61,7 @@ struct Strips<'w> {
     others: [&'w mut [u8]; OTHERS],
 }
 
-/// Strips of blocks: of instructions, of registers, of numbers.
+/// TaskStrips of blocks: of instructions, of registers, of numbers.
 fn counts(program: &LoopProgram, blocks: &[usize]) -> [usize; 3] {
     let mut counts = [0; 3];
     for block in blocks.iter().map(|&block| &program.blocks[block]) {
@@ -81,12 +81,12 @@ pub(super) fn scratch_bytes(program: &LoopProgram, blocks: &[usize]) -> u64 {
     ((strips + OTHERS) * REGISTER_BYTES) as u64
 }
 
-impl<'w> Strips<'w> {
-    fn of(program: &LoopProgram, blocks: &[usize], workspace: &'w mut [u8]) -> Strips<'w> {
+impl<'w> TaskStrips<'w> {
+    fn of(program: &LoopProgram, blocks: &[usize], workspace: &'w mut [u8]) -> TaskStrips<'w> {
         let [registers, kept, indices] = counts(program, blocks);
         let mut strips = workspace.chunks_exact_mut(REGISTER_BYTES);
         let mut next = || strips.next().unwrap_or_default();
-        Strips {
+        TaskStrips {
             registers: (0..registers).map(|_| next()).collect(),
             kept: (0..kept).map(|_| next()).collect(),
             indices: (0..indices).map(|_| next()).collect(),
@@ -96,17 +96,17 @@ impl<'w> Strips<'w> {
 }
 
 /// A task while it runs.
-pub(super) struct Walk<'a, 'w, 'b> {
+pub(super) struct TaskWalk<'a, 'w, 'b> {
     program: &'a LoopProgram,
     unit: &'a Unit,
     over: CounterBox,
     places: TilePlaces,
     tiles: &'w mut Bound<'b>,
-    strips: Strips<'w>,
+    strips: TaskStrips<'w>,
     placed: Vec<PlacedElement>,
 }
 
-impl<'a, 'w, 'b> Walk<'a, 'w, 'b> {
+impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
     pub fn new(
         program: &'a LoopProgram,
         unit: &'a Unit,
@@ -115,13 +115,13 @@ impl<'a, 'w, 'b> Walk<'a, 'w, 'b> {
         tiles: &'w mut Bound<'b>,
         workspace: &'w mut [u8],
     ) -> Self {
-        Walk {
+        TaskWalk {
             program,
             unit,
             over,
             places,
             tiles,
-            strips: Strips::of(program, &unit.blocks, workspace),
+            strips: TaskStrips::of(program, &unit.blocks, workspace),
             placed: vec![],
         }
     }
@@ -134,7 +134,7 @@ impl<'a, 'w, 'b> Walk<'a, 'w, 'b> {
         self.item(self.unit.item, &mut counters)
     }
 
-    fn item(&mut self, item: LoopItem, counters: &mut Counters) -> Result<(), EngineError> {
+    fn item(&mut self, item: LoopItem, counters: &mut LoopCounters) -> Result<(), EngineError> {
         let program = self.program;
         let of = match item {
             LoopItem::Block(block) => return self.lines(block, counters),
@@ -174,7 +174,7 @@ impl<'a, 'w, 'b> Walk<'a, 'w, 'b> {
     }
 
     /// All iterations of a block with the counters of the loops around its own chain.
-    fn lines(&mut self, number: usize, counters: &Counters) -> Result<(), EngineError> {
+    fn lines(&mut self, number: usize, counters: &LoopCounters) -> Result<(), EngineError> {
         let (program, unit) = (self.program, self.unit);
         let block = &program.blocks[number];
         let depth = block.path.len();
@@ -191,21 +191,21 @@ impl<'a, 'w, 'b> Walk<'a, 'w, 'b> {
         if !tighten(&mut over, &block.constraints) {
             return Ok(());
         }
-        let mut line = Line {
+        let mut line = IterationLine {
             base: *counters,
             direction: sweep.lines.direction(depth),
         };
         match sweep.lines {
-            Lines::Single => {
+            SweepLines::Single => {
                 let all: Vec<usize> = (sweep.first..depth).collect();
                 self.each_line(block, &all, &over, &mut line, CounterRange::default())
             }
-            Lines::Along(along) => {
+            SweepLines::Along(along) => {
                 line.base[along] = 0;
                 let beside: Vec<usize> = (sweep.first..depth).filter(|&at| at != along).collect();
                 self.each_line(block, &beside, &over, &mut line, over[along])
             }
-            Lines::Across(ahead) => {
+            SweepLines::Across(ahead) => {
                 let (outer, inner) = (over[depth - 2], over[depth - 1]);
                 line.base[depth - 2] = 0;
                 // The sum stands in the place of the last counter.
@@ -220,13 +220,13 @@ impl<'a, 'w, 'b> Walk<'a, 'w, 'b> {
         }
     }
 
-    /// Lines for all counters of the loops `beside`, the outermost first.
+    /// SweepLines for all counters of the loops `beside`, the outermost first.
     fn each_line(
         &mut self,
         block: &LoopBlock,
         beside: &[usize],
         over: &CounterBox,
-        line: &mut Line,
+        line: &mut IterationLine,
         along: CounterRange,
     ) -> Result<(), EngineError> {
         let Some((&outer, inner)) = beside.split_first() else {
@@ -240,7 +240,7 @@ impl<'a, 'w, 'b> Walk<'a, 'w, 'b> {
     }
 
     /// The iterations of a line that bounds and guards allow, in pieces.
-    fn line(&mut self, block: &LoopBlock, line: &Line, mut range: CounterRange) -> Result<(), EngineError> {
+    fn line(&mut self, block: &LoopBlock, line: &IterationLine, mut range: CounterRange) -> Result<(), EngineError> {
         for (depth, of) in self.over.iter().enumerate().take(block.path.len()) {
             let (base, along) = (line.base[depth], line.direction[depth]);
             line.clip(&mut range, base - of.low, along);
@@ -268,9 +268,9 @@ impl<'a, 'w, 'b> Walk<'a, 'w, 'b> {
     /// Finds an element, and makes a count smaller where elements of fewer iterations lie in its tile.
     fn place(
         &self,
-        element: &Element,
-        at: &Counters,
-        direction: &Counters,
+        element: &ArrayElement,
+        at: &LoopCounters,
+        direction: &LoopCounters,
         count: &mut i64,
     ) -> Result<PlacedElement, EngineError> {
         let array = &self.program.arrays[element.array];
@@ -303,8 +303,8 @@ impl<'a, 'w, 'b> Walk<'a, 'w, 'b> {
     fn piece(
         &mut self,
         block: &LoopBlock,
-        at: &Counters,
-        direction: &Counters,
+        at: &LoopCounters,
+        direction: &LoopCounters,
         count: usize,
     ) -> Result<(), EngineError> {
         let mut first = 0;
@@ -315,7 +315,7 @@ impl<'a, 'w, 'b> Walk<'a, 'w, 'b> {
             self.compute(step, &placed, at, direction, count)?;
             let target = placed.last().copied();
             let bytes = count * step.item;
-            let Strips { kept, others, .. } = &mut self.strips;
+            let TaskStrips { kept, others, .. } = &mut self.strips;
             match (&step.target, target) {
                 (StepTarget::Register(register), _) => kept[*register][..bytes].copy_from_slice(&others[0][..bytes]),
                 (StepTarget::Store(_), Some(target)) => {
@@ -342,11 +342,11 @@ impl<'a, 'w, 'b> Walk<'a, 'w, 'b> {
         &mut self,
         step: &BlockStep,
         placed: &[PlacedElement],
-        at: &Counters,
-        direction: &Counters,
+        at: &LoopCounters,
+        direction: &LoopCounters,
         count: usize,
     ) -> Result<(), EngineError> {
-        let Strips {
+        let TaskStrips {
             registers,
             kept,
             indices,

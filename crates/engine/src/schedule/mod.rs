@@ -157,18 +157,25 @@ pub fn candidates(plan: &Plan, options: PlanOptions, memory: u64, resumes: bool)
             },
         ]
     }));
-    if plan.works().any(|step| step.work.is_searched()) {
-        all.extend(SEARCHED.map(|share| Candidate {
-            searched: Some(share),
-            ..plain
-        }));
-        all.extend(sweeps_together(plan).map(|sweeps| Candidate {
-            together: Some(sweeps),
-            ..plain
-        }));
-    }
+    all.extend(searched(plan, plain));
     all.dedup();
     all
+}
+
+/// The orders found by search for a plan with works that have them.
+fn searched(plan: &Plan, plain: Candidate) -> Vec<Candidate> {
+    if !plan.works().any(|step| step.work.is_searched()) {
+        return vec![];
+    }
+    let lists = SEARCHED.map(|share| Candidate {
+        searched: Some(share),
+        ..plain
+    });
+    let together = sweeps_together(plan).map(|sweeps| Candidate {
+        together: Some(sweeps),
+        ..plain
+    });
+    lists.into_iter().chain(together).collect()
 }
 
 /// Numbers of sweeps that may go over their tiles together: about a third more each time, as many as there is time to simulate.

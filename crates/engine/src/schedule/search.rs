@@ -104,6 +104,19 @@ impl Residency {
     }
 }
 
+/// Bytes that a task brings in, and those of its tiles that are there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct TaskTraffic {
+    brought_bytes: u64,
+    shared_bytes: u64,
+}
+
+impl TaskTraffic {
+    fn is_before(&self, other: TaskTraffic) -> bool {
+        (self.brought_bytes, other.shared_bytes) < (other.brought_bytes, self.shared_bytes)
+    }
+}
+
 struct ListSchedule<'a> {
     tiles: &'a TileTable,
     tasks: &'a TaskList,
@@ -132,17 +145,16 @@ impl ListSchedule<'_> {
         self.tiles.weights[tile as usize].frame
     }
 
-    /// Bytes that a task brings in, and those that it finds.
-    fn weigh(&self, task: u32) -> (u64, u64) {
-        let (mut brought, mut shared) = (0, 0);
+    fn traffic(&self, task: u32) -> TaskTraffic {
+        let mut traffic = TaskTraffic::default();
         for (tile, is_created) in self.operands(task) {
             if self.resident.has(tile) {
-                shared += self.bytes(tile);
+                traffic.shared_bytes += self.bytes(tile);
             } else if !is_created && self.made[tile as usize] {
-                brought += self.bytes(tile);
+                traffic.brought_bytes += self.bytes(tile);
             }
         }
-        (brought, shared)
+        traffic
     }
 
     fn add(&mut self, task: u32) {
@@ -156,13 +168,12 @@ impl ListSchedule<'_> {
     /// The task that comes next.
     fn next(&self) -> Option<u32> {
         let mut seen = 0;
-        let mut best: Option<((u64, u64, u32), u32)> = None;
+        let mut best: Option<(TaskTraffic, u32)> = None;
         for &tile in self.resident.by_age.values().rev() {
             for &task in self.ready_of[tile as usize].iter().take(COMPARED_OF_TILE) {
-                let (brought, shared) = self.weigh(task);
-                let rank = (brought, u64::MAX - shared, task);
-                if best.is_none_or(|(least, _)| rank < least) {
-                    best = Some((rank, task));
+                let traffic = self.traffic(task);
+                if best.is_none_or(|(least, other)| traffic.is_before(least) || traffic == least && task < other) {
+                    best = Some((traffic, task));
                 }
                 seen += 1;
             }
