@@ -41,11 +41,14 @@ def turned(a: Any, trans: int) -> Any:
 
 def check(a: Any, b: Any, factor: Any, trans: int) -> None:
     """Solutions are as near as SciPy's."""
+    check_near(b, factor, trans, scipy.linalg.lu_factor(a), np.linalg.cond(a))
+
+
+def check_near(b: Any, factor: Any, trans: int, scipys: Any, condition: float) -> None:
     x = oc.linalg.lu_solve(factor, b, trans)
-    expected = scipy.linalg.lu_solve(scipy.linalg.lu_factor(a), b, trans)
+    expected = scipy.linalg.lu_solve(scipys, b, trans)
     assert x.shape == b.shape
     assert factor.residual < 1e-14
-    condition = np.linalg.cond(a)
     assert np.abs(x - expected).max() <= 1e-14 * condition * np.abs(expected).max()
 
 
@@ -78,14 +81,14 @@ def test_solutions_pivots_and_determinants_are_scipys(
 
 
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
-@pytest.mark.parametrize("trans", [0, 1, 2])
-def test_a_matrix_of_several_tiles_and_right_hand_sides_of_several_bands(dtype: str, trans: int) -> None:
+def test_a_matrix_of_several_tiles_and_right_hand_sides_of_several_bands(dtype: str) -> None:
     n = 1500 if dtype == "float64" else 1100
     a, b = matrix(n, dtype), matrix(n, dtype, 1)[:, :300]
-    factor = oc.linalg.lu_factor(a)
-    check(a, b, factor, trans)
-    assert np.array_equal(factor.pivots, scipy.linalg.lu_factor(a)[1])
-    assert np.array_equal(factor.solve(oc.asarray(b), trans).compute(), factor.solve(b, trans))
+    factor, scipys, condition = oc.linalg.lu_factor(a), scipy.linalg.lu_factor(a), np.linalg.cond(a)
+    assert np.array_equal(factor.pivots, scipys[1])
+    for trans in (0, 1, 2):
+        check_near(b, factor, trans, scipys, condition)
+        assert np.array_equal(factor.solve(oc.asarray(b), trans).compute(), factor.solve(b, trans))
 
 
 def test_complex_right_hand_sides_of_a_real_matrix() -> None:
@@ -167,7 +170,7 @@ def test_growth_tells_of_lost_digits() -> None:
 
 
 def test_a_stored_matrix_larger_than_memory_has_the_same_bits(tmp_path: Path) -> None:
-    n = 4000
+    n = 3000
     oc.store({tmp_path / "a.npy": oc.random.normal((n, n), seed=1)})
     a, b = oc.open(tmp_path / "a.npy"), np.ones((n, 2))
     factors, solutions = [], []
