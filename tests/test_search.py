@@ -39,9 +39,9 @@ def test_searchsorted_is_numpys(side: Any, dtype: str, sizes: tuple[int, int]) -
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_searchsorted_where_neither_side_fits(side: Any, data: Path) -> None:
     numbers = np.random.default_rng(2)
-    row, values = (numbers.integers(0, 1 << 20, size) for size in (4_000_000, 5_000_000))
+    row, values = (numbers.integers(0, 1 << 20, size) for size in (3_400_000, 3_600_000))
     row.sort()
-    with session(pool_limit=POOL):
+    with session(pool_limit=25 << 20):
         found = oc.searchsorted(saved(data, "row", row), saved(data, "values", values), side=side)
         oc.store({data / "out.npy": found})
     np.testing.assert_array_equal(np.load(data / "out.npy"), np.searchsorted(row, values, side=side))
@@ -129,7 +129,7 @@ def test_top_k_gives_the_first_of_equal_ones(largest: bool, k: int) -> None:
 
 
 def test_top_k_of_more_than_memory(data: Path) -> None:
-    x = np.random.default_rng(8).integers(0, 1 << 20, 10_000_000)
+    x = np.random.default_rng(8).integers(0, 1 << 20, 5_000_000)
     order = np.argsort(-x, kind="stable")[:100]
     with session(pool_limit=POOL):
         values, places = oc.top_k(saved(data, "x", x), 100)
