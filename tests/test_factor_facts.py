@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.definite import drawn, grid
 from support.running import session
-from support.sizes import examples
+from support.sizes import examples, sized
 
 import outcore as oc
 from outcore.errors import ArgumentError, DTypeError, LinAlgError, ShapeError
@@ -121,8 +121,8 @@ def test_exponentials_are_scipys(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     sparse = scipy.sparse.random_array((300, 300), density=0.05, rng=random).tocsr()
     cases: list[tuple[Any, complex]] = [
-        (sparse, 3.0),
-        (-grid(400), 20.0),
+        (sparse, sized(1.0, 3.0)),
+        (-grid(400), sized(2.0, 20.0)),
         (random.normal(size=(200, 200)) / 3, 1.0),
         (random.normal(size=(50, 50)), 1j),
         (random.normal(size=(40, 40)) + 1j * np.eye(40), -0.5),
@@ -152,7 +152,7 @@ def test_exponentials_of_graphs_that_are_known_by_products() -> None:
     star = np.zeros((8, 8))
     star[1, 2:] = star[2:, 1] = 1.0
     matrices = [star - np.diag(star.sum(axis=0))]
-    for seed in range(8):
+    for seed in range(sized(3, 8)):
         random = np.random.default_rng(seed)
         graph = scipy.sparse.random_array((80, 80), density=0.02, rng=random).toarray() > 0
         graph = (graph | graph.T).astype(float)
