@@ -33,13 +33,13 @@ DENSE: dict[str, tuple[Any, tuple[int, int]]] = {
 # Matrices whose factors take a second and more, and what they go by.
 LARGE_POOL = 3 * POOL
 LARGE: dict[str, Any] = {
-    "spd": lambda: grid(42, 42, 42),
+    "spd": lambda: grid(39, 39, 39),
     "sym": lambda: shifted(36, 1.7),
     "lu": lambda: convection(30, 0.7),
-    "low rank": lambda: grid(42, 42, 42),
-    "dense lu": (4400, 4400),
-    "dense ldl": (4000, 4000),
-    "dense qr": (4000, 3200),
+    "low rank": lambda: grid(39, 39, 39),
+    "dense lu": (3200, 3200),
+    "dense ldl": (3600, 3600),
+    "dense qr": (3200, 2600),
 }
 
 
