@@ -18,8 +18,8 @@ from support.sizes import sized, spread
 import outcore as oc
 from outcore.errors import StorageError
 
-KILLS = sized(10, 100)
-KILLS_ON_VOLUMES = sized(3, 100)
+KILLS = sized(6, 100)
+KILLS_ON_VOLUMES = sized(2, 100)
 NAMES = list(CALLS)
 
 
