@@ -21,7 +21,6 @@ import outcore as oc
 from outcore.errors import FormatError, MemoryLimitError, OutcoreError
 from outcore.sparse import linalg
 
-LIMIT = 128 << 20
 TIMEOUT_SECONDS = 120
 NEEDS_CGROUP = "no memory cgroup can be made here (it needs root), and no other limit counts resident memory"
 ORDER, SIDE = 9_000, 1024
@@ -57,21 +56,21 @@ def path(matrix: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.skipif(not cgroup.is_real(), reason=NEEDS_CGROUP)
 def test_products_and_pagerank_in_a_group_smaller_than_their_matrix(data: Path, out: Path) -> None:
-    order, columns = 1 << 17, 80
+    limit, order, columns = 136 << 20, 1 << 17, 92
     with session():
-        graph = oc.sparse.rmat(order, 6 << 20, data / "p.ocs", seed=2)
+        graph = oc.sparse.rmat(order, 5 << 20, data / "p.ocs", seed=2)
         weights = 0.5 + np.random.default_rng(0).random(order)
         a = graph.multiply(weights[:, None], path=data / "a.ocs")
         expected = a.to_scipy()
     x = np.random.default_rng(1).random((order, columns))
     np.save(data / "x.npy", x)
-    assert a.nbytes + x.nbytes > LIMIT
-    given = {"matrix": str(a.path), "x": str(data / "x.npy"), "out": str(out), "memory_limit": LIMIT}
-    outcome = cgroup.run_limited("support.sparse_children:products", given, LIMIT, TIMEOUT_SECONDS)
+    assert a.nbytes + x.nbytes > limit
+    given = {"matrix": str(a.path), "x": str(data / "x.npy"), "out": str(out), "memory_limit": limit}
+    outcome = cgroup.run_limited("support.sparse_children:products", given, limit, TIMEOUT_SECONDS)
     assert outcome.reason is None, outcome.stderr
     assert outcome.oom_kills == 0
     assert outcome.peak_rss_bytes is not None
-    assert outcome.peak_rss_bytes <= LIMIT
+    assert outcome.peak_rss_bytes <= limit
     for name in ("forward", "transposed"):
         said_read, read, said_written, written = outcome.value[name]
         assert (said_read, said_written) == (read, written)
