@@ -84,7 +84,7 @@ def test_a_graph_is_made_in_a_group_smaller_than_it(out: Path, scratch: Path) ->
 @pytest.mark.skipif(not cgroup.is_real(), reason=NEEDS_CGROUP)
 def test_programs_of_users_in_a_group_smaller_than_the_edges(data: Path, out: Path) -> None:
     """States, messages that are combined and that are not, and the lists of others, of a graph with long lists."""
-    limit, n, count = 256 << 20, 1 << 18, 16 << 20
+    limit, n, count = 184 << 20, 1 << 18, 12 << 20
     with session(out):
         rows, columns = oc.sparse.rmat_edges(n, count, seed=4)
         weights = oc.random.uniform((count,), seed=5)
