@@ -24,9 +24,9 @@ SPARSE: dict[str, Any] = {
     "low rank": lambda: grid(30, 30, 30),
 }
 DENSE: dict[str, tuple[Any, tuple[int, int]]] = {
-    "dense lu": (oc.linalg.lu_factor, (2600, 2600)),
-    "dense ldl": (oc.linalg.ldl_factor, (2600, 2600)),
-    "dense qr": (oc.linalg.qr_factor, (2400, 1600)),
+    "dense lu": (oc.linalg.lu_factor, (2000, 2000)),
+    "dense ldl": (oc.linalg.ldl_factor, (2000, 2000)),
+    "dense qr": (oc.linalg.qr_factor, (2000, 1400)),
 }
 
 
