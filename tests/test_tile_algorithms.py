@@ -62,7 +62,7 @@ def test_the_answer_is_numpys_and_the_bits_are_one(make: Any, data: Path, out: P
 
 
 @stamped
-@pytest.mark.parametrize("factor", sized([1, 3, 40], [1, 1.6, 3, 40]))
+@pytest.mark.parametrize("factor", sized([1, 40], [1, 1.6, 3, 40]))
 def test_every_stage_does_what_was_forecast(make: Any, factor: float, data: Path, out: Path, scratch: Path) -> None:
     work = make(data)
     pool = int(smallest_pool(work, out, scratch) * factor)
