@@ -53,6 +53,11 @@ def test_the_session_on_direct_solvers_gives_what_it_shows(tmp_path, monkeypatch
     assert doctest.testfile(str(ROOT / "docs" / "solvers.md"), module_relative=False) == (0, 74)
 
 
+def test_the_session_on_loops_gives_what_it_shows():
+    flags = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
+    assert doctest.testfile(str(ROOT / "docs" / "loops.md"), module_relative=False, optionflags=flags) == (0, 21)
+
+
 def test_the_session_on_graphs_gives_what_it_shows(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     assert doctest.testfile(str(ROOT / "docs" / "graphs.md"), module_relative=False) == (0, 29)

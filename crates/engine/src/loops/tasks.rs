@@ -35,12 +35,23 @@ struct TaskBox {
     over: CounterBox,
 }
 
+/// A tile that a task touches.
+#[derive(Clone, Copy, Debug)]
+struct TouchedTile {
+    array: u32,
+    tile: u32,
+    is_written: bool,
+}
+
 /// A loop program as tasks over tiles.
 #[derive(Clone, Debug)]
 pub(super) struct LoopTasks {
     program: Arc<LoopProgram>,
     units: Arc<[Unit]>,
     boxes: Arc<[TaskBox]>,
+    /// Tiles that the boxes touch, and where those of each end.
+    touched: Arc<[TouchedTile]>,
+    touched_ends: Arc<[usize]>,
     initial: Arc<[Initial]>,
     /// The tile set of each array: of an input, or of a result.
     sets: Vec<usize>,
@@ -62,10 +73,17 @@ pub fn loop_nest(inputs: &[Expr], words: &[i64], nodes: &[Expr]) -> Result<Vec<E
         program: &program,
         units: &units,
         boxes: vec![],
+        touched: vec![],
+        touched_ends: vec![],
         sweep: 0,
     };
     listing.list(&parts, &mut [CounterRange::default(); DEPTH_MAX])?;
-    let boxes = listing.boxes;
+    let Listing {
+        boxes,
+        touched,
+        touched_ends,
+        ..
+    } = listing;
     let mut operands = vec![];
     let (mut initial, mut sets, mut written, mut results) = (vec![], vec![], vec![], vec![]);
     let mut first = 0;
@@ -108,6 +126,8 @@ pub fn loop_nest(inputs: &[Expr], words: &[i64], nodes: &[Expr]) -> Result<Vec<E
         program: Arc::new(program),
         units: units.into(),
         boxes: boxes.into(),
+        touched: touched.into(),
+        touched_ends: touched_ends.into(),
         initial: initial.into(),
         sets,
         written,
@@ -125,6 +145,8 @@ struct Listing<'a> {
     program: &'a LoopProgram,
     units: &'a [Unit],
     boxes: Vec<TaskBox>,
+    touched: Vec<TouchedTile>,
+    touched_ends: Vec<usize>,
     sweep: u32,
 }
 
@@ -202,7 +224,29 @@ impl Listing<'_> {
             let unit = unit as u32;
             let sweep = self.sweep;
             self.boxes.push(TaskBox { unit, sweep, over });
+            self.touch(unit as usize, &over)?;
         }
+        Ok(())
+    }
+
+    /// Adds the tiles that a box touches, those of an array in order.
+    fn touch(&mut self, unit: usize, over: &CounterBox) -> Result<(), EngineError> {
+        let mut tiles: BTreeMap<(usize, u64), bool> = BTreeMap::new();
+        for &block in &self.units[unit].blocks {
+            touched(self.program, block, over, &mut |element, tile, is_write| {
+                *tiles.entry((element.array, tile)).or_default() |= is_write;
+            });
+        }
+        for ((array, tile), is_written) in tiles {
+            let tile = u32::try_from(tile)
+                .map_err(|_| EngineError::Argument("loops: an array with more than 4294967295 tiles".into()))?;
+            self.touched.push(TouchedTile {
+                array: array as u32,
+                tile,
+                is_written,
+            });
+        }
+        self.touched_ends.push(self.touched.len());
         Ok(())
     }
 }
@@ -232,20 +276,21 @@ impl LoopTasks {
         (tile < self.results[after - 1].tiles()).then_some((array, tile))
     }
 
-    fn boxed(&self, task: u64) -> &TaskBox {
+    /// The number of the box of a task.
+    fn box_of(&self, task: u64) -> usize {
         let made: u64 = self.results.iter().map(Grid::tiles).sum();
-        &self.boxes[(task - made) as usize]
+        (task - made) as usize
     }
 
-    /// Tiles of arrays that a box touches, and whether it writes there.
-    fn touched(&self, of: &TaskBox) -> BTreeMap<(usize, u64), bool> {
-        let mut tiles = BTreeMap::new();
-        for &block in &self.units[of.unit as usize].blocks {
-            touched(&self.program, block, &of.over, &mut |element, tile, is_write| {
-                *tiles.entry((element.array, tile)).or_default() |= is_write;
-            });
-        }
-        tiles
+    fn boxed(&self, task: u64) -> &TaskBox {
+        &self.boxes[self.box_of(task)]
+    }
+
+    /// Tiles that a task touches.
+    fn touched(&self, task: u64) -> &[TouchedTile] {
+        let at = self.box_of(task);
+        let begin = at.checked_sub(1).map_or(0, |before| self.touched_ends[before]);
+        &self.touched[begin..self.touched_ends[at]]
     }
 }
 
@@ -275,9 +320,9 @@ impl Work for LoopTasks {
             }
             return each(self.sets[array], tile, Access::Create);
         }
-        for ((array, tile), is_write) in self.touched(self.boxed(task)) {
-            let access = if is_write { Access::Update } else { Access::Read };
-            each(self.sets[array], tile, access);
+        for of in self.touched(task) {
+            let access = if of.is_written { Access::Update } else { Access::Read };
+            each(self.sets[of.array as usize], of.tile.into(), access);
         }
     }
 
@@ -307,7 +352,7 @@ impl Work for LoopTasks {
     }
 
     fn record_bytes(&self) -> u64 {
-        (self.boxes.len() * size_of::<TaskBox>()) as u64
+        (size_of_val(&self.boxes[..]) + size_of_val(&self.touched[..]) + size_of_val(&self.touched_ends[..])) as u64
     }
 
     fn operations(&self) -> f64 {
@@ -335,9 +380,9 @@ impl Work for LoopTasks {
         let of = self.boxed(task);
         let (mut reads, mut writes) = (0, 0);
         let mut places = BTreeMap::new();
-        for (tile, is_write) in self.touched(of) {
-            let count = if is_write { &mut writes } else { &mut reads };
-            places.insert(tile, (is_write, *count));
+        for tile in self.touched(task) {
+            let count = if tile.is_written { &mut writes } else { &mut reads };
+            places.insert((tile.array as usize, u64::from(tile.tile)), (tile.is_written, *count));
             *count += 1;
         }
         let unit = &self.units[of.unit as usize];

@@ -23,6 +23,9 @@ use crate::schedule::{candidates, order, pipeline, search, tasks, Candidate, Tas
 /// More bytes than the exact next-use order moves that an even sample may cost: it hides reads behind work.
 const SAMPLE_COST: f64 = 1.02;
 
+/// Numbers of sweeps together in turn that are worse than the best before no more are tried.
+const WORSE_MAX: usize = 5;
+
 /// A program, the tasks it runs, and the orders that were compared.
 pub struct Placed {
     pub tasks: TaskList,
@@ -55,7 +58,12 @@ pub fn place(
     let mut seen: HashMap<Vec<(u32, u32)>, ()> = HashMap::new();
     let all = candidates(plan, options, limits.memory, !resident.is_empty());
     let several = all.len() > 1;
+    let mut worse_in_turn = 0;
     for candidate in all {
+        // More sweeps together need more memory: where it is not enough, still more do not help.
+        if candidate.together.is_some() && worse_in_turn >= WORSE_MAX {
+            continue;
+        }
         let cells = order::sequential(plan, tiles, &candidate, limits.memory);
         let order: Vec<(u32, u32)> = if let Some(share) = candidate.searched {
             let flat = in_turn(&cells);
@@ -97,10 +105,12 @@ pub fn place(
                     candidate,
                     compared: vec![],
                 };
-                if best
+                let is_best = best
                     .as_ref()
-                    .is_none_or(|best| placed.moved_bytes() < best.moved_bytes())
-                {
+                    .is_none_or(|best| placed.moved_bytes() < best.moved_bytes());
+                let is_fair = is_best || candidate.together.is_none();
+                worse_in_turn = if is_fair { 0 } else { worse_in_turn + 1 };
+                if is_best {
                     best = Some(placed);
                 }
             }
