@@ -64,26 +64,7 @@ pub fn place(
         if candidate.together.is_some() && worse_in_turn >= WORSE_MAX {
             continue;
         }
-        let cells = order::sequential(plan, tiles, &candidate, limits.memory);
-        let order: Vec<(u32, u32)> = if let Some(share) = candidate.searched {
-            let flat = in_turn(&cells);
-            let tasks = tasks::build_tasks(plan, tiles, &flat);
-            search::list_schedule(plan, tiles, &tasks, (limits.memory as f64 * share) as u64)
-        } else if let Some(together) = candidate.together {
-            let tasks = tasks::build_tasks(plan, tiles, &in_turn(&cells));
-            search::sweeps_together(plan, tiles, &tasks, together)
-        } else if candidate.pipeline {
-            pipeline::interleave(plan, tiles, &cells)
-        } else {
-            in_turn(&cells)
-        };
-        let order: Vec<(u32, u32)> = match &plan.left {
-            Some(_) => order
-                .into_iter()
-                .filter(|&(producer, task)| plan.is_needed(producer, task))
-                .collect(),
-            None => order,
-        };
+        let order = order_of(plan, tiles, &candidate, limits.memory);
         if several && seen.insert(order.clone(), ()).is_some() {
             continue;
         }
@@ -125,6 +106,25 @@ pub fn place(
         Some(best) => Ok(keep_sample(plan, tiles, limits, resident, Placed { compared, ..best })),
         None => Err(shortage.expect("there is at least one candidate")),
     }
+}
+
+/// The order of a candidate, without the tasks that are not needed.
+fn order_of(plan: &Plan, tiles: &TileTable, candidate: &Candidate, memory: u64) -> Vec<(u32, u32)> {
+    let cells = order::sequential(plan, tiles, candidate, memory);
+    let listed = || tasks::build_tasks(plan, tiles, &in_turn(&cells));
+    let mut order = if let Some(share) = candidate.searched {
+        search::list_schedule(plan, tiles, &listed(), (memory as f64 * share) as u64)
+    } else if let Some(together) = candidate.together {
+        search::sweeps_together(plan, tiles, &listed(), together)
+    } else if candidate.pipeline {
+        pipeline::interleave(plan, tiles, &cells)
+    } else {
+        in_turn(&cells)
+    };
+    if plan.left.is_some() {
+        order.retain(|&(producer, task)| plan.is_needed(producer, task));
+    }
+    order
 }
 
 /// The tasks of one producer after those of another.
