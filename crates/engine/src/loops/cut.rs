@@ -20,7 +20,7 @@ pub(super) enum ProgramPart {
     Unit(usize),
 }
 
-/// LoopPieces of the counters of a loop: so many each, with a boundary at one of them.
+/// Pieces of the counters of a loop: so many each, with a boundary at one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LoopPieces {
     pub first: i64,
@@ -55,7 +55,7 @@ impl LoopPieces {
 }
 
 /// A loop that is cut into pieces, each of which is in one task.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CutLoop {
     pub of: usize,
     pub pieces: LoopPieces,
@@ -72,6 +72,23 @@ pub(super) struct Unit {
     pub blocks: Vec<usize>,
     /// The sweep of each block of the program, where it is one of the unit's.
     pub sweeps: Vec<Option<BlockSweep>>,
+}
+
+impl Unit {
+    /// Loops that are cut into several pieces, the outermost first.
+    pub fn cut(&self) -> impl Iterator<Item = &CutLoop> {
+        self.band.iter().filter(|of| of.pieces != LoopPieces::WHOLE)
+    }
+
+    /// Whether each piece of the outermost loop that is cut is a sweep of its own, along the next; else all its tasks are one.
+    pub fn has_sweeps(&self) -> bool {
+        self.exact == 0 && self.cut().nth(1).is_some()
+    }
+
+    /// The loop along which sweeps go.
+    pub fn swept(&self) -> Option<&CutLoop> {
+        self.cut().nth(usize::from(self.has_sweeps()))
+    }
 }
 
 /// The parts of a program, and its units.
@@ -210,31 +227,30 @@ impl Cutting<'_> {
         }
     }
 
-    /// LoopPieces of a loop that follow the tiles of an array: of one that is written, where its subscripts follow the loop.
+    /// Pieces of a loop that follow the tiles of the array with the shortest along it, of one that is written where several are.
     fn pieces(&self, blocks: &[usize], depth: usize) -> LoopPieces {
         let steps = blocks.iter().flat_map(|&block| &self.program.blocks[block].steps);
         let written = steps.clone().filter_map(|step| step.written());
         let read = steps.flat_map(|step| step.reads());
-        let elements = written.chain(read);
-        let mut axes = elements.flat_map(|element| {
+        let axes = written.chain(read).flat_map(|element| {
             let array = &self.program.arrays[element.array];
             let lengths = array.shape.iter().zip(&array.tile);
             element.subscripts.iter().zip(lengths)
         });
-        let cut = axes.find(|(subscript, (length, tile))| subscript.coefficients[depth] != 0 && tile < length);
-        let Some((subscript, (_, &tile))) = cut else {
-            return LoopPieces::WHOLE;
-        };
-        let (by, tile) = (subscript.coefficients[depth], tile as i64);
-        let begins = if by > 0 {
-            (-subscript.constant).rem_euclid(tile)
-        } else {
-            (subscript.constant + 1).rem_euclid(tile)
-        };
-        LoopPieces {
-            first: begins / by.abs(),
-            length: (tile / by.abs()).max(1),
-        }
+        let cut = axes.filter(|(subscript, (length, tile))| subscript.coefficients[depth] != 0 && tile < length);
+        let pieces = cut.map(|(subscript, (_, &tile))| {
+            let (by, tile) = (subscript.coefficients[depth], tile as i64);
+            let begins = if by > 0 {
+                (-subscript.constant).rem_euclid(tile)
+            } else {
+                (subscript.constant + 1).rem_euclid(tile)
+            };
+            LoopPieces {
+                first: begins / by.abs(),
+                length: (tile / by.abs()).max(1),
+            }
+        });
+        pieces.min_by_key(|pieces| pieces.length).unwrap_or(LoopPieces::WHOLE)
     }
 
     /// Tiles that blocks touch over a box.

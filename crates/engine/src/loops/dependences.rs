@@ -110,7 +110,7 @@ fn between(
     }
 }
 
-/// LoopCounters of both accesses that touch one element, with the loop `carrier` ahead in the second, and all around it equal.
+/// Counters of both accesses that touch one element, with the loop `carrier` ahead in the second, and all around it equal.
 fn conflict(program: &LoopProgram, from: &StepAccess<'_>, to: &StepAccess<'_>, carrier: usize) -> Polyhedron {
     let mut system = Polyhedron::of(2 * DEPTH_MAX);
     let of = |affine: &Affine, side: usize, sign: i128| {

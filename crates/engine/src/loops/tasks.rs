@@ -185,10 +185,12 @@ impl Listing<'_> {
             return self.add(unit, over);
         };
         let (depth, range) = self.counters(outer.of, over);
+        let is_sweep = self.units[unit].has_sweeps() && self.units[unit].cut().next() == Some(outer);
         for piece in outer.pieces.of(range) {
             cancel::check();
             over[depth] = piece;
             self.cut(unit, inner, over)?;
+            self.sweep += u32::from(is_sweep);
         }
         over[depth] = CounterRange::default();
         Ok(())
@@ -335,12 +337,13 @@ impl Work for LoopTasks {
             return None;
         }
         let TaskBox { unit, sweep, over } = self.boxed(task);
-        let along = self.units[*unit as usize].band.first()?;
-        let pieces = along.pieces;
-        (pieces.length < i64::MAX).then(|| SweepPlace {
+        let unit = &self.units[*unit as usize];
+        let along = unit.swept()?;
+        Some(SweepPlace {
             sweep: *sweep,
             position: over[self.program.loops[along.of].depth].low,
-            lag: pieces.length,
+            // Pieces of a loop that is cut as well need not wait for each other.
+            lag: if unit.has_sweeps() { 0 } else { along.pieces.length },
         })
     }
 

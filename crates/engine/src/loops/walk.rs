@@ -12,7 +12,7 @@ use crate::strips::{self, Buffers, FusedInput, REGISTER_BYTES, STRIP};
 use crate::task::Bound;
 use crate::EngineError;
 
-/// TaskStrips besides registers and numbers: a value, and two that updates need.
+/// Strips besides registers and numbers: a value, and two that updates need.
 const OTHERS: usize = 3;
 
 /// Where the tiles of a task are among its operands: whether it writes them, and their number.
@@ -51,7 +51,7 @@ impl IterationLine {
     }
 }
 
-/// TaskStrips that a task computes in.
+/// Strips that a task computes in.
 struct TaskStrips<'w> {
     registers: Buffers<&'w mut [u8]>,
     /// Those of the registers of a block.
@@ -61,7 +61,7 @@ struct TaskStrips<'w> {
     others: [&'w mut [u8]; OTHERS],
 }
 
-/// TaskStrips of blocks: of instructions, of registers, of numbers.
+/// Strips of blocks: of instructions, of registers, of numbers.
 fn counts(program: &LoopProgram, blocks: &[usize]) -> [usize; 3] {
     let mut counts = [0; 3];
     for block in blocks.iter().map(|&block| &program.blocks[block]) {
@@ -220,7 +220,7 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
         }
     }
 
-    /// SweepLines for all counters of the loops `beside`, the outermost first.
+    /// Lines for all counters of the loops `beside`, the outermost first.
     fn each_line(
         &mut self,
         block: &LoopBlock,
