@@ -10,7 +10,7 @@ use super::walk::{scratch_bytes, TaskWalk};
 use crate::cancel;
 use crate::expr::{Digest, Expr, Op};
 use crate::ops::{algorithm, show};
-use crate::task::{Access, Alone, Bound, Grid, SweepPlace, Work};
+use crate::task::{Access, Alone, Bound, Grid, NestPlace, SweepPlace, Work};
 use crate::EngineError;
 use outcore_kernels::Generator;
 
@@ -345,6 +345,23 @@ impl Work for LoopTasks {
             // Pieces of a loop that is cut as well need not wait for each other.
             lag: if unit.has_sweeps() { 0 } else { along.pieces.length },
         })
+    }
+
+    fn nest_place(&self, task: u64) -> Option<NestPlace> {
+        if self.made(task).is_some() {
+            return None;
+        }
+        let of = self.boxed(task);
+        let unit = &self.units[of.unit as usize];
+        if !unit.has_sweeps() {
+            return None;
+        }
+        let mut pieces = [0; 3];
+        for (place, cut) in pieces.iter_mut().zip(unit.cut()) {
+            let low = of.over[self.program.loops[cut.of].depth].low;
+            *place = ((low - cut.pieces.first).div_euclid(cut.pieces.length) + i64::from(cut.pieces.first > 0)) as u32;
+        }
+        Some(NestPlace { nest: of.unit, pieces })
     }
 
     fn workspace_bytes(&self, task: u64) -> u64 {

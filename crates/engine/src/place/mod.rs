@@ -116,6 +116,8 @@ fn order_of(plan: &Plan, tiles: &TileTable, candidate: &Candidate, memory: u64) 
         search::list_schedule(plan, tiles, &listed(), (memory as f64 * share) as u64)
     } else if let Some(together) = candidate.together {
         search::sweeps_together(plan, tiles, &listed(), together)
+    } else if let Some(blocks) = candidate.blocks {
+        search::in_blocks(plan, tiles, &listed(), blocks)
     } else if candidate.pipeline {
         pipeline::interleave(plan, tiles, &cells)
     } else {

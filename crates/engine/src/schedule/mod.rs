@@ -4,6 +4,7 @@
 
 pub mod blocking;
 pub mod needed;
+pub mod nests;
 pub mod order;
 pub mod pipeline;
 pub mod search;
@@ -12,6 +13,7 @@ pub mod tasks;
 pub mod tiles;
 pub mod writes;
 
+pub use nests::NestBlocks;
 pub use tasks::{Role, TaskList};
 pub use tiles::{TileId, TileTable};
 
@@ -50,6 +52,8 @@ pub struct Candidate {
     pub searched: Option<f64>,
     /// So many sweeps over the same tiles go over them together.
     pub together: Option<u32>,
+    /// Nests are gone through in blocks.
+    pub blocks: Option<NestBlocks>,
 }
 
 impl Candidate {
@@ -77,6 +81,13 @@ impl Candidate {
         if let Some(sweeps) = self.together {
             name = format!("{sweeps} sweeps together");
         }
+        if let Some(NestBlocks {
+            streamed,
+            sides: [p, q],
+        }) = self.blocks
+        {
+            name = format!("blocks of {p} x {q}, along loop {}", streamed + 1);
+        }
         if self.blocking < 0.9 {
             name.push_str(&format!(", blocks in {:.0} % of memory", self.blocking * 100.0));
         }
@@ -97,6 +108,7 @@ pub fn candidates(plan: &Plan, options: PlanOptions, memory: u64, resumes: bool)
         blocking: 0.95,
         searched: None,
         together: None,
+        blocks: None,
     };
     let mut all = vec![plain];
     if plan.tasks() > TASKS_FOR_SEARCH {
@@ -157,13 +169,13 @@ pub fn candidates(plan: &Plan, options: PlanOptions, memory: u64, resumes: bool)
             },
         ]
     }));
-    all.extend(searched(plan, plain));
+    all.extend(searched(plan, plain, memory));
     all.dedup();
     all
 }
 
 /// The orders found by search for a plan with works that have them.
-fn searched(plan: &Plan, plain: Candidate) -> Vec<Candidate> {
+fn searched(plan: &Plan, plain: Candidate, memory: u64) -> Vec<Candidate> {
     if !plan.works().any(|step| step.work.is_searched()) {
         return vec![];
     }
@@ -175,7 +187,12 @@ fn searched(plan: &Plan, plain: Candidate) -> Vec<Candidate> {
         together: Some(sweeps),
         ..plain
     });
-    lists.into_iter().chain(together).collect()
+    let most = (SIMULATED_TASKS / plan.tasks().max(1)) as usize;
+    let blocks = nests::blocks(plan, memory, most).into_iter().map(|blocks| Candidate {
+        blocks: Some(blocks),
+        ..plain
+    });
+    lists.into_iter().chain(together).chain(blocks).collect()
 }
 
 /// Numbers of sweeps that may go over their tiles together: about a third more each time, as many as there is time to simulate.

@@ -6,10 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{TaskList, TileId, TileTable};
+use super::{NestBlocks, TaskList, TileId, TileTable};
 use crate::cancel;
 use crate::plan::{ArrayKind, Plan, Producer, RootKind};
 use crate::schedule::Role;
+use crate::task::Work;
 
 /// Ready tasks that are compared with each other, altogether and of one tile.
 const COMPARED: usize = 64;
@@ -186,26 +187,72 @@ impl ListSchedule<'_> {
 }
 
 /// All tasks of a list with so many sweeps over the same tiles together, each behind the one before it: time tiling by tiles (Wolf,
-/// Lam, A data locality optimizing algorithm, PLDI 1991). Tasks that others wait for come just before them.
+/// Lam, A data locality optimizing algorithm, PLDI 1991).
 pub fn sweeps_together(plan: &Plan, tiles: &TileTable, tasks: &TaskList, together: u32) -> Vec<(u32, u32)> {
+    ranked(plan, tiles, tasks, &|work, task| {
+        let place = work.sweep_place(task)?;
+        let behind = i64::from(place.sweep % together) * place.lag;
+        Some([
+            i64::from(place.sweep / together),
+            place.position + behind,
+            place.sweep.into(),
+            0,
+            0,
+            0,
+        ])
+    })
+}
+
+/// All tasks of a list with nests gone through in blocks.
+pub fn in_blocks(plan: &Plan, tiles: &TileTable, tasks: &TaskList, blocks: NestBlocks) -> Vec<(u32, u32)> {
+    ranked(plan, tiles, tasks, &|work, task| {
+        let place = work.nest_place(task)?;
+        let mut others = (0..3).filter(|&at| at != blocks.streamed).map(|at| place.pieces[at]);
+        let [first, second] = [others.next()?, others.next()?];
+        let [p, q] = blocks.sides;
+        let block_row = first / p;
+        // Back and forth, so that tiles at the turn are used again at once.
+        let block_column = if block_row % 2 == 0 {
+            i64::from(second / q)
+        } else {
+            -i64::from(second / q)
+        };
+        let streamed = place.pieces[blocks.streamed];
+        let rank = [
+            place.nest.into(),
+            block_row.into(),
+            block_column,
+            streamed.into(),
+            first.into(),
+            second.into(),
+        ];
+        Some(rank)
+    })
+}
+
+/// Tasks by a rank that works give them. Tasks that others wait for come just before them, and tasks without a rank at the end.
+fn ranked(
+    plan: &Plan,
+    tiles: &TileTable,
+    tasks: &TaskList,
+    rank: &dyn Fn(&dyn Work, u64) -> Option<[i64; 6]>,
+) -> Vec<(u32, u32)> {
     let graph = TaskGraph::of(plan, tiles, tasks);
     let mut earlier: Vec<Vec<u32>> = vec![vec![]; tasks.len()];
     for (from, later) in graph.later.iter().enumerate() {
         later.iter().for_each(|&to| earlier[to as usize].push(from as u32));
     }
-    let place = |task: u32| {
-        let producer = &plan.producers[tasks.pass[task as usize] as usize];
-        let place = producer.work()?.work.sweep_place(tasks.cell[task as usize].into())?;
-        let behind = i64::from(place.sweep % together) * place.lag;
-        Some((place.sweep / together, place.position + behind, place.sweep, task))
+    let rank_of = |task: u32| {
+        let step = plan.producers[tasks.pass[task as usize] as usize].work()?;
+        Some((rank(step.work.as_ref(), tasks.cell[task as usize].into())?, task))
     };
-    let mut wanted: Vec<(u32, i64, u32, u32)> = (0..tasks.len() as u32).filter_map(place).collect();
+    let mut wanted: Vec<([i64; 6], u32)> = (0..tasks.len() as u32).filter_map(rank_of).collect();
     wanted.sort_unstable();
     let mut is_done = vec![false; tasks.len()];
     let mut order = Vec::with_capacity(tasks.len());
     let rest = 0..tasks.len() as u32;
     let mut stack: Vec<u32> = vec![];
-    for task in wanted.into_iter().map(|(.., task)| task).chain(rest) {
+    for task in wanted.into_iter().map(|(_, task)| task).chain(rest) {
         stack.push(task);
         while let Some(&task) = stack.last() {
             cancel::check();

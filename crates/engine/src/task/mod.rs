@@ -95,6 +95,15 @@ pub struct SweepPlace {
     pub lag: i64,
 }
 
+/// The place of a task in a nest of loops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NestPlace {
+    /// The number of the nest.
+    pub nest: u32,
+    /// Pieces of up to three loops.
+    pub pieces: [u32; 3],
+}
+
 /// Tasks over tiles.
 ///
 /// What it promises:
@@ -122,6 +131,10 @@ pub trait Work: Send + Sync + Debug {
     /// The place of a task among sweeps over the same tiles, where there are such: a few sweeps may go over them together, each
     /// behind the one before.
     fn sweep_place(&self, _task: u64) -> Option<SweepPlace> {
+        None
+    }
+    /// The place of a task in a nest whose loops may be gone through in blocks.
+    fn nest_place(&self, _task: u64) -> Option<NestPlace> {
         None
     }
     /// Memory besides the operands while a task runs, in bytes.
