@@ -51,6 +51,13 @@ impl Affine {
         Some(less)
     }
 
+    /// The depth of the loop whose counter it follows one by one, where it follows no other.
+    pub fn single_loop(&self) -> Option<usize> {
+        let mut depths = (0..DEPTH_MAX).filter(|&depth| self.coefficients[depth] != 0);
+        let depth = depths.next().filter(|&depth| self.coefficients[depth].abs() == 1)?;
+        depths.next().is_none().then_some(depth)
+    }
+
     /// By how much it grows with a step in a direction.
     pub fn along(&self, direction: &LoopCounters) -> i64 {
         self.coefficients

@@ -264,6 +264,46 @@ fn extremes(of: &Affine, constraints: &[Affine]) -> Option<CounterRange> {
     }
 }
 
+/// Bytes of a tile that is chosen for an array: no more and no less than this.
+const TILE_BYTES: std::ops::RangeInclusive<u64> = 256 << 10..=8 << 20;
+
+impl LoopProgram {
+    /// Cuts an array that has no tiles of its own yet as those are cut that share loops with it, so that a box of iterations lies
+    /// in few tiles of all.
+    pub fn cut_like_others(&mut self, array: usize, is_free: &dyn Fn(usize) -> bool, item: u64) {
+        let mut tile = self.arrays[array].shape.clone();
+        for (axis, length) in tile.iter_mut().enumerate() {
+            let lengths = self
+                .blocks
+                .iter()
+                .filter_map(|block| self.length_like_others(block, array, axis, is_free));
+            *length = lengths.min().unwrap_or(*length).clamp(1, (*length).max(1));
+        }
+        let bytes = tile.iter().fold(item, |bytes, &length| bytes.saturating_mul(length));
+        if TILE_BYTES.contains(&bytes) {
+            self.arrays[array].tile = tile;
+        }
+    }
+
+    /// The shortest tile of other arrays along the loop that an axis of an array follows in a block.
+    fn length_like_others(
+        &self,
+        block: &LoopBlock,
+        array: usize,
+        axis: usize,
+        is_free: &dyn Fn(usize) -> bool,
+    ) -> Option<u64> {
+        let elements = block.steps.iter().flat_map(|step| step.reads().chain(step.written()));
+        let own = elements.clone().filter(|element| element.array == array);
+        let mut depths = own.filter_map(|element| element.subscripts[axis].single_loop());
+        let depth = depths.next()?;
+        let others = elements.filter(|element| element.array != array && !is_free(element.array));
+        let lengths = others.flat_map(|element| element.subscripts.iter().zip(&self.arrays[element.array].tile));
+        let along = lengths.filter(|(subscript, _)| subscript.single_loop() == Some(depth));
+        along.map(|(_, &length)| length).min()
+    }
+}
+
 impl Reading<'_> {
     fn word(&mut self) -> Result<i64, EngineError> {
         self.words.next().copied().ok_or_else(|| refusal("words end too early"))

@@ -67,7 +67,8 @@ pub(super) struct LoopTasks {
 /// # Errors
 /// Words that tell no program, subscripts beyond their arrays, values that are not element-wise, more tasks than are listed.
 pub fn loop_nest(inputs: &[Expr], words: &[i64], nodes: &[Expr]) -> Result<Vec<Expr>, EngineError> {
-    let program = LoopProgram::read(words, nodes, inputs)?;
+    let mut program = LoopProgram::read(words, nodes, inputs)?;
+    let elements = elements_of(&mut program, inputs);
     let (parts, units) = Cutting::of(&program)?;
     let mut listing = Listing {
         program: &program,
@@ -88,11 +89,7 @@ pub fn loop_nest(inputs: &[Expr], words: &[i64], nodes: &[Expr]) -> Result<Vec<E
     let (mut initial, mut sets, mut written, mut results) = (vec![], vec![], vec![], vec![]);
     let mut first = 0;
     let is_read = |array: usize| !program.arrays[array].is_written;
-    for (array, input) in inputs.iter().enumerate() {
-        let element = match &input.op {
-            Op::Generate(Generator::Full(value)) if !is_read(array) => value.to_bytes(input.dtype).ok(),
-            _ => None,
-        };
+    for (input, element) in inputs.iter().zip(elements) {
         initial.push(match element {
             Some(element) => Initial::Element(element),
             None => {
@@ -107,8 +104,12 @@ pub fn loop_nest(inputs: &[Expr], words: &[i64], nodes: &[Expr]) -> Result<Vec<E
             _ => {
                 sets.push(operands.len() + results.len());
                 written.push((array, first));
-                first += input.grid().tiles();
-                results.push(input.grid());
+                let grid = Grid {
+                    tile: program.arrays[array].tile.clone(),
+                    ..input.grid()
+                };
+                first += grid.tiles();
+                results.push(grid);
             }
         }
     }
@@ -138,6 +139,22 @@ pub fn loop_nest(inputs: &[Expr], words: &[i64], nodes: &[Expr]) -> Result<Vec<E
         true => Err(EngineError::Argument("loops: no array is written".into())),
         false => algorithm(Arc::new(tasks), &operands),
     }
+}
+
+/// The element of each array that is written and is the same element everywhere before; such arrays get tiles like others.
+fn elements_of(program: &mut LoopProgram, inputs: &[Expr]) -> Vec<Option<Vec<u8>>> {
+    let elements: Vec<Option<Vec<u8>>> = (inputs.iter().zip(&program.arrays))
+        .map(|(input, array)| match &input.op {
+            Op::Generate(Generator::Full(value)) if array.is_written => value.to_bytes(input.dtype).ok(),
+            _ => None,
+        })
+        .collect();
+    for (array, element) in elements.iter().enumerate() {
+        if let Some(element) = element {
+            program.cut_like_others(array, &|other| elements[other].is_some(), element.len() as u64);
+        }
+    }
+    elements
 }
 
 /// Boxes of tasks while they are listed.
