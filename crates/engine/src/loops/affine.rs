@@ -29,7 +29,7 @@ impl CounterRange {
 pub(super) type CounterBox = [CounterRange; DEPTH_MAX];
 
 /// A constant, and a coefficient for the counter of each loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub(super) struct Affine {
     pub constant: i64,
     pub coefficients: LoopCounters,

@@ -4,6 +4,8 @@
 //! distances along the loops lie in a box, found by elimination (Banerjee; Pugh, The Omega test, CACM 35 (1992)): boxes may be
 //! wider than the distances are, never narrower.
 
+use std::collections::HashMap;
+
 use super::affine::{Affine, DEPTH_MAX};
 use super::polyhedron::{Extremes, Polyhedron};
 use super::program::{ArrayElement, LoopProgram, StepTarget};
@@ -65,49 +67,46 @@ fn accesses(program: &LoopProgram, block: usize) -> Vec<StepAccess<'_>> {
 pub(super) fn dependences(program: &LoopProgram, blocks: &[usize], equal: usize) -> Vec<Dependence> {
     let all: Vec<StepAccess<'_>> = blocks.iter().flat_map(|&block| accesses(program, block)).collect();
     let mut found = vec![];
+    // Steps of a block often touch the same elements.
+    let mut known = KnownDistances::new();
     for from in &all {
         for to in &all {
             if from.element.array == to.element.array && (from.is_write || to.is_write) {
-                between(program, from, to, equal, &mut found);
+                let key = [from, to].map(|access| (access.place.block, access.element.subscripts.as_slice()));
+                let distances = known.entry(key).or_insert_with(|| distances(program, from, to, equal));
+                found.extend(distances.iter().map(|distances| Dependence {
+                    from: from.place,
+                    to: to.place,
+                    distances: distances.clone(),
+                    is_between_updates: from.is_update && to.is_update && from.place == to.place,
+                    is_read_first: !from.is_write,
+                }));
             }
         }
     }
     found
 }
 
-fn between(
-    program: &LoopProgram,
-    from: &StepAccess<'_>,
-    to: &StepAccess<'_>,
-    equal: usize,
-    found: &mut Vec<Dependence>,
-) {
+/// Distances by the blocks and the subscripts of two accesses.
+type KnownDistances<'a> = HashMap<[(usize, &'a [Affine]); 2], Vec<Vec<Distance>>>;
+
+/// Distances between two accesses of one element, for each loop that carries some.
+fn distances(program: &LoopProgram, from: &StepAccess<'_>, to: &StepAccess<'_>, equal: usize) -> Vec<Vec<Distance>> {
     let paths = [from, to].map(|access| &program.blocks[access.place.block].path);
     let shared = paths[0].iter().zip(paths[1]).take_while(|(a, b)| a == b).count();
-    for carrier in equal..shared {
+    let of_carrier = |carrier: usize| {
         let system = conflict(program, from, to, carrier);
-        let mut distances = vec![];
-        for depth in 0..shared {
+        let along = |depth: usize| {
             let mut distance = vec![0; 2 * DEPTH_MAX];
             (distance[depth], distance[DEPTH_MAX + depth]) = (-1, 1);
             match system.extremes(&distance) {
-                Extremes::Infeasible => {
-                    distances.clear();
-                    break;
-                }
-                Extremes::Between(low, high) => distances.push((low, high)),
+                Extremes::Infeasible => None,
+                Extremes::Between(low, high) => Some((low, high)),
             }
-        }
-        if !distances.is_empty() {
-            found.push(Dependence {
-                from: from.place,
-                to: to.place,
-                distances,
-                is_between_updates: from.is_update && to.is_update && from.place == to.place,
-                is_read_first: !from.is_write,
-            });
-        }
-    }
+        };
+        (0..shared).map(along).collect::<Option<Vec<Distance>>>()
+    };
+    (equal..shared).filter_map(of_carrier).collect()
 }
 
 /// Counters of both accesses that touch one element, with the loop `carrier` ahead in the second, and all around it equal.

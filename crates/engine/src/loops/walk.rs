@@ -10,7 +10,7 @@ use super::program::{ArrayElement, BlockStep, Leaf, LoopBlock, LoopItem, LoopPro
 use super::sweep::SweepLines;
 use crate::strips::{self, Buffers, FusedInput, REGISTER_BYTES, STRIP};
 use crate::task::Bound;
-use crate::EngineError;
+use crate::{cancel, EngineError};
 
 /// Strips besides registers and numbers: a value, and two that updates need.
 const OTHERS: usize = 3;
@@ -151,6 +151,7 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
         let most = of.bound.at(counters).div_euclid(-of.bound.coefficients[of.depth]);
         let range = self.over[of.depth];
         for at in range.low.max(of.first.at(counters))..=range.high.min(most) {
+            cancel::check();
             counters[of.depth] = at;
             for &item in &of.items {
                 self.item(item, counters)?;
@@ -233,6 +234,7 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
             return self.line(block, line, along);
         };
         for at in over[outer].low..=over[outer].high {
+            cancel::check();
             line.base[outer] = at;
             self.each_line(block, inner, over, line, along)?;
         }

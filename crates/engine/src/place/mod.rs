@@ -64,6 +64,13 @@ pub fn place(
         if candidate.together.is_some() && worse_in_turn >= WORSE_MAX {
             continue;
         }
+        let is_least = |best: &Placed| {
+            let totals = &best.program.totals;
+            totals.spilled_bytes == 0 && totals.read_bytes <= tiles.source_bytes(plan)
+        };
+        if candidate.is_searched() && best.as_ref().is_some_and(is_least) {
+            continue;
+        }
         let order = order_of(plan, tiles, &candidate, limits.memory);
         if several && seen.insert(order.clone(), ()).is_some() {
             continue;

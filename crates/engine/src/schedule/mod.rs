@@ -57,6 +57,11 @@ pub struct Candidate {
 }
 
 impl Candidate {
+    /// Whether it comes from a search, which is for fewer bytes alone.
+    pub fn is_searched(&self) -> bool {
+        self.searched.is_some() || self.together.is_some() || self.blocks.is_some()
+    }
+
     pub fn name(&self) -> String {
         let mut name = String::from(match (self.shared, self.columns) {
             (true, _) => "shared tiles",

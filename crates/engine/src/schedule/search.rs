@@ -230,13 +230,11 @@ pub fn in_blocks(plan: &Plan, tiles: &TileTable, tasks: &TaskList, blocks: NestB
     })
 }
 
+/// The rank that a work gives a task.
+type RankOf<'a> = dyn Fn(&dyn Work, u64) -> Option<[i64; 6]> + 'a;
+
 /// Tasks by a rank that works give them. Tasks that others wait for come just before them, and tasks without a rank at the end.
-fn ranked(
-    plan: &Plan,
-    tiles: &TileTable,
-    tasks: &TaskList,
-    rank: &dyn Fn(&dyn Work, u64) -> Option<[i64; 6]>,
-) -> Vec<(u32, u32)> {
+fn ranked(plan: &Plan, tiles: &TileTable, tasks: &TaskList, rank: &RankOf<'_>) -> Vec<(u32, u32)> {
     let graph = TaskGraph::of(plan, tiles, tasks);
     let mut earlier: Vec<Vec<u32>> = vec![vec![]; tasks.len()];
     for (from, later) in graph.later.iter().enumerate() {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -363,6 +364,9 @@ impl<'a> Issuer<'a, '_> {
         let shared = self.stage.shared.clone();
         let failed = result.is_err();
         let mut given_up = matches!(result, Err(EngineError::Cancelled));
+        if failed {
+            shared.unwanted.store(true, Ordering::Relaxed);
+        }
         let mut state = shared.lock();
         state.stopping = true;
         shared.notify();

@@ -1,6 +1,7 @@
 //! What the issuer, the workers and the I/O threads share while a program is played.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -227,6 +228,8 @@ pub struct SharedState {
     changed: Condvar,
     pub start: Instant,
     pub tracing: bool,
+    /// Set where the run has failed or is given up: tasks that look end early.
+    pub unwanted: Arc<AtomicBool>,
 }
 
 impl SharedState {
@@ -236,6 +239,7 @@ impl SharedState {
             changed: Condvar::new(),
             start: Instant::now(),
             tracing,
+            unwanted: Arc::default(),
         }
     }
 

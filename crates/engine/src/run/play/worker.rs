@@ -21,7 +21,7 @@ use crate::schedule::tiles::{coordinates, tile_region};
 use crate::schedule::{Role, TileId};
 use crate::strips::Buffers;
 use crate::task::Bound;
-use crate::EngineError;
+use crate::{cancel, EngineError};
 
 /// Takes tasks until the program stops.
 pub fn work(stage: &Stage<'_>, mut workspace: Workspace, thread: usize) {
@@ -169,10 +169,10 @@ fn run_work(stage: &Stage<'_>, step: &WorkStep, job: Job) -> Result<(), EngineEr
         bound.writes.push(&mut buffer.memory.bytes_mut()[..bytes(output.tile)]);
     }
     let space = step.work.workspace_bytes(number) as usize;
-    let result = match &mut workspace {
+    let result = cancel::until(&stage.shared.unwanted, || match &mut workspace {
         Some(frame) => step.work.run(number, &mut bound, &mut frame[..space]),
         None => step.work.run(number, &mut bound, &mut []),
-    };
+    });
     drop(bound);
     drop(job.inputs);
     if let Some(frame) = workspace {
