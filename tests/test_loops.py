@@ -21,7 +21,7 @@ import outcore as oc
 
 @pytest.mark.parametrize("kind", ["integers", "elements", "sums"])
 @settings(
-    max_examples=examples(250),
+    max_examples=examples(200),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
@@ -40,9 +40,9 @@ def test_drawn_programs_come_to_the_elements_of_the_plain_function(kind: str, da
         with session(folder, pool_limit=ROOM, threads=data.draw(st.sampled_from([1, 2, 3]))):
             first = tuple(result.compute() for result in lazy(program, arguments))
         (assert_same if drawn.is_exact else assert_close)(first, expected)
-        least = run_within(folder, program, arguments, pool_limit=64 << 10, threads=2)
+        least = run_within(folder, program, arguments, ".npy", pool_limit=64 << 10, threads=2)
         assert_same(least.results, first)
-        more = run_within(folder, program, arguments, pool_limit=least.pool_limit * 5 // 4, threads=3)
+        more = run_within(folder, program, arguments, ".npy", pool_limit=least.pool_limit * 5 // 4, threads=3)
         assert_same(more.results, first)
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from support.loop_programs import alignment, cholesky, floyd_warshall, product, seidel
+from support.loop_programs import cholesky, floyd_warshall, seidel
 
 
 class FixedCase(NamedTuple):
@@ -50,9 +50,25 @@ def factors(a: Any) -> Any:
     return a
 
 
-def nussinov(s: Any) -> Any:
+def product(a: Any, b: Any, c: Any) -> Any:
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            for p in range(b.shape[0]):
+                c[i, j] += a[i, p] * b[p, j]
+    return c
+
+
+def alignment(s: Any, t: Any, h: Any, best: Any, gap: Any) -> Any:
+    for i in range(1, len(s) + 1):
+        for j in range(1, len(t) + 1):
+            score = h[i - 1, j - 1] + (3 if s[i - 1] == t[j - 1] else -3)
+            h[i, j] = max(0, score, h[i - 1, j] - gap, h[i, j - 1] - gap)
+            best[0] = max(best[0], h[i, j])
+    return h, best
+
+
+def nussinov(s: Any, t: Any) -> Any:
     n = len(s)
-    t = np.zeros((n, n), np.int64)
     for i in range(n - 1, -1, -1):
         for j in range(i + 1, n):
             t[i, j] = max(t[i, j], t[i, j - 1])
@@ -86,11 +102,9 @@ def wavefront(a: Any) -> Any:
     return a
 
 
-def assembly(stiffness: Any, rows: Any, u: Any) -> Any:
+def assembly(stiffness: Any, rows: Any, u: Any, band: Any, r: Any) -> Any:
     """Elements of four corners each, on a grid: their matrices summed into a band, and applied."""
     n = stiffness.shape[0]
-    band = np.zeros((n + 1, n + 1, 9))
-    r = np.zeros((n + 1, n + 1))
     for x in range(n):
         for y in range(n):
             for p in range(2):
@@ -137,16 +151,25 @@ FIXED = {
     "cholesky": FixedCase(cholesky, lambda random: (definite(random, 16),), False),
     "alignment": FixedCase(
         alignment,
-        lambda random, n=30: (random.integers(0, 4, n).astype("i1"), random.integers(0, 4, n - 7).astype("i1"), 2),
+        lambda random, n=30: (
+            *(random.integers(0, 4, length).astype("i1") for length in (n, n - 7)),
+            np.zeros((n + 1, n - 6), "i4"),
+            np.zeros(1, "i4"),
+            2,
+        ),
     ),
-    "nussinov": FixedCase(nussinov, lambda random: (random.integers(0, 4, 18),)),
+    "nussinov": FixedCase(nussinov, lambda random: (random.integers(0, 4, 18), np.zeros((18, 18), int))),
     "reversed recurrences": FixedCase(
         reversed_recurrences, lambda random: (random.random((15, 16)), random.random((15, 16)))
     ),
-    "product": FixedCase(product, lambda random: (random.random((11, 17)), random.random((17, 13))), False),
+    "product": FixedCase(
+        product, lambda random: (random.random((11, 17)), random.random((17, 13)), np.zeros((11, 13))), False
+    ),
     "wavefront": FixedCase(wavefront, lambda random: (random.integers(0, 1 << 40, (23, 19)),)),
     "assembly": FixedCase(
-        assembly, lambda random: (random.random((8, 8)), random.random((4, 4)), random.random((9, 9))), False
+        assembly,
+        lambda random: (*(random.random((n, n)) for n in (8, 4, 9)), np.zeros((9, 9, 9)), np.zeros((9, 9))),
+        False,
     ),
     "triangular_solve": FixedCase(
         triangular_solve, lambda random: (definite(random, 15), random.random((15, 8))), False

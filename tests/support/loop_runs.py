@@ -34,34 +34,43 @@ def as_tuple(results: Any) -> tuple[Any, ...]:
     return results if isinstance(results, tuple) else (results,)
 
 
-def write_tiled(path: Path, values: Any, tile: tuple[int, ...]) -> Path:
-    import zarr
-
-    made = zarr.create_array(str(path), shape=values.shape, chunks=tile, dtype=values.dtype, compressors=None)
-    made[...] = values
+def saved(path: Path, values: Any) -> Path:
+    np.save(path, values)
     return path
 
 
+class Tiled(NamedTuple):
+    """An array in a file, and the tiles that it is cut into: smaller ones than a file is read in."""
+
+    path: Path
+    tile: tuple[int, ...]
+
+    def lazy(self) -> Any:
+        return oc.rechunk(oc.open(str(self.path)), self.tile)
+
+
 def stored(folder: Path, arguments: Sequence[Any], tiles: Sequence[tuple[int, ...] | None]) -> list[Any]:
-    """Arguments with arrays replaced by paths of files that have these tiles."""
+    """Arguments with arrays replaced by files that have these tiles."""
     return [
-        value if tile is None else write_tiled(folder / f"in{number}.zarr", value, tile)
+        value if tile is None else Tiled(saved(folder / f"in{number}.npy", value), tile)
         for number, (value, tile) in enumerate(zip(arguments, tiles, strict=True))
     ]
 
 
 def lazy(program: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Any, ...]:
     """The results of a program over what files hold."""
-    return as_tuple(program(*(oc.open(str(value)) if isinstance(value, Path) else value for value in arguments)))
+    return as_tuple(program(*(value.lazy() if isinstance(value, Tiled) else value for value in arguments)))
 
 
-def run_within(folder: Path, program: Callable[..., Any], arguments: Sequence[Any], **options: Any) -> LoopRun:
+def run_within(
+    folder: Path, program: Callable[..., Any], arguments: Sequence[Any], suffix: str = ".zarr", **options: Any
+) -> LoopRun:
     """Stores the results within a limit, or the least above that works; counters are those of the forecast."""
     limit = options.pop("pool_limit")
     while True:
         with session(folder, pool_limit=limit, **options):
             results = lazy(program, arguments)
-            targets = {str(folder / f"out{number}.zarr"): result for number, result in enumerate(results)}
+            targets = {str(folder / f"out{number}{suffix}"): result for number, result in enumerate(results)}
             try:
                 said, figures = forecast(targets), run(targets)
             except MemoryLimitError as error:

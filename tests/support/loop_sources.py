@@ -75,7 +75,8 @@ class Writer:
         axes = range(self.pick([2, 2, 1, 1, 3]))
         longest = 8 if len(axes) == 3 else LENGTH_MAX
         shape = tuple(self.pick([longest, longest - 1, 6, longest - 2, 7, 5, 3, 1]) for _ in axes)
-        tile = tuple(min(length, self.pick([3, 2, 4, LENGTH_MAX, 5, 1])) for length in shape)
+        cuts = [3, 4, 2, LENGTH_MAX] if len(axes) == 3 else [3, 2, 4, LENGTH_MAX, 5, 1]
+        tile = tuple(min(length, self.pick(cuts)) for length in shape)
         wide = (*(1 for _ in shape[1:]), self.stretch)
         whole, cut = (tuple(a * b for a, b in zip(sizes, wide, strict=True)) for sizes in (shape, tile))
         return DrawnArray(name, whole, cut, dtype, self.stretch)
