@@ -15,7 +15,7 @@ requirements = $$($(BIN)/python -c 'import sys, tomllib; p = tomllib.load(open("
 
 .PHONY: demo test test-rust test-python test-large lint bench bench-tilepack bench-speed bench-matmul bench-transpose \
 	bench-overhead bench-nas bench-sort bench-algorithms bench-learning bench-sparse bench-sparse-ingest \
-	bench-solve bench-solve-dense bench-graph bench-graph-programs bench-raw-io bench-page-cache build clean fuzz miri
+	bench-solve bench-solve-dense bench-loops bench-graph bench-graph-programs bench-raw-io bench-page-cache build clean fuzz miri
 
 demo: build
 	$(BIN)/python -m outcore demo --size $(SIZE)
@@ -56,10 +56,10 @@ lint: $(VENV)/.core $(VENV)/.test
 	$(BIN)/python -m pytest -q tests/test_stub.py
 
 bench: bench-speed bench-matmul bench-transpose bench-overhead bench-tilepack bench-nas bench-sort bench-algorithms bench-learning \
-	bench-sparse bench-sparse-ingest bench-solve bench-solve-dense bench-graph bench-graph-programs bench-raw-io bench-page-cache
+	bench-sparse bench-sparse-ingest bench-solve bench-solve-dense bench-loops bench-graph bench-graph-programs bench-raw-io bench-page-cache
 
 bench-tilepack bench-speed bench-matmul bench-transpose bench-overhead bench-nas bench-sort bench-algorithms bench-learning \
-	bench-sparse bench-sparse-ingest bench-solve bench-solve-dense bench-graph bench-graph-programs bench-raw-io bench-page-cache: bench-%: $(VENV)/.core $(VENV)/.bench
+	bench-sparse bench-sparse-ingest bench-solve bench-solve-dense bench-loops bench-graph bench-graph-programs bench-raw-io bench-page-cache: bench-%: $(VENV)/.core $(VENV)/.bench
 	$(BIN)/python -m benchmarks.$(subst -,_,$*) $(BENCH_FLAGS)
 
 # Needs cargo-fuzz. Ten minutes for each parser, from the fixtures as seeds.

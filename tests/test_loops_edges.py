@@ -183,7 +183,7 @@ def test_shapes_that_no_memory_holds_are_only_planned() -> None:
         assert oc.explain(result[:3]).tasks > 100
 
 
-@pytest.mark.parametrize(("tile", "seconds"), [(20, 1.0), (60, 0.3)])
+@pytest.mark.parametrize(("tile", "seconds"), [(35, 0.5), (60, 0.3)])
 def test_interrupts_are_heard_within_a_second(tile: int, seconds: float) -> None:
     """While the first is planned, for its many tasks, and while the second is planned or run."""
     sent: list[float] = []
@@ -196,7 +196,10 @@ def test_interrupts_are_heard_within_a_second(tile: int, seconds: float) -> None
         lazy = tiled(np.ones((1000, 1000)), tile, tile)
         timer = threading.Timer(seconds, interrupt)
         timer.start()
-        with pytest.raises(KeyboardInterrupt):
-            oc.loops(floyd_warshall)(lazy).compute()
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                oc.loops(floyd_warshall)(lazy).compute()
+        finally:
+            timer.cancel()
         assert time.monotonic() - sent[0] < 1.5
         assert_close(as_tuple(oc.loops(floyd_warshall)(tiled(np.ones((9, 9)), 2, 4)).compute()), [np.ones((9, 9))])

@@ -15,7 +15,7 @@ use crate::EngineError;
 use outcore_kernels::Generator;
 
 /// Tasks of a program at most.
-const TASKS_MAX: usize = 4 << 20;
+const TASKS_MAX: usize = 1 << 20;
 
 /// What an array holds before the program.
 #[derive(Clone, Debug)]

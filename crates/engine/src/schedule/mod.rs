@@ -188,7 +188,7 @@ fn searched(plan: &Plan, plain: Candidate, memory: u64) -> Vec<Candidate> {
         searched: Some(share),
         ..plain
     });
-    let together = sweeps_together(plan).map(|sweeps| Candidate {
+    let together = sweeps_together(plan).into_iter().map(|sweeps| Candidate {
         together: Some(sweeps),
         ..plain
     });
@@ -201,17 +201,15 @@ fn searched(plan: &Plan, plain: Candidate, memory: u64) -> Vec<Candidate> {
 }
 
 /// Numbers of sweeps that may go over their tiles together: about a third more each time, as many as there is time to simulate.
-fn sweeps_together(plan: &Plan) -> impl Iterator<Item = u32> {
+fn sweeps_together(plan: &Plan) -> Vec<u32> {
     let places = plan
         .works()
         .flat_map(|step| (0..step.work.tasks()).filter_map(|task| step.work.sweep_place(task)));
     let sweeps = places.map(|place| place.sweep + 1).max().unwrap_or(0);
     let most = (SIMULATED_TASKS / plan.tasks().max(1)) as usize;
-    let more = |sweeps: &u32| Some((sweeps + 1).max(sweeps * 4 / 3));
-    std::iter::successors(Some(2), more)
-        .take_while(move |&together| together < sweeps + sweeps / 3)
-        .map(move |together| together.min(sweeps))
-        .take(most)
+    let more = |together: &u32| (*together < sweeps).then(|| (together + 1).max(together * 4 / 3).min(sweeps));
+    let first = (sweeps > 1).then_some(2);
+    std::iter::successors(first, more).take(most).collect()
 }
 
 /// The orders worth simulating for a plan of many tasks.

@@ -95,10 +95,10 @@ fn blocks_along(
         });
         sizes.sum::<u64>()
     };
-    let more = |side: &u32| Some((side + 1).max(side * 3 / 2));
-    let sides = std::iter::successors(Some(1), more).take_while(|side| *side < counts[0] + counts[0] / 2);
+    let more = |side: &u32| (*side < counts[0]).then(|| (side + 1).max(side * 3 / 2).min(counts[0]));
+    let sides = std::iter::successors(Some(1), more);
     let mut found: Vec<(u64, NestBlocks)> = vec![];
-    for p in sides.map(|side| side.min(counts[0])) {
+    for p in sides {
         // Some memory is for what is read ahead.
         let fitting = (1..=counts[1])
             .take_while(|&q| bytes(&held, [p, q]) <= memory / 10 * 9)
