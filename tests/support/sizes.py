@@ -19,7 +19,7 @@ def sized(some: T, full: T) -> T:
 
 def examples(full: int) -> int:
     """The number of examples that hypothesis draws: some of many, all of few."""
-    return sized(min(full, 6 + full // 7), full)
+    return sized(min(full, 10 + full // 5), full)
 
 
 def spread(items: Sequence[T], count: int) -> Sequence[T]:
