@@ -37,6 +37,9 @@ class Loops(Generic[LoopArguments, LoopResults]):
         results = tuple(written.get(result.number, result.array) for result in bound.results)
         return cast(LoopResults, results if bound.gives_tuple else results[0])
 
+    def __repr__(self) -> str:
+        return f"outcore.loops({self.__qualname__}{self._signature})"
+
     def tree(self, *args: LoopArguments.args, **kwargs: LoopArguments.kwargs) -> LoopProgram:
         """The program for these arguments, as the core takes it."""
         return self._bound(args, kwargs).program

@@ -50,18 +50,18 @@ def out_of_reach(name: str) -> str:
     """A local number that is used in another block than the one that computes it."""
     return (
         f"`{name}` is a local number of the statements beside its assignment, and is used beyond a loop or in another"
-        " branch: keep it in an array of length one"
+        " branch: keep it in an element of the result, or in an array of length one"
     )
 
 
 def carried(name: str) -> str:
     """A name that an iteration leaves for the next one."""
-    return f"`{name}` is carried from iteration to iteration: keep it in an array of length one"
+    return f"`{name}` is carried from iteration to iteration: keep it in an element of the result, or in an array of length one"
 
 
 def beyond(name: str) -> str:
     """A name that is assigned in a loop or a branch, and used after it."""
-    return f"`{name}` is assigned in a loop or a branch and used beyond it: keep it in an array of length one"
+    return f"`{name}` is assigned in a loop or a branch and used beyond it: keep it in an element of the result, or in an array of length one"
 
 
 def rebound(name: str) -> str:

@@ -11,7 +11,7 @@ const FAR_COST: f64 = 4.0;
 /// Steps ahead that lines across two loops are tried with.
 const AHEAD_MAX: i64 = 3;
 
-/// The lines of a block. Loops from `first` on, which are around this block alone, are gone through in another order than their own.
+/// The lines of a block. Loops from `first` on, which are around this block and its neighbours alone, are gone through in another order than their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BlockSweep {
     pub first: usize,
@@ -66,20 +66,43 @@ fn keeps(found: &[Dependence], of: impl Fn(&Dependence) -> Vec<Option<i128>>) ->
     })
 }
 
-/// The lines of a block whose first loops, up to `exact`, are gone through one iteration at a time.
-pub(super) fn sweep(program: &LoopProgram, number: usize, exact: usize, lengths: &[f64]) -> BlockSweep {
-    let block = &program.blocks[number];
-    let depth = block.path.len();
-    let is_alone = |at: &usize| program.loops[block.path[*at]].items.len() == 1;
-    let first = (exact..depth).rev().take_while(is_alone).last().unwrap_or(depth);
-    let is_last = |of: &usize| program.loops[*of].items == [LoopItem::Block(number)];
-    if first == depth || !block.path.last().is_some_and(is_last) {
-        return BlockSweep {
-            first: depth,
-            lines: SweepLines::Single,
-        };
+/// The blocks of a chain of loops with nothing but blocks in the last.
+pub(super) fn blocks_alone_below(program: &LoopProgram, item: LoopItem) -> Option<Vec<usize>> {
+    let of = match item {
+        LoopItem::Block(block) => return Some(vec![block]),
+        LoopItem::Loop(of) => of,
+    };
+    match program.loops[of].items[..] {
+        [next @ LoopItem::Loop(_)] => blocks_alone_below(program, next),
+        ref items => items
+            .iter()
+            .map(|item| match item {
+                LoopItem::Block(block) => Some(*block),
+                LoopItem::Loop(_) => None,
+            })
+            .collect(),
     }
-    let found = dependences(program, &[number], first);
+}
+
+/// The lines of a block whose first loops, up to `exact`, are gone through one iteration at a time. Blocks beside it in its last loop
+/// have the same.
+pub(super) fn sweep(program: &LoopProgram, number: usize, exact: usize, lengths: &[f64]) -> BlockSweep {
+    let path = &program.blocks[number].path;
+    let depth = path.len();
+    // The longest chain of loops in which there is nothing but blocks of the last.
+    let is_alone = |at: &usize| blocks_alone_below(program, LoopItem::Loop(path[*at])).is_some();
+    let first = (exact..depth).rev().take_while(is_alone).last().unwrap_or(depth);
+    let single = BlockSweep {
+        first: depth,
+        lines: SweepLines::Single,
+    };
+    if first == depth {
+        return single;
+    }
+    let Some(blocks) = blocks_alone_below(program, LoopItem::Loop(path[first])) else {
+        return single;
+    };
+    let found = dependences(program, &blocks, first);
     let mut tried: Vec<SweepLines> = (first..depth)
         .filter(|&along| {
             keeps(&found, |dependence| {
@@ -100,7 +123,12 @@ pub(super) fn sweep(program: &LoopProgram, number: usize, exact: usize, lengths:
         });
         tried.extend(ahead.map(SweepLines::Across));
     }
-    let cost = |lines: &SweepLines| cost(program, number, *lines, lengths);
+    let cost = |lines: &SweepLines| {
+        blocks
+            .iter()
+            .map(|&block| cost(program, block, *lines, lengths))
+            .sum::<f64>()
+    };
     let least = tried.into_iter().min_by(|a, b| cost(a).total_cmp(&cost(b)));
     BlockSweep {
         first,

@@ -7,7 +7,7 @@ use outcore_kernels::{copy_strided, BinaryKernel, StridedBytes, StridedBytesMut}
 use super::affine::{tighten, CounterBox, CounterRange, LoopCounters, DEPTH_MAX};
 use super::cut::Unit;
 use super::program::{ArrayElement, BlockStep, Leaf, LoopBlock, LoopItem, LoopProgram, StepTarget};
-use super::sweep::SweepLines;
+use super::sweep::{blocks_alone_below, SweepLines};
 use crate::strips::{self, Buffers, FusedInput, REGISTER_BYTES, STRIP};
 use crate::task::Bound;
 use crate::{cancel, EngineError};
@@ -137,14 +137,14 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
     fn item(&mut self, item: LoopItem, counters: &mut LoopCounters) -> Result<(), EngineError> {
         let program = self.program;
         let of = match item {
-            LoopItem::Block(block) => return self.lines(block, counters),
+            LoopItem::Block(block) => return self.lines(&[block], counters),
             LoopItem::Loop(of) => of,
         };
         let of = &program.loops[of];
-        if let Some(block) = self.alone_below(item) {
-            let sweep = self.unit.sweeps[block];
+        if let Some(blocks) = blocks_alone_below(program, item) {
+            let sweep = blocks.first().and_then(|&block| self.unit.sweeps[block]);
             if sweep.is_some_and(|sweep| sweep.first == of.depth) {
-                return self.lines(block, counters);
+                return self.lines(&blocks, counters);
             }
         }
         counters[of.depth] = 0;
@@ -161,37 +161,34 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
         Ok(())
     }
 
-    /// The block of a chain of loops with nothing else in them.
-    fn alone_below(&self, mut item: LoopItem) -> Option<usize> {
-        loop {
-            match item {
-                LoopItem::Block(block) => return Some(block),
-                LoopItem::Loop(of) => match self.program.loops[of].items[..] {
-                    [next] => item = next,
-                    _ => return None,
-                },
-            }
-        }
-    }
-
-    /// All iterations of a block with the counters of the loops around its own chain.
-    fn lines(&mut self, number: usize, counters: &LoopCounters) -> Result<(), EngineError> {
+    /// All iterations of blocks of one loop, with the counters of the loops around their own chain.
+    fn lines(&mut self, blocks: &[usize], counters: &LoopCounters) -> Result<(), EngineError> {
         let (program, unit) = (self.program, self.unit);
-        let block = &program.blocks[number];
-        let depth = block.path.len();
-        let Some(sweep) = unit.sweeps[number] else {
+        let depth = program.blocks[blocks[0]].path.len();
+        let Some(sweep) = unit.sweeps[blocks[0]] else {
             return Ok(());
         };
-        let mut over = self.over;
-        for (range, &at) in over.iter_mut().zip(counters).take(sweep.first) {
+        let mut whole = self.over;
+        for (range, &at) in whole.iter_mut().zip(counters).take(sweep.first) {
             *range = CounterRange { low: at, high: at };
         }
-        for range in &mut over[depth..] {
+        for range in &mut whole[depth..] {
             *range = CounterRange::default();
         }
-        if !tighten(&mut over, &block.constraints) {
-            return Ok(());
+        let mut hull: Option<CounterBox> = None;
+        for &block in blocks {
+            let mut over = whole;
+            if tighten(&mut over, &program.blocks[block].constraints) {
+                let so_far = hull.get_or_insert(over);
+                for (range, more) in so_far.iter_mut().zip(over) {
+                    range.low = range.low.min(more.low);
+                    range.high = range.high.max(more.high);
+                }
+            }
         }
+        let Some(over) = hull else {
+            return Ok(());
+        };
         let mut line = IterationLine {
             base: *counters,
             direction: sweep.lines.direction(depth),
@@ -199,12 +196,12 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
         match sweep.lines {
             SweepLines::Single => {
                 let all: Vec<usize> = (sweep.first..depth).collect();
-                self.each_line(block, &all, &over, &mut line, CounterRange::default())
+                self.each_line(blocks, &all, &over, &mut line, CounterRange::default())
             }
             SweepLines::Along(along) => {
                 line.base[along] = 0;
                 let beside: Vec<usize> = (sweep.first..depth).filter(|&at| at != along).collect();
-                self.each_line(block, &beside, &over, &mut line, over[along])
+                self.each_line(blocks, &beside, &over, &mut line, over[along])
             }
             SweepLines::Across(ahead) => {
                 let (outer, inner) = (over[depth - 2], over[depth - 1]);
@@ -216,7 +213,7 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
                     high: ahead * outer.high + inner.high,
                 };
                 let beside: Vec<usize> = (sweep.first..depth - 2).chain([depth - 1]).collect();
-                self.each_line(block, &beside, &sums, &mut line, outer)
+                self.each_line(blocks, &beside, &sums, &mut line, outer)
             }
         }
     }
@@ -224,19 +221,23 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
     /// Lines for all counters of the loops `beside`, the outermost first.
     fn each_line(
         &mut self,
-        block: &LoopBlock,
+        blocks: &[usize],
         beside: &[usize],
         over: &CounterBox,
         line: &mut IterationLine,
         along: CounterRange,
     ) -> Result<(), EngineError> {
         let Some((&outer, inner)) = beside.split_first() else {
-            return self.line(block, line, along);
+            let program = self.program;
+            // Each block goes through the whole line before the next one does.
+            return blocks
+                .iter()
+                .try_for_each(|&block| self.line(&program.blocks[block], line, along));
         };
         for at in over[outer].low..=over[outer].high {
             cancel::check();
             line.base[outer] = at;
-            self.each_line(block, inner, over, line, along)?;
+            self.each_line(blocks, inner, over, line, along)?;
         }
         Ok(())
     }
