@@ -164,7 +164,7 @@ WRONG = {
             s += a[i]  #
         return a
         """,
-        "`s` is carried from iteration to iteration: keep it in an array of length one",
+        "`s` is carried from iteration to iteration: keep it in an element of the result, or in an array of length one",
     ),
     "number beyond a loop": Wrong(
         "a",
@@ -186,7 +186,7 @@ WRONG = {
                 b[i, j] = t  #
         return b
         """,
-        "used beyond a loop or in another branch: keep it in an array of length one",
+        "used beyond a loop or in another branch: keep it in an element of the result, or in an array of length one",
     ),
     "variable beyond its loop": Wrong("a", "for i in range(4):\n    a[i] = i\na[i] = 0  #\nreturn a", "used beyond it"),
     "variable assigned": Wrong("a", "for i in range(4):\n    i = 2  #\nreturn a", "`i` is the variable of a loop"),

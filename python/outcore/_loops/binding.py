@@ -84,7 +84,7 @@ class BoundProgram:
             kind = type(value).__name__
             raise self._listing.refusal(parameter, f"the argument `{parameter.arg}` is no array of numbers: {kind}")
         if array.ndim == 0:
-            said = f"the argument `{parameter.arg}` is an array without axes: pass a number of Python's, as by `.item()`"
+            said = f"the argument `{parameter.arg}` has no axes: pass a number of Python's, as by `.item()`"
             raise self._listing.refusal(parameter, said)
         return array
 

@@ -10,6 +10,7 @@ SUBSCRIPT = "a subscript"
 BOUND = "a bound of a loop"
 CONDITION = "the condition of an `if`"
 VALUE = "a number beside arrays"
+KEEP = "keep it in an element of the result, or in an array of length one"
 OPERATIONS: dict[type, str] = {
     ast.Mult: "a product of loop variables",
     ast.Div: "a quotient of a loop variable",
@@ -50,18 +51,18 @@ def out_of_reach(name: str) -> str:
     """A local number that is used in another block than the one that computes it."""
     return (
         f"`{name}` is a local number of the statements beside its assignment, and is used beyond a loop or in another"
-        " branch: keep it in an element of the result, or in an array of length one"
+        f" branch: {KEEP}"
     )
 
 
 def carried(name: str) -> str:
     """A name that an iteration leaves for the next one."""
-    return f"`{name}` is carried from iteration to iteration: keep it in an element of the result, or in an array of length one"
+    return f"`{name}` is carried from iteration to iteration: {KEEP}"
 
 
 def beyond(name: str) -> str:
     """A name that is assigned in a loop or a branch, and used after it."""
-    return f"`{name}` is assigned in a loop or a branch and used beyond it: keep it in an element of the result, or in an array of length one"
+    return f"`{name}` is assigned in a loop or a branch and used beyond it: {KEEP}"
 
 
 def rebound(name: str) -> str:
