@@ -137,6 +137,31 @@ def volumes(a: Any, b: Any) -> Any:
     return a, b
 
 
+def guarded(x: Any, y: Any) -> Any:
+    n, m = x.shape
+    for j in range(m):
+        for i in range(n):
+            if i == 0:
+                y[i, j] = x[i, j]
+            else:
+                y[i, j] = 0.5 * y[i - 1, j] + x[i, j]
+            if i + j > 5:
+                x[i, j] = y[i, j] * 2.0
+    return x, y
+
+
+def crossing(a: Any, b: Any) -> Any:
+    """The second branch writes what the first reads an iteration later."""
+    n, m = a.shape
+    for i in range(1, n):
+        for j in range(1, m):
+            if j < m - 2:
+                a[i, j] = b[i, j - 1] + a[i - 1, j]
+            if j > 2:
+                b[i, j] = a[i, j - 1] - b[i - 1, j]
+    return a, b
+
+
 def definite(random: Any, n: int) -> Any:
     a = random.random((n, n))
     return a @ a.T + n * np.eye(n)
@@ -174,5 +199,7 @@ FIXED = {
     "triangular_solve": FixedCase(
         triangular_solve, lambda random: (definite(random, 15), random.random((15, 8))), False
     ),
+    "guarded": FixedCase(guarded, lambda random: (random.random((17, 12)), random.random((17, 12)))),
+    "crossing": FixedCase(crossing, lambda random: (random.random((14, 15)), random.random((14, 15)))),
     "volumes": FixedCase(volumes, lambda random: (random.random((7, 8, 9)), random.random((9, 8, 7)))),
 }
