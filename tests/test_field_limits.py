@@ -39,11 +39,11 @@ _KIND = "the products that find the kind of a matrix are refused, then its analy
 REFUSED_OFTEN = {
     "sparse.from_csr": _TILE_ROWS,
     "sparse.linalg.eigs": "each doubling of the basis is refused by itself",
-    "sparse.linalg.factorized": _KIND,
-    "sparse.linalg.spsolve": _KIND,
 }
 # These are refused a third time, or not, as the process is a page larger or smaller.
 REFUSED_AT_TIMES = {
+    "sparse.linalg.factorized": _KIND,
+    "sparse.linalg.spsolve": _KIND,
     **{
         f"sparse.SparseMatrix.{name}": _OPERANDS for name in ("add", "maximum", "part", "permute", "__add__", "__sub__")
     },

@@ -84,8 +84,9 @@ class BoundProgram:
             kind = type(value).__name__
             raise self._listing.refusal(parameter, f"the argument `{parameter.arg}` is no array of numbers: {kind}")
         if array.ndim == 0:
-            said = f"the argument `{parameter.arg}` has no axes: pass a number of Python's, as by `.item()`"
-            raise self._listing.refusal(parameter, said)
+            is_array = hasattr(value, "shape")
+            reason = "has no axes: pass a number of Python's, as by `.item()`" if is_array else reasons.NO_ARRAY
+            raise self._listing.refusal(parameter, f"the argument `{parameter.arg}` {reason}")
         return array
 
     def _add(self, name: str, array: Array) -> None:

@@ -10,6 +10,7 @@ SUBSCRIPT = "a subscript"
 BOUND = "a bound of a loop"
 CONDITION = "the condition of an `if`"
 VALUE = "a number beside arrays"
+NO_ARRAY = "is a number, and the program takes an array there"
 KEEP = "keep it in an element of the result, or in an array of length one"
 OPERATIONS: dict[type, str] = {
     ast.Mult: "a product of loop variables",
