@@ -101,6 +101,14 @@ impl Affine {
     }
 }
 
+/// Makes a box, where there is one so far, large enough for another.
+pub(super) fn enclose(hull: &mut Option<CounterBox>, over: CounterBox) {
+    for (range, more) in hull.get_or_insert(over).iter_mut().zip(over) {
+        range.low = range.low.min(more.low);
+        range.high = range.high.max(more.high);
+    }
+}
+
 /// Makes a box smaller while the constraints, each at least 0, say so; false where no counters are left.
 pub(super) fn tighten(over: &mut CounterBox, constraints: &[Affine]) -> bool {
     // Bounds reach from loop to loop, so as many rounds as there are loops see all of them.

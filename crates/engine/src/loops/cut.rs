@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::affine::{tighten, CounterBox, CounterRange};
+use super::affine::{enclose, tighten, CounterBox, CounterRange};
 use super::dependences::dependences;
 use super::program::{ArrayElement, LoopItem, LoopProgram};
 use super::sweep::{sweep, BlockSweep};
@@ -106,7 +106,7 @@ struct Choice {
 }
 
 impl Choice {
-    /// What is least of the best: few tiles at a time, few of them altogether, few tasks.
+    /// The best choice has the least: few tiles at a time, few of them altogether, few tasks.
     fn rank(&self) -> (usize, f64, f64) {
         let beyond = if self.tiles > TILES_MAX { self.tiles } else { 0 };
         (beyond, self.tasks * self.tiles as f64, self.tasks)
@@ -185,11 +185,7 @@ impl Cutting<'_> {
         let mut all: Option<CounterBox> = None;
         for &block in blocks {
             if let Some(over) = self.program.whole(&self.program.blocks[block].path)? {
-                let so_far = all.get_or_insert(over);
-                for (range, more) in so_far.iter_mut().zip(over) {
-                    range.low = range.low.min(more.low);
-                    range.high = range.high.max(more.high);
-                }
+                enclose(&mut all, over);
             }
         }
         Ok(all)

@@ -17,7 +17,7 @@ struct Inequality {
     constant: i128,
 }
 
-/// What a system says of a sum.
+/// The bounds that a system gives a sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extremes {
     /// No integers solve the system.

@@ -62,7 +62,7 @@ pub(super) enum StepTarget {
     Update(ArrayElement, BinaryKernel),
 }
 
-/// What a value is made of.
+/// A part of a value.
 #[derive(Clone, Debug)]
 pub(super) enum Leaf {
     Element(ArrayElement),

@@ -136,7 +136,7 @@ pub(super) fn sweep(program: &LoopProgram, number: usize, exact: usize, lengths:
     }
 }
 
-/// What an iteration costs, in elements.
+/// The cost of an iteration, in elements.
 fn cost(program: &LoopProgram, number: usize, lines: SweepLines, lengths: &[f64]) -> f64 {
     let block = &program.blocks[number];
     let depth = block.path.len();

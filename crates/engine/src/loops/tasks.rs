@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::affine::{tighten, CounterBox, CounterRange, DEPTH_MAX};
+use super::affine::{enclose, tighten, CounterBox, CounterRange, DEPTH_MAX};
 use super::cut::{touched, CutLoop, Cutting, ProgramPart, Unit};
-use super::program::LoopProgram;
+use super::program::{LoopBlock, LoopProgram};
 use super::walk::{scratch_bytes, TaskWalk};
 use crate::cancel;
 use crate::expr::{Digest, Expr, Op};
@@ -17,7 +17,7 @@ use outcore_kernels::Generator;
 /// Tasks of a program at most.
 const TASKS_MAX: usize = 1 << 20;
 
-/// What an array holds before the program.
+/// The values of an array before the program.
 #[derive(Clone, Debug)]
 pub(super) enum Initial {
     /// Tiles of an input, by its number.
@@ -218,7 +218,7 @@ impl Listing<'_> {
         let mut all: Option<CounterBox> = None;
         let of = &self.units[unit];
         for &block in &of.blocks {
-            let LoopBlocks { path, constraints } = LoopBlocks::of(self.program, block);
+            let LoopBlock { path, constraints, .. } = &self.program.blocks[block];
             let mut own = *over;
             for &inner in &path[(of.exact + of.band.len()).min(path.len())..] {
                 let (depth, range) = self.counters(inner, &own);
@@ -228,11 +228,7 @@ impl Listing<'_> {
             if is_empty || !tighten(&mut own, constraints) {
                 continue;
             }
-            let so_far = all.get_or_insert(own);
-            for (range, more) in so_far.iter_mut().zip(own) {
-                range.low = range.low.min(more.low);
-                range.high = range.high.max(more.high);
-            }
+            enclose(&mut all, own);
         }
         if let Some(over) = all {
             if self.boxes.len() == TASKS_MAX {
@@ -267,22 +263,6 @@ impl Listing<'_> {
         }
         self.touched_ends.push(self.touched.len());
         Ok(())
-    }
-}
-
-/// The loops around a block, and what bounds their counters.
-struct LoopBlocks<'a> {
-    path: &'a [usize],
-    constraints: &'a [super::affine::Affine],
-}
-
-impl<'a> LoopBlocks<'a> {
-    fn of(program: &'a LoopProgram, block: usize) -> LoopBlocks<'a> {
-        let of = &program.blocks[block];
-        LoopBlocks {
-            path: &of.path,
-            constraints: &of.constraints,
-        }
     }
 }
 

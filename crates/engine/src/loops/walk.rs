@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use outcore_kernels::{copy_strided, BinaryKernel, StridedBytes, StridedBytesMut};
 
-use super::affine::{tighten, CounterBox, CounterRange, LoopCounters, DEPTH_MAX};
+use super::affine::{enclose, tighten, CounterBox, CounterRange, LoopCounters, DEPTH_MAX};
 use super::cut::Unit;
 use super::program::{ArrayElement, BlockStep, Leaf, LoopBlock, LoopItem, LoopProgram, StepTarget};
 use super::sweep::{blocks_alone_below, SweepLines};
@@ -54,7 +54,7 @@ impl IterationLine {
 /// Strips that a task computes in.
 struct TaskStrips<'w> {
     registers: Buffers<&'w mut [u8]>,
-    /// Those of the registers of a block.
+    /// Strips of the registers of a block.
     kept: Vec<&'w mut [u8]>,
     /// Numbers that follow from counters, one for each leaf of a step.
     indices: Vec<&'w mut [u8]>,
@@ -179,11 +179,7 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
         for &block in blocks {
             let mut over = whole;
             if tighten(&mut over, &program.blocks[block].constraints) {
-                let so_far = hull.get_or_insert(over);
-                for (range, more) in so_far.iter_mut().zip(over) {
-                    range.low = range.low.min(more.low);
-                    range.high = range.high.max(more.high);
-                }
+                enclose(&mut hull, over);
             }
         }
         let Some(over) = hull else {
