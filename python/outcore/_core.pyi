@@ -72,6 +72,15 @@ class Program:
     def explain(self) -> str: ...
     def notes(self) -> list[str]: ...
     def dot(self) -> str: ...
+    def accesses(
+        self,
+    ) -> list[
+        tuple[
+            int,
+            list[tuple[int, int, int, int, bool]],
+            list[tuple[int, int, int | None, int | None, list[int], list[int], list[int]]],
+        ]
+    ]: ...
     def run(
         self,
         progress: Callable[[int, int, int, int, float, float | None], None] | None,

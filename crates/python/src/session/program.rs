@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use outcore_engine::run::{Chain, Doing, Outcome, ProgressReport};
+use outcore_engine::run::{Chain, Doing, Outcome, PreparedProgram, ProgressReport};
 use outcore_engine::EngineError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -16,6 +16,10 @@ use crate::base::signals::TELL;
 pub const LONG: Duration = Duration::from_secs(1);
 
 pub const PLANNING: &str = "planning";
+
+type TileFacts = (u32, u64, u64, u64, bool);
+type TaskFacts = (u32, u32, Option<u32>, Option<u32>, Vec<u32>, Vec<u32>, Vec<u32>);
+type StageAccesses = (u64, Vec<TileFacts>, Vec<TaskFacts>);
 
 #[pyclass(frozen, name = "Program", module = "outcore._core")]
 pub struct PyProgram {
@@ -36,6 +40,37 @@ impl PyProgram {
 
     fn dot(&self) -> String {
         self.chain.to_dot()
+    }
+
+    /// Of each stage that is planned: the memory for tiles; all tiles as (array, bytes in memory, bytes read, bytes written
+    /// as a result, whether it is there before); and tasks in their order as (producer, number, nest, sweep, tiles read,
+    /// tiles created, tiles updated).
+    fn accesses(&self) -> Vec<StageAccesses> {
+        let programs = self.chain.stages.iter().map(|stage| &stage.program);
+        let of = |program: &PreparedProgram| {
+            let tiles = program.touched_tiles().into_iter().map(|tile| {
+                (
+                    tile.array,
+                    tile.frame_bytes,
+                    tile.read_bytes,
+                    tile.result_bytes,
+                    tile.is_there,
+                )
+            });
+            let tasks = program.task_tiles().into_iter().map(|task| {
+                (
+                    task.producer,
+                    task.number,
+                    task.nest,
+                    task.sweep,
+                    task.read,
+                    task.created,
+                    task.updated,
+                )
+            });
+            (program.memory, tiles.collect(), tasks.collect())
+        };
+        programs.map(of).collect()
     }
 
     /// `progress` is told how far the run is, `doing` what is under way, in words, whenever that changes.

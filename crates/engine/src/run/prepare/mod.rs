@@ -3,6 +3,7 @@
 //! Finds the memory (`budget.rs`) or refuses with a limit that works (`refusal.rs`). Uses `plan`, `schedule`, `place` and
 //! `session`. Start with `prepare` below.
 
+pub mod accesses;
 pub mod budget;
 pub mod planning;
 pub mod program;
