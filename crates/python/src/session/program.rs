@@ -17,9 +17,9 @@ pub const LONG: Duration = Duration::from_secs(1);
 
 pub const PLANNING: &str = "planning";
 
-type TileFacts = (u32, u64, u64, u64, bool);
-type TaskFacts = (u32, u32, Option<u32>, Option<u32>, Vec<u32>, Vec<u32>, Vec<u32>);
-type StageAccesses = (u64, Vec<TileFacts>, Vec<TaskFacts>);
+type TileRow = (u32, u64, u64, u64, bool);
+type TaskRow = (u32, u32, Option<u32>, Option<u32>, Vec<u32>, Vec<u32>, Vec<u32>);
+type StageAccesses = (u64, Vec<TileRow>, Vec<TaskRow>);
 
 #[pyclass(frozen, name = "Program", module = "outcore._core")]
 pub struct PyProgram {
@@ -48,7 +48,7 @@ impl PyProgram {
     fn accesses(&self) -> Vec<StageAccesses> {
         let programs = self.chain.stages.iter().map(|stage| &stage.program);
         let of = |program: &PreparedProgram| {
-            let tiles = program.touched_tiles().into_iter().map(|tile| {
+            let tiles = program.tile_facts().into_iter().map(|tile| {
                 (
                     tile.array,
                     tile.frame_bytes,

@@ -6,7 +6,7 @@ use crate::schedule::Role;
 
 /// A tile of a program.
 #[derive(Clone, Copy, Debug)]
-pub struct TouchedTile {
+pub struct TileFacts {
     /// The array, by its number in the program.
     pub array: u32,
     /// Bytes of its frame in memory.
@@ -35,11 +35,11 @@ pub struct TaskTiles {
 
 impl PreparedProgram {
     /// All tiles, by their numbers.
-    pub fn touched_tiles(&self) -> Vec<TouchedTile> {
+    pub fn tile_facts(&self) -> Vec<TileFacts> {
         let weights = self.tiles.weights.iter().zip(&self.tiles.writes).enumerate();
         let tiles = weights.map(|(tile, (weight, &result_bytes))| {
             let (array, _) = self.tiles.locate(tile as u32);
-            TouchedTile {
+            TileFacts {
                 array,
                 frame_bytes: weight.frame,
                 read_bytes: weight.read,
