@@ -149,7 +149,7 @@ class Jitted:
             left = pad(left, ((0, 0), (0, columns - inner)))
         return part_along(map_blocks(product, left, dtype=kind, whole=1), 1, 0, columns)
 
-    def __reduce__(self) -> str | tuple[Any, ...]:
+    def __reduce__(self) -> str | tuple[object, ...]:
         # A decorated function is found by its name, as plain functions are.
         member: Any = sys.modules.get(self.__module__)
         for name in self.__qualname__.split("."):

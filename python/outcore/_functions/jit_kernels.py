@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from outcore._base.types import NDArray
 
-Kernel = Callable[..., Any]  # a compiled function: of tiles, or of numbers
+NumbaObject: TypeAlias = Any  # numba has no types of its own
+Kernel = Callable[..., NumbaObject]  # a compiled function: of tiles, or of numbers
 
 
-def numba_module() -> Any:
+def numba_module() -> NumbaObject:
     """numba, which nothing else in the package needs. Raises ImportError that names the extra where it is missing."""
     try:
         import numba
@@ -102,4 +103,4 @@ def product_kernel(multiply: Callable[..., float], add: str) -> Kernel:
     return _compile(kernel)
 
 
-__all__ = ["fold_kernel", "numba_module", "product_kernel"]
+__all__ = ["NumbaObject", "fold_kernel", "numba_module", "product_kernel"]

@@ -6,15 +6,23 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable
-from typing import Generic, ParamSpec, TypeVar, cast
+from typing import Generic, ParamSpec, Protocol, TypeVar, cast, overload
 
 from outcore._loops.binding import BoundProgram
 from outcore._loops.checking import check
+from outcore._loops.compiling import compiler
 from outcore._loops.program import LoopProgram, results_of
 from outcore._loops.syntax import listed
 
 LoopArguments = ParamSpec("LoopArguments")
 LoopResults = TypeVar("LoopResults")
+
+
+class LoopsDecorator(Protocol):
+    """`loops` with options, above a function."""
+
+    def __call__(self, function: Callable[LoopArguments, LoopResults], /) -> Loops[LoopArguments, LoopResults]:
+        """The program of the function."""
 
 
 class Loops(Generic[LoopArguments, LoopResults]):
@@ -23,7 +31,9 @@ class Loops(Generic[LoopArguments, LoopResults]):
     __name__: str
     __qualname__: str
 
-    def __init__(self, function: Callable[LoopArguments, LoopResults]) -> None:
+    def __init__(self, function: Callable[LoopArguments, LoopResults], compiled: bool | None = None) -> None:
+        compiler(compiled)  # refused here where numba is missing
+        self._compiled = compiled
         self._listed = listed(function)
         check(self._listed)
         functools.update_wrapper(self, function)
@@ -33,7 +43,7 @@ class Loops(Generic[LoopArguments, LoopResults]):
     def __call__(self, *args: LoopArguments.args, **kwargs: LoopArguments.kwargs) -> LoopResults:
         """The lazy arrays that the program returns: one, or a tuple of several."""
         bound = self._bound(args, kwargs)
-        written = results_of(bound.program)
+        written = results_of(bound.program, compiler(self._compiled))
         results = tuple(written.get(result.number, result.array) for result in bound.results)
         return cast(LoopResults, results if bound.gives_tuple else results[0])
 
@@ -54,10 +64,16 @@ class Loops(Generic[LoopArguments, LoopResults]):
         member: object = sys.modules.get(self.__module__)
         for name in self.__qualname__.split("."):
             member = getattr(member, name, None)
-        return self.__qualname__ if member is self else (Loops, (self.plain,))
+        return self.__qualname__ if member is self else (Loops, (self.plain, self._compiled))
 
 
-def loops(function: Callable[LoopArguments, LoopResults], /) -> Loops[LoopArguments, LoopResults]:
+@overload
+def loops(
+    function: Callable[LoopArguments, LoopResults], /, *, compiled: bool | None = None
+) -> Loops[LoopArguments, LoopResults]: ...
+@overload
+def loops(*, compiled: bool | None = None) -> LoopsDecorator: ...
+def loops(function: Callable[..., object] | None = None, /, *, compiled: bool | None = None) -> object:
     """A function of plain loops over arrays as a program on disk: `@oc.loops` above it.
 
     The source of the function is read once, where it is decorated; Python runs none of its statements. A call binds
@@ -79,6 +95,10 @@ def loops(function: Callable[LoopArguments, LoopResults], /) -> Loops[LoopArgume
     function
         A function in a file, whose last statement returns the names of arrays. Its parameters are arrays (all that
         `asarray` takes, with at least one axis), integers, other numbers and element types.
+    compiled
+        Whether numba, the extra `jit`, compiles bodies. None: where it is installed and loops are long enough to be
+        worth a second. Results have the same bits either way: bodies with functions that are not exact to the last
+        bit (exponentials, sines, powers), of complex numbers or of float16 are not compiled.
 
     Returns
     -------
@@ -92,6 +112,8 @@ def loops(function: Callable[LoopArguments, LoopResults], /) -> Loops[LoopArgume
         A program that is not taken, with file, line, column and reason: at decoration for what the source alone
         decides (subscripts that are not affine, `while`, lengths that data decides), at the call for what needs
         arguments (subscripts out of bounds, two arguments that are one array, types), before anything is read.
+    ImportError
+        `compiled=True` without numba.
 
     I/O: none; when a result is computed, the arrays are read and written in blocks, as often as the order of the
     iterations and the memory limit need; `explain` tells the bytes. Reuse of blocks across whole programs is after
@@ -112,7 +134,9 @@ def loops(function: Callable[LoopArguments, LoopResults], /) -> Loops[LoopArgume
            [4., 0., 3.],
            [1., 3., 0.]])
     """
-    return Loops(function)
+    if function is None:
+        return functools.partial(loops, compiled=compiled)
+    return Loops(function, compiled)
 
 
 __all__ = ["loops"]

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from outcore import _core
 from outcore._lazy.array import Array
 from outcore._loops.affine import Affine
+from outcore._loops.compiling import Compile
 
 
 class Update(IntEnum):
@@ -189,12 +190,12 @@ def encoded(program: LoopProgram) -> tuple[list[_core.Expr], list[int], list[_co
     return [program.arrays[number]._expr for number in program.used()], encoder.words, encoder.nodes
 
 
-def results_of(program: LoopProgram) -> dict[int, Array]:
+def results_of(program: LoopProgram, compile_block: Compile | None) -> dict[int, Array]:
     """The arrays that the program writes, by their numbers, with their values when it has ended."""
     written = program.written()
     if not written:
         return {}
-    return dict(zip(written, map(Array, _core.loop_nest(*encoded(program))), strict=True))
+    return dict(zip(written, map(Array, _core.loop_nest(*encoded(program), compile_block)), strict=True))
 
 
 __all__ = [

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::affine::{enclose, tighten, CounterBox, CounterRange};
+use super::affine::{enclose, tighten, CounterBox, CounterRange, DEPTH_MAX};
 use super::dependences::dependences;
+use super::kernel::{line_block, LineCompiler, SharedKernel};
 use super::program::{ArrayElement, LoopItem, LoopProgram};
-use super::sweep::{sweep, BlockSweep};
+use super::sweep::{chain_of, lines_of, BlockChain, BlockSweep, SweepLines};
 use crate::EngineError;
 
 /// Tiles of a task beyond which another cut is looked for.
@@ -72,6 +73,8 @@ pub(super) struct Unit {
     pub blocks: Vec<usize>,
     /// The sweep of each block of the program, where it is one of the unit's.
     pub sweeps: Vec<Option<BlockSweep>>,
+    /// What runs the lines of each block of the program, where it is compiled.
+    pub kernels: Vec<Option<SharedKernel>>,
 }
 
 impl Unit {
@@ -94,6 +97,7 @@ impl Unit {
 /// The parts of a program, and its units.
 pub(super) struct Cutting<'a> {
     program: &'a LoopProgram,
+    compiler: Option<&'a dyn LineCompiler>,
     pub units: Vec<Unit>,
 }
 
@@ -114,8 +118,15 @@ impl Choice {
 }
 
 impl Cutting<'_> {
-    pub fn of(program: &LoopProgram) -> Result<(Vec<ProgramPart>, Vec<Unit>), EngineError> {
-        let mut cutting = Cutting { program, units: vec![] };
+    pub fn of(
+        program: &LoopProgram,
+        compiler: Option<&dyn LineCompiler>,
+    ) -> Result<(Vec<ProgramPart>, Vec<Unit>), EngineError> {
+        let mut cutting = Cutting {
+            program,
+            compiler,
+            units: vec![],
+        };
         let parts = cutting.parts(&program.items, 0)?;
         Ok((parts, cutting.units))
     }
@@ -163,21 +174,71 @@ impl Cutting<'_> {
             let parts = self.parts(&program.loops[last].items, exact + chain.len())?;
             return Ok(around(&chain, parts));
         }
-        let lengths: Vec<f64> = whole.iter().map(|range| range.length() as f64).collect();
-        let top = exact + best.exact;
-        let mut sweeps = vec![None; program.blocks.len()];
-        for &block in &blocks {
-            sweeps[block] = Some(sweep(program, block, top, &lengths));
-        }
-        self.units.push(Unit {
-            exact: top,
+        let mut unit = Unit {
+            exact: exact + best.exact,
             item: chain.get(best.exact).map_or(item, |&of| LoopItem::Loop(of)),
             band: best.band,
             blocks,
-            sweeps,
-        });
+            sweeps: vec![None; program.blocks.len()],
+            kernels: vec![None; program.blocks.len()],
+        };
+        self.add_lines(&mut unit, &whole.map(|range| range.length() as f64))?;
+        self.units.push(unit);
         let unit = ProgramPart::Unit(self.units.len() - 1);
         Ok(around(&chain[..best.exact], vec![unit]))
+    }
+
+    /// Finds the lines of all blocks of a unit, and compiles those that the compiler takes.
+    fn add_lines(&self, unit: &mut Unit, lengths: &[f64; DEPTH_MAX]) -> Result<(), EngineError> {
+        let program = self.program;
+        for block in unit.blocks.clone() {
+            if unit.sweeps[block].is_some() {
+                continue;
+            }
+            let depth = program.blocks[block].path.len();
+            let chain = chain_of(program, block, unit.exact).unwrap_or_else(|| BlockChain {
+                first: depth,
+                depth,
+                blocks: vec![block],
+            });
+            let lines_of = |compiled| match chain.first == depth {
+                true => SweepLines::Single,
+                false => lines_of(program, &chain, lengths, compiled),
+            };
+            let mut lines = lines_of(self.compiler.is_some());
+            let kernels = self.compiled(&chain, lines, lengths)?;
+            if self.compiler.is_some() && kernels.iter().any(Option::is_none) {
+                lines = lines_of(false);
+            }
+            for (&block, kernel) in chain.blocks.iter().zip(&kernels) {
+                unit.sweeps[block] = Some(BlockSweep {
+                    first: chain.first,
+                    lines,
+                });
+                if kernels.iter().all(Option::is_some) {
+                    unit.kernels[block].clone_from(kernel);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The kernel of each block of a chain.
+    fn compiled(
+        &self,
+        chain: &BlockChain,
+        lines: SweepLines,
+        lengths: &[f64; DEPTH_MAX],
+    ) -> Result<Vec<Option<SharedKernel>>, EngineError> {
+        let compile = |&block: &usize| {
+            let direction = lines.direction(chain.depth);
+            let Some(compiler) = self.compiler else { return Ok(None) };
+            match line_block(self.program, &self.program.blocks[block], &direction, lengths) {
+                Some(block) => compiler.compile(&block),
+                None => Ok(None),
+            }
+        };
+        chain.blocks.iter().map(compile).collect()
     }
 
     /// The box of all blocks.

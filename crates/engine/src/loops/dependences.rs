@@ -57,7 +57,7 @@ fn accesses(program: &LoopProgram, block: usize) -> Vec<StepAccess<'_>> {
         match &of.target {
             StepTarget::Register(_) => {}
             StepTarget::Store(element) => all.push(access(element, true, false)),
-            StepTarget::Update(element, _) => all.push(access(element, true, true)),
+            StepTarget::Update(element, _, _) => all.push(access(element, true, true)),
         }
     }
     all

@@ -10,6 +10,8 @@
 mod affine;
 mod cut;
 mod dependences;
+mod formula;
+mod kernel;
 mod leaf;
 mod polyhedron;
 mod program;
@@ -17,5 +19,7 @@ mod sweep;
 mod tasks;
 mod walk;
 
+pub use formula::{FormulaOperand, FormulaOperation, FormulaTerm, LineFormula};
+pub use kernel::{LineBlock, LineCompiler, LineElement, LineKernel, LineLeaf, LineStep, LineTarget, SharedKernel};
 pub use leaf::loop_leaf;
 pub use tasks::loop_nest;

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use outcore_dtype::DType;
 use outcore_kernels::{binary_kernel, Binary, BinaryKernel};
 
 use super::affine::{Affine, CounterBox, CounterRange, DEPTH_MAX};
+use super::formula::LineFormula;
 use super::polyhedron::{Extremes, Polyhedron};
 use crate::expr::{Expr, Op};
 use crate::strips::{self, Fused};
@@ -58,8 +60,8 @@ pub(super) struct ArrayElement {
 pub(super) enum StepTarget {
     Register(usize),
     Store(ArrayElement),
-    /// The element takes in the value by an operation that is taken in any order within a task.
-    Update(ArrayElement, BinaryKernel),
+    /// The element takes in the value by an operation.
+    Update(ArrayElement, Binary, BinaryKernel),
 }
 
 /// A part of a value.
@@ -76,6 +78,8 @@ pub(super) struct BlockStep {
     pub target: StepTarget,
     pub leaves: Vec<Leaf>,
     pub value: Arc<Fused>,
+    /// The value as a compiler takes it, if one can.
+    pub formula: Option<LineFormula>,
     /// Bytes of one element of the value.
     pub item: usize,
 }
@@ -92,7 +96,7 @@ impl BlockStep {
     pub fn written(&self) -> Option<&ArrayElement> {
         match &self.target {
             StepTarget::Register(_) => None,
-            StepTarget::Store(element) | StepTarget::Update(element, _) => Some(element),
+            StepTarget::Store(element) | StepTarget::Update(element, _, _) => Some(element),
         }
     }
 }
@@ -121,6 +125,7 @@ pub(super) struct LoopProgram {
 #[derive(Clone, Debug)]
 pub(super) struct ArrayShape {
     pub shape: Vec<u64>,
+    pub dtype: DType,
     pub tile: Vec<u64>,
     pub is_written: bool,
 }
@@ -167,6 +172,7 @@ impl LoopProgram {
             .iter()
             .map(|input| ArrayShape {
                 shape: input.shape.clone(),
+                dtype: input.dtype,
                 tile: input.tile.clone(),
                 is_written: false,
             })
@@ -459,7 +465,7 @@ impl Reading<'_> {
         for (leaf, stand_in) in leaves.iter().zip(&stand_ins) {
             let dtype = match leaf {
                 Leaf::Element(element) => self.inputs[element.array].dtype,
-                Leaf::Index(_) => outcore_dtype::DType::I64,
+                Leaf::Index(_) => DType::I64,
                 Leaf::Register(_) => continue,
             };
             if stand_in.dtype != dtype {
@@ -485,7 +491,7 @@ impl Reading<'_> {
                     Some(operation) => {
                         let kernel = binary_kernel(operation, value.dtype);
                         let refused = || refusal(&format!("no {} of {}", operation.name(), value.dtype));
-                        StepTarget::Update(element, kernel.ok_or_else(refused)?)
+                        StepTarget::Update(element, operation, kernel.ok_or_else(refused)?)
                     }
                 }
             }
@@ -494,6 +500,7 @@ impl Reading<'_> {
             target,
             leaves,
             value: Arc::new(fused),
+            formula: LineFormula::of(&value, &place),
             item: value.dtype.size(),
         })
     }

@@ -84,25 +84,30 @@ pub(super) fn blocks_alone_below(program: &LoopProgram, item: LoopItem) -> Optio
     }
 }
 
-/// The lines of a block whose first loops, up to `exact`, are gone through one iteration at a time. Blocks beside it in its last loop
-/// have the same.
-pub(super) fn sweep(program: &LoopProgram, number: usize, exact: usize, lengths: &[f64]) -> BlockSweep {
+/// A chain of loops, from the depth `first` on, with nothing but blocks in its last: they have the same lines.
+pub(super) struct BlockChain {
+    pub first: usize,
+    pub depth: usize,
+    pub blocks: Vec<usize>,
+}
+
+/// The longest chain around a block of which no loop is among the first so many; nothing where other loops are beside it.
+pub(super) fn chain_of(program: &LoopProgram, number: usize, exact: usize) -> Option<BlockChain> {
     let path = &program.blocks[number].path;
-    let depth = path.len();
-    // The longest chain of loops in which there is nothing but blocks of the last.
-    let is_alone = |at: &usize| blocks_alone_below(program, LoopItem::Loop(path[*at])).is_some();
-    let first = (exact..depth).rev().take_while(is_alone).last().unwrap_or(depth);
-    let single = BlockSweep {
-        first: depth,
-        lines: SweepLines::Single,
-    };
-    if first == depth {
-        return single;
-    }
-    let Some(blocks) = blocks_alone_below(program, LoopItem::Loop(path[first])) else {
-        return single;
-    };
-    let found = dependences(program, &blocks, first);
+    let below = |at: &usize| blocks_alone_below(program, LoopItem::Loop(path[*at]));
+    let first = (exact..path.len()).rev().take_while(|at| below(at).is_some()).last()?;
+    Some(BlockChain {
+        first,
+        depth: path.len(),
+        blocks: below(&first)?,
+    })
+}
+
+/// The lines of the blocks of a chain: those of least cost that keep dependences. With `compiled`, each block takes the iterations
+/// of a line one after the other, and a line in the order of the loops is better than one that is scattered.
+pub(super) fn lines_of(program: &LoopProgram, chain: &BlockChain, lengths: &[f64], compiled: bool) -> SweepLines {
+    let BlockChain { first, depth, .. } = *chain;
+    let found = dependences(program, &chain.blocks, first);
     let mut tried: Vec<SweepLines> = (first..depth)
         .filter(|&along| {
             keeps(&found, |dependence| {
@@ -112,7 +117,7 @@ pub(super) fn sweep(program: &LoopProgram, number: usize, exact: usize, lengths:
         })
         .map(SweepLines::Along)
         .collect();
-    if depth - first >= 2 {
+    if depth - first >= 2 && !compiled {
         let ahead = (1..=AHEAD_MAX).find(|&ahead| {
             keeps(&found, |dependence| {
                 let [outer, inner] = [depth - 2, depth - 1].map(|at| dependence.distances[at].0);
@@ -123,17 +128,29 @@ pub(super) fn sweep(program: &LoopProgram, number: usize, exact: usize, lengths:
         });
         tried.extend(ahead.map(SweepLines::Across));
     }
+    if compiled && !tried.contains(&SweepLines::Along(depth - 1)) && keeps_block_by_block(&found, depth - 1) {
+        tried.push(SweepLines::Along(depth - 1));
+    }
     let cost = |lines: &SweepLines| {
-        blocks
+        chain
+            .blocks
             .iter()
             .map(|&block| cost(program, block, *lines, lengths))
             .sum::<f64>()
     };
     let least = tried.into_iter().min_by(|a, b| cost(a).total_cmp(&cost(b)));
-    BlockSweep {
-        first,
-        lines: least.unwrap_or(SweepLines::Single),
-    }
+    least.unwrap_or(SweepLines::Single)
+}
+
+/// Whether each block may go through all iterations of the last loop, in order, before the next block does.
+fn keeps_block_by_block(found: &[Dependence], last: usize) -> bool {
+    let is_of_line = |dependence: &Dependence| {
+        dependence.distances[..last]
+            .iter()
+            .all(|&(low, high)| low.is_none_or(|low| low <= 0) && high.is_none_or(|high| high >= 0))
+    };
+    let turned = |dependence: &&Dependence| dependence.from.block > dependence.to.block;
+    !found.iter().filter(turned).any(is_of_line)
 }
 
 /// The cost of an iteration, in elements.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::affine::{enclose, tighten, CounterBox, CounterRange, DEPTH_MAX};
 use super::cut::{touched, CutLoop, Cutting, ProgramPart, Unit};
+use super::kernel::LineCompiler;
 use super::program::{LoopBlock, LoopProgram};
 use super::walk::{scratch_bytes, TaskWalk};
 use crate::cancel;
@@ -62,14 +63,19 @@ pub(super) struct LoopTasks {
 }
 
 /// A loop program over arrays: for each that is written, its values after the program. `words` and `nodes` are as
-/// `program.rs` reads them.
+/// `program.rs` reads them; what `compiler` takes of it runs compiled, to the same bits.
 ///
 /// # Errors
 /// Words that tell no program, subscripts beyond their arrays, values that are not element-wise, more tasks than are listed.
-pub fn loop_nest(inputs: &[Expr], words: &[i64], nodes: &[Expr]) -> Result<Vec<Expr>, EngineError> {
+pub fn loop_nest(
+    inputs: &[Expr],
+    words: &[i64],
+    nodes: &[Expr],
+    compiler: Option<&dyn LineCompiler>,
+) -> Result<Vec<Expr>, EngineError> {
     let mut program = LoopProgram::read(words, nodes, inputs)?;
     let elements = elements_of(&mut program, inputs);
-    let (parts, units) = Cutting::of(&program)?;
+    let (parts, units) = Cutting::of(&program, compiler)?;
     let mut listing = Listing {
         program: &program,
         units: &units,

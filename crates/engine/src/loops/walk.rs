@@ -6,6 +6,7 @@ use outcore_kernels::{copy_strided, BinaryKernel, StridedBytes, StridedBytesMut}
 
 use super::affine::{enclose, tighten, CounterBox, CounterRange, LoopCounters, DEPTH_MAX};
 use super::cut::Unit;
+use super::kernel::LineKernel;
 use super::program::{ArrayElement, BlockStep, Leaf, LoopBlock, LoopItem, LoopProgram, StepTarget};
 use super::sweep::{blocks_alone_below, SweepLines};
 use crate::strips::{self, Buffers, FusedInput, REGISTER_BYTES, STRIP};
@@ -104,6 +105,8 @@ pub(super) struct TaskWalk<'a, 'w, 'b> {
     tiles: &'w mut Bound<'b>,
     strips: TaskStrips<'w>,
     placed: Vec<PlacedElement>,
+    /// What a compiled block is called with.
+    words: Vec<i64>,
 }
 
 impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
@@ -123,6 +126,7 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
             tiles,
             strips: TaskStrips::of(program, &unit.blocks, workspace),
             placed: vec![],
+            words: vec![],
         }
     }
 
@@ -224,11 +228,8 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
         along: CounterRange,
     ) -> Result<(), EngineError> {
         let Some((&outer, inner)) = beside.split_first() else {
-            let program = self.program;
             // Each block goes through the whole line before the next one does.
-            return blocks
-                .iter()
-                .try_for_each(|&block| self.line(&program.blocks[block], line, along));
+            return blocks.iter().try_for_each(|&block| self.line(block, line, along));
         };
         for at in over[outer].low..=over[outer].high {
             cancel::check();
@@ -239,7 +240,9 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
     }
 
     /// The iterations of a line that bounds and guards allow, in pieces.
-    fn line(&mut self, block: &LoopBlock, line: &IterationLine, mut range: CounterRange) -> Result<(), EngineError> {
+    fn line(&mut self, number: usize, line: &IterationLine, mut range: CounterRange) -> Result<(), EngineError> {
+        let program = self.program;
+        let block = &program.blocks[number];
         for (depth, of) in self.over.iter().enumerate().take(block.path.len()) {
             let (base, along) = (line.base[depth], line.direction[depth]);
             line.clip(&mut range, base - of.low, along);
@@ -250,7 +253,12 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
         }
         while !range.is_empty() {
             let at = line.at(range.low);
-            let mut count = range.length().min(STRIP as i64);
+            let kernel = self.unit.kernels[number].as_deref();
+            let mut count = if kernel.is_some() {
+                range.length()
+            } else {
+                range.length().min(STRIP as i64)
+            };
             self.placed.clear();
             for step in &block.steps {
                 for element in step.reads().chain(step.written()) {
@@ -258,7 +266,10 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
                     self.placed.push(placed);
                 }
             }
-            self.piece(block, &at, &line.direction, count as usize)?;
+            match kernel {
+                Some(kernel) => self.compiled(kernel, block, &at, &line.direction, count as usize)?,
+                None => self.piece(block, &at, &line.direction, count as usize)?,
+            }
             range.low += count;
         }
         Ok(())
@@ -298,6 +309,45 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
         })
     }
 
+    /// Runs a compiled block for iterations whose elements lie in one tile of each array.
+    fn compiled(
+        &mut self,
+        kernel: &dyn LineKernel,
+        block: &LoopBlock,
+        at: &LoopCounters,
+        direction: &LoopCounters,
+        count: usize,
+    ) -> Result<(), EngineError> {
+        let elements = block.steps.iter().flat_map(|step| step.reads().chain(step.written()));
+        self.words.clear();
+        for (of, element) in self.placed.iter().zip(elements) {
+            let item = self.program.arrays[element.array].dtype.size();
+            let (address, bytes) = match of.is_written {
+                true => (
+                    self.tiles.writes[of.tile].as_mut_ptr() as usize,
+                    self.tiles.writes[of.tile].len(),
+                ),
+                false => (
+                    self.tiles.reads[of.tile].as_ptr() as usize,
+                    self.tiles.reads[of.tile].len(),
+                ),
+            };
+            let last = of.offset as isize + of.stride * (count as isize - 1);
+            if of.offset.max(last as usize) >= bytes / item {
+                return Err(EngineError::Internal("loops: a line leaves its tile".into()));
+            }
+            self.words
+                .extend([(address + of.offset * item) as i64, of.stride as i64]);
+        }
+        for leaf in block.steps.iter().flat_map(|step| &step.leaves) {
+            if let Leaf::Index(index) = leaf {
+                self.words.extend([index.at(at), index.along(direction)]);
+            }
+        }
+        kernel.run(count, &self.words);
+        Ok(())
+    }
+
     /// Runs the steps of a block for iterations whose elements lie in one tile of each array.
     fn piece(
         &mut self,
@@ -320,7 +370,7 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
                 (StepTarget::Store(_), Some(target)) => {
                     put(step.item, count, others[0], self.tiles.writes[target.tile], target);
                 }
-                (StepTarget::Update(_, kernel), Some(target)) => {
+                (StepTarget::Update(_, _, kernel), Some(target)) => {
                     update(
                         *kernel,
                         step.item,
@@ -403,7 +453,7 @@ fn put(item: usize, count: usize, strip: &[u8], tile: &mut [u8], target: PlacedE
     );
 }
 
-/// Takes a strip of values, the first of three, into elements: each into its own, or all into one, pair by pair.
+/// Takes a strip of values, the first of three, into elements: each into its own, or one after the other into one.
 fn update(
     kernel: BinaryKernel,
     item: usize,
@@ -413,19 +463,7 @@ fn update(
     target: PlacedElement,
 ) {
     let [values, other, result] = strips;
-    let mut left = count;
-    if target.stride == 0 {
-        while left > 1 {
-            let half = left / 2;
-            let (first, rest) = values[..left * item].split_at(half * item);
-            kernel(first, &rest[..half * item], &mut other[..half * item]);
-            // Of an odd number the last stays for the next round.
-            let odd = left % 2;
-            other[half * item..(half + odd) * item].copy_from_slice(&values[2 * half * item..left * item]);
-            std::mem::swap(values, other);
-            left = half + odd;
-        }
-    }
+    let left = if target.stride == 0 { 1 } else { count };
     let bytes = left * item;
     copy_strided(
         item,
@@ -433,6 +471,14 @@ fn update(
         StridedBytes::new(tile, target.offset, &[target.stride]),
         StridedBytesMut::new(other, 0, &[1]),
     );
-    kernel(&other[..bytes], &values[..bytes], &mut result[..bytes]);
+    if left < count {
+        for value in values[..count * item].chunks_exact(item) {
+            kernel(&other[..item], value, &mut result[..item]);
+            std::mem::swap(other, result);
+        }
+        std::mem::swap(other, result);
+    } else {
+        kernel(&other[..bytes], &values[..bytes], &mut result[..bytes]);
+    }
     put(item, left, result, tile, target);
 }

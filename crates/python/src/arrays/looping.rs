@@ -1,16 +1,136 @@
-//! Programs of loops.
+//! Programs of loops, and the compiled lines that Python makes for them.
 
-use outcore_engine::loops;
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use outcore_engine::loops::{
+    self, FormulaOperand, LineBlock, LineCompiler, LineKernel, LineLeaf, LineTarget, SharedKernel,
+};
+use outcore_engine::EngineError;
 use pyo3::prelude::*;
 
 use super::node::{built, dtype_named, exprs, Built, PyExpr};
 use crate::base::errors::to_python;
 
-/// The arrays that a program of loops writes, after it. The words tell the program: the front end writes them.
+/// The arrays that a program of loops writes, after it. The words tell the program: the front end writes them. `compile` is
+/// asked for the address of a function for each block: of a count and words, as `LineKernel` says.
 #[pyfunction]
-fn loop_nest(inputs: Vec<PyRef<'_, PyExpr>>, words: Vec<i64>, nodes: Vec<PyRef<'_, PyExpr>>) -> PyResult<Vec<PyExpr>> {
-    let results = loops::loop_nest(&exprs(&inputs), &words, &exprs(&nodes)).map_err(to_python)?;
-    Ok(results.into_iter().map(PyExpr::new).collect())
+#[pyo3(signature = (inputs, words, nodes, compile=None))]
+fn loop_nest(
+    py: Python<'_>,
+    inputs: Vec<PyRef<'_, PyExpr>>,
+    words: Vec<i64>,
+    nodes: Vec<PyRef<'_, PyExpr>>,
+    compile: Option<Py<PyAny>>,
+) -> PyResult<Vec<PyExpr>> {
+    let asked = compile.map(|compile| AskedCompiler {
+        compile: compile.into_bound(py),
+        raised: RefCell::new(None),
+    });
+    let compiler = asked.as_ref().map(|asked| asked as &dyn LineCompiler);
+    let results = loops::loop_nest(&exprs(&inputs), &words, &exprs(&nodes), compiler);
+    if let Some(error) = asked.and_then(|asked| asked.raised.take()) {
+        return Err(error);
+    }
+    Ok(results.map_err(to_python)?.into_iter().map(PyExpr::new).collect())
+}
+
+/// A function of Python's that compiles blocks.
+struct AskedCompiler<'py> {
+    compile: Bound<'py, PyAny>,
+    raised: RefCell<Option<PyErr>>,
+}
+
+impl LineCompiler for AskedCompiler<'_> {
+    fn compile(&self, block: &LineBlock<'_>) -> Result<Option<SharedKernel>, EngineError> {
+        let address = self
+            .compile
+            .call1((elements_of(block), steps_of(block), block.iterations));
+        let address = address.and_then(|address| address.extract::<Option<usize>>());
+        match address {
+            Ok(address) => Ok(address.map(|address| Arc::new(AddressKernel { address }) as SharedKernel)),
+            Err(error) => {
+                self.raised.replace(Some(error));
+                Err(EngineError::Cancelled)
+            }
+        }
+    }
+}
+
+/// An element: array, type, whether the block writes the array, stride, the element carried into it.
+type ElementRow = (usize, &'static str, bool, Option<i64>, Option<usize>);
+/// An operand of a term: its kind, its number, and of a constant the type and the bytes.
+type OperandRow<'a> = (&'static str, usize, &'static str, Cow<'a, [u8]>);
+/// A term: the function, the type of the result, operands.
+type TermRow<'a> = (&'static str, &'static str, Vec<OperandRow<'a>>);
+/// A step: kind, number and function of the target; kinds and numbers of leaves; terms; result, and its type.
+type StepRow<'a> = (
+    (&'static str, usize, &'static str),
+    Vec<(&'static str, usize)>,
+    Vec<TermRow<'a>>,
+    OperandRow<'a>,
+    &'static str,
+);
+
+fn elements_of(block: &LineBlock<'_>) -> Vec<ElementRow> {
+    let elements = block.elements.iter();
+    elements
+        .map(|element| {
+            let name = element.dtype.name();
+            (element.array, name, element.is_written, element.stride, element.carried)
+        })
+        .collect()
+}
+
+fn steps_of<'a>(block: &LineBlock<'a>) -> Vec<StepRow<'a>> {
+    let steps = block.steps.iter().map(|step| {
+        let target = match step.target {
+            LineTarget::Register(register) => ("register", register, ""),
+            LineTarget::Store(element) => ("store", element, ""),
+            LineTarget::Update(element, operation) => ("update", element, operation.name()),
+        };
+        let leaves = step.leaves.iter().map(|leaf| match *leaf {
+            LineLeaf::Element(element) => ("element", element),
+            LineLeaf::Index(index) => ("index", index),
+            LineLeaf::Register(register) => ("register", register),
+        });
+        let terms = step.formula.terms.iter().map(|term| {
+            let operands = term.operands.iter().map(operand);
+            (term.operation.name(), term.dtype.name(), operands.collect())
+        });
+        let result = operand(&step.formula.result);
+        (
+            target,
+            leaves.collect(),
+            terms.collect(),
+            result,
+            step.formula.dtype.name(),
+        )
+    });
+    steps.collect()
+}
+
+fn operand(of: &FormulaOperand) -> OperandRow<'_> {
+    match of {
+        FormulaOperand::Leaf(leaf) => ("leaf", *leaf, "", Cow::default()),
+        FormulaOperand::Term(term) => ("term", *term, "", Cow::default()),
+        FormulaOperand::Constant(dtype, bytes) => ("constant", 0, dtype.name(), Cow::Borrowed(bytes)),
+    }
+}
+
+/// A function in memory for good, as `LineKernel` has it.
+#[derive(Debug)]
+struct AddressKernel {
+    address: usize,
+}
+
+impl LineKernel for AddressKernel {
+    fn run(&self, count: usize, words: &[i64]) {
+        // SAFETY: the compiler gave the address of a function of this type, and never frees it; words are as it was told.
+        let function: extern "C" fn(i64, *const i64) = unsafe { std::mem::transmute(self.address) };
+        function(count as i64, words.as_ptr());
+    }
 }
 
 /// The node that stands for a leaf of a value: an element, a number, a register.

@@ -17,9 +17,9 @@ pub const LONG: Duration = Duration::from_secs(1);
 
 pub const PLANNING: &str = "planning";
 
-type TileRow = (u32, u64, u64, u64, bool);
-type TaskRow = (u32, u32, Option<u32>, Option<u32>, Vec<u32>, Vec<u32>, Vec<u32>);
-type StageAccesses = (u64, Vec<TileRow>, Vec<TaskRow>);
+type TileAccounts = (u32, u64, u64, u64, bool);
+type TaskAccounts = (u32, u32, Option<u32>, Option<u32>, Vec<u32>, Vec<u32>, Vec<u32>);
+type StageAccesses = (u64, Vec<TileAccounts>, Vec<TaskAccounts>);
 
 #[pyclass(frozen, name = "Program", module = "outcore._core")]
 pub struct PyProgram {

@@ -1,0 +1,279 @@
+"""Blocks compiled by numba, where it is installed: a function that runs the iterations of a line.
+
+A block is compiled only where its numbers come to the bits of outcore's own functions: sums, products, quotients,
+roots, minima, comparisons, choices and conversions that are exact. Python's integers of 64 bits stand between narrower
+ones as in C, so each result is brought to its type.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TypeAlias
+
+import numpy as np
+
+from outcore._functions.jit_kernels import NumbaObject, numba_module
+
+ElementRow: TypeAlias = "tuple[int, str, bool, int | None, int | None]"
+OperandRow: TypeAlias = "tuple[str, int, str, bytes]"
+TermRow: TypeAlias = "tuple[str, str, list[OperandRow]]"
+StepRow: TypeAlias = "tuple[tuple[str, int, str], list[tuple[str, int]], list[TermRow], OperandRow, str]"
+Compile: TypeAlias = "Callable[[list[ElementRow], list[StepRow], float], int | None]"
+
+# Iterations from which on compilation, of a second or so, is worth it.
+ITERATIONS_MIN = 1 << 25
+
+_FLOATS = ("float32", "float64")
+_INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+_NUMBERS = (*_FLOATS, *_INTEGERS)
+_ALL = (*_NUMBERS, "bool")
+# The expression of each function, and the types of operands that it is right for.
+_FORMS: dict[str, tuple[str, Sequence[str]]] = {
+    "add": ("{0} + {1}", _NUMBERS),
+    "subtract": ("{0} - {1}", _NUMBERS),
+    "multiply": ("{0} * {1}", _NUMBERS),
+    "divide": ("{0} / {1}", _FLOATS),
+    "minimum": ("{0} if {0} <= {1} or {0} != {0} else {1}", _NUMBERS),
+    "maximum": ("{0} if {0} >= {1} or {0} != {0} else {1}", _NUMBERS),
+    "equal": ("{0} == {1}", _NUMBERS),
+    "not_equal": ("{0} != {1}", _NUMBERS),
+    "less": ("{0} < {1}", _NUMBERS),
+    "less_equal": ("{0} <= {1}", _NUMBERS),
+    "greater": ("{0} > {1}", _NUMBERS),
+    "greater_equal": ("{0} >= {1}", _NUMBERS),
+    "logical_and": ("{0} and {1}", ("bool",)),
+    "logical_or": ("{0} or {1}", ("bool",)),
+    "logical_xor": ("{0} != {1}", ("bool",)),
+    "bitwise_and": ("{0} & {1}", _INTEGERS),
+    "bitwise_or": ("{0} | {1}", _INTEGERS),
+    "bitwise_xor": ("{0} ^ {1}", _INTEGERS),
+    "bitwise_invert": ("~{0}", _INTEGERS),
+    "logical_not": ("not {0}", ("bool",)),
+    "negative": ("-{0}", _NUMBERS),
+    "positive": ("{0}", _NUMBERS),
+    "absolute": ("abs({0})", _FLOATS),
+    "sqrt": ("sqrt({0})", _FLOATS),
+    "square": ("{0} * {0}", _NUMBERS),
+    "floor": ("floor({0})", _FLOATS),
+    "ceil": ("ceil({0})", _FLOATS),
+    "isnan": ("{0} != {0}", _FLOATS),
+    "where": ("{1} if {0} else {2}", _ALL),
+}
+# The same for pairs of truths, which numba would take as integers.
+_OF_TRUTHS = {"bitwise_and": "logical_and", "bitwise_or": "logical_or", "bitwise_xor": "logical_xor"}
+_OF_TRUTHS |= {"bitwise_invert": "logical_not", "not_equal": "logical_xor"}
+
+
+class _NotTakenError(Exception):
+    """A block holds what is left to outcore's own functions."""
+
+
+class _Source:
+    """The source of the function of a block."""
+
+    def __init__(self, elements: list[ElementRow], steps: list[StepRow]) -> None:
+        self._elements = elements
+        self._before: list[str] = []
+        self._body: list[str] = []
+        self._end: list[str] = []
+        self._after: list[str] = []
+        self._indices = 0
+        self._constants: dict[tuple[str, bytes], str] = {}
+        self._types: dict[str, str] = {}
+        self._sole = _sole_update(elements, steps)
+        for number, (_, dtype, _, stride, _) in enumerate(elements):
+            _take(dtype in _ALL)
+            kind = "uint8" if dtype == "bool" else dtype
+            self._before.append(f"p{number} = pointer_{kind}(words[{2 * number}])")
+            if stride is None:
+                self._before.append(f"s{number} = words[{2 * number + 1}]")
+        for number, step in enumerate(steps):
+            self._step(number, step)
+
+    def text(self) -> str:
+        """The source; constants are names of its globals."""
+        body = [*self._body, *self._end] or ["pass"]
+        lines = [*self._before, "for i in range(count):", *(f"    {line}" for line in body), *self._after]
+        return "\n".join(["def line(count, words):", *(f"    {line}" for line in lines), ""])
+
+    def constants(self) -> dict[str, np.generic]:
+        """Values of the names of constants."""
+        return {name: np.frombuffer(data, dtype)[0] for (dtype, data), name in self._constants.items()}
+
+    def _step(self, number: int, step: StepRow) -> None:
+        (kind, target, function), leaves, terms, result, dtype = step
+        values = [self._leaf(number, place, *leaf) for place, leaf in enumerate(leaves)]
+        names: list[str] = []
+        for place, (name, kind_of_term, operands) in enumerate(terms):
+            parts = [self._operand(part, values, names) for part in operands]
+            self._let(self._body, f"t{number}_{place}", self._term(name, kind_of_term, parts), kind_of_term)
+            names.append(f"t{number}_{place}")
+        value = self._operand(result, values, names)
+        if kind == "register":
+            self._let(self._body, f"r{target}", value, dtype)
+        elif kind == "store":
+            self._put(self._body, target, value)
+        elif target in self._sole:
+            element = f"u{target}"
+            self._get(self._before, element, target)
+            self._let(self._body, element, self._term(function, dtype, [element, value]), dtype)
+            self._put(self._after, target, element)
+        else:
+            element = f"u{target}"
+            self._get(self._body, element, target)
+            self._let(self._body, f"v{target}", self._term(function, dtype, [element, value]), dtype)
+            self._put(self._body, target, f"v{target}")
+
+    def _leaf(self, step: int, place: int, kind: str, number: int) -> str:
+        if kind == "register":
+            return f"r{number}"
+        name = f"e{step}_{place}"
+        if kind == "element":
+            _, dtype, is_written, stride, carried = self._elements[number]
+            if carried is not None:
+                # Lines of two iterations or more have both in one tile, so the first alone is read.
+                if f"q{carried}" not in self._types:
+                    self._get(self._before, f"q{carried}", number)
+                self._let(self._body, name, f"q{carried}", dtype)
+                return name
+            self._get(self._before if stride == 0 and not is_written else self._body, name, number)
+            return name
+        first = 2 * len(self._elements) + 2 * self._indices
+        self._indices += 1
+        self._let(self._body, name, f"words[{first}] + i * words[{first + 1}]", "int64")
+        return name
+
+    def _operand(self, operand: OperandRow, values: Sequence[str], names: Sequence[str]) -> str:
+        kind, number, dtype, data = operand
+        if kind == "leaf":
+            return values[number]
+        if kind == "term":
+            return names[number]
+        _take(dtype in _ALL)
+        name = self._constants.setdefault((dtype, bytes(data)), f"c{len(self._constants)}")
+        self._types[name] = dtype
+        return name
+
+    def _term(self, name: str, dtype: str, parts: Sequence[str]) -> str:
+        types = {self._types[part] for part in parts[1 if name == "where" else 0 :]}
+        if name == "cast":
+            return self._cast(parts[0], self._types[parts[0]], dtype)
+        if types == {"bool"}:
+            name = _OF_TRUTHS.get(name, name)
+        form, taken = _FORMS.get(name, ("", ()))
+        _take(len(types) == 1 and types <= set(taken) and dtype in _ALL)
+        return form.format(*parts)
+
+    def _cast(self, part: str, before: str, dtype: str) -> str:
+        if dtype == "bool":
+            return f"{part} != 0" if before != "bool" else part
+        # Numbers that an integer does not hold become what the processor gives.
+        _take(dtype in _NUMBERS and (before not in _FLOATS or dtype in _FLOATS))
+        return part
+
+    def _let(self, lines: list[str], name: str, expression: str, dtype: str) -> None:
+        _take(dtype in _ALL)
+        lines.append(f"{name} = {dtype}({expression})" if dtype != "bool" else f"{name} = {expression}")
+        self._types[name] = dtype
+
+    def _place(self, element: int) -> str:
+        stride = self._elements[element][3]
+        steps = {None: f"i * s{element}", 0: "0", 1: "i"}
+        return steps.get(stride, f"i * {stride}")
+
+    def _get(self, lines: list[str], name: str, element: int) -> None:
+        dtype = self._elements[element][1]
+        place = "0" if lines is self._before else self._place(element)
+        lines.append(f"{name} = p{element}[{place}]" + (" != 0" if dtype == "bool" else ""))
+        self._types[name] = dtype
+
+    def _put(self, lines: list[str], element: int, value: str) -> None:
+        if any(carried == element for *_, carried in self._elements):
+            self._end.append(f"q{element} = {value}")
+        dtype = self._elements[element][1]
+        place = "0" if lines is self._after else self._place(element)
+        lines.append(f"p{element}[{place}] = " + (f"uint8({value})" if dtype == "bool" else value))
+
+
+def _take(is_taken: bool) -> None:
+    if not is_taken:
+        raise _NotTakenError
+
+
+def _sole_update(elements: list[ElementRow], steps: list[StepRow]) -> set[int]:
+    """Elements that all iterations update, and that nothing else of the block touches: they stay in a register."""
+    arrays = [array for array, *_ in elements]
+    updated = [target for (kind, target, _), *_ in steps if kind == "update"]
+    return {target for target in updated if elements[target][3] == 0 and arrays.count(arrays[target]) == 1}
+
+
+@cache
+def _environment() -> dict[str, object]:
+    """Names of sources: NumPy's types and functions, and addresses as pointers."""
+    pointers: dict[str, object] = {f"pointer_{dtype}": _pointer(dtype) for dtype in _NUMBERS}
+    types = {dtype: getattr(np, dtype) for dtype in _NUMBERS}
+    return {**pointers, **types, "sqrt": np.sqrt, "floor": np.floor, "ceil": np.ceil}
+
+
+def _pointer(dtype: str) -> NumbaObject:
+    """A function that numba compiles: the pointer to an element type that an integer is the address of."""
+    numba = numba_module()
+    kind = numba.types.CPointer(getattr(numba.types, dtype))
+
+    @numba.extending.intrinsic  # type: ignore[untyped-decorator]
+    def pointer(_: NumbaObject, address: NumbaObject) -> NumbaObject:
+        def instruction(context: NumbaObject, builder: NumbaObject, _: NumbaObject, values: NumbaObject) -> NumbaObject:
+            return builder.inttoptr(values[0], context.get_value_type(kind))
+
+        return kind(address), instruction
+
+    return pointer
+
+
+# Functions that were compiled: programs hold their addresses, so that none of them ever goes.
+_COMPILED: dict[tuple[str, tuple[tuple[str, bytes], ...]], NumbaObject] = {}
+
+
+def compile_long(elements: list[ElementRow], steps: list[StepRow], iterations: float) -> int | None:
+    """As `compile_block`; None also where the iterations are too few to be worth it."""
+    return None if iterations < ITERATIONS_MIN else compile_block(elements, steps, iterations)
+
+
+def compile_block(elements: list[ElementRow], steps: list[StepRow], _iterations: float) -> int | None:
+    """The address of the function of a block; None where the block is not taken."""
+    try:
+        source = _Source(elements, steps)
+    except _NotTakenError:
+        return None
+    numba = numba_module()
+    constants = source.constants()
+    key = source.text(), tuple((value.dtype.str, value.tobytes()) for value in constants.values())
+    if key not in _COMPILED:
+        names = {**_environment(), **constants}
+        exec(source.text(), names)
+        signature = numba.types.void(numba.types.int64, numba.types.CPointer(numba.types.int64))
+        _COMPILED[key] = numba.cfunc(signature, nopython=True, error_model="numpy")(names["line"])
+    address: int = _COMPILED[key].address
+    return address
+
+
+def compiler(compiled: bool | None) -> Compile | None:
+    """The compiler of blocks: of all of them, of none, or of long ones where numba is installed."""
+    if compiled is None:
+        return compile_long if _is_installed() else None
+    if not compiled:
+        return None
+    numba_module()
+    return compile_block
+
+
+def _is_installed() -> bool:
+    try:
+        return importlib.util.find_spec("numba") is not None
+    except ValueError:  # a module that says nothing of where it is from
+        return False
+
+
+__all__ = ["Compile", "compiler"]

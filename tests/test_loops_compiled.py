@@ -1,0 +1,177 @@
+"""Blocks that numba compiles: the bits of outcore's own lines, for all functions and types that are taken."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+from support.loop_fixed import FIXED
+from support.loop_runs import ROOM, assert_same, lazy, run_within, stored
+from support.loop_sources import drawn_program
+from support.running import session
+from support.sizes import examples
+
+import outcore as oc
+from outcore._loops import compiling
+
+pytest.importorskip("numba", reason="numba, the optional extra outcore[jit], is not installed")
+
+
+@pytest.fixture
+def blocks(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether each block that was asked for was compiled, as they come."""
+    asked: list[bool] = []
+    compile_block = compiling.compile_block
+
+    def counted(*block: Any) -> int | None:
+        address = compile_block(*block)
+        asked.append(address is not None)
+        return address
+
+    monkeypatch.setattr(compiling, "compile_block", counted)
+    return asked
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_known_programs_come_to_the_same_bits(name: str, tmp_path: Path, blocks: list[bool]) -> None:
+    case = FIXED[name]
+    values = case.arguments(np.random.default_rng(7))
+    cut = [None if not hasattr(value, "shape") else tuple(min(5, n) for n in value.shape) for value in values]
+    arguments = stored(tmp_path, values, cut)
+    own = run_within(tmp_path, oc.loops(case.function, compiled=False), arguments, pool_limit=ROOM, threads=1)
+    assert not blocks
+    program = oc.loops(case.function, compiled=True)
+    compiled = run_within(tmp_path, program, arguments, pool_limit=own.pool_limit, threads=2)
+    assert blocks
+    assert all(blocks)
+    assert_same(compiled.results, own.results)
+    least = run_within(tmp_path, program, arguments, pool_limit=64 << 10, threads=2)
+    assert_same(least.results, own.results)
+
+
+@pytest.mark.parametrize("kind", ["integers", "sums"])
+@settings(
+    max_examples=examples(12),
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+)
+@given(data=st.data())
+def test_drawn_programs_come_to_the_same_bits(kind: str, data: st.DataObject) -> None:
+    drawn = drawn_program(lambda items: data.draw(st.sampled_from(items)), kind)
+    note(drawn.source)
+    values = drawn.values(data.draw(st.integers(0, 9)))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        arguments = stored(folder, values, [of.tile for of in drawn.arrays])
+        with session(folder, pool_limit=ROOM, threads=2):
+            own = [result.compute() for result in lazy(oc.loops(drawn.function, compiled=False), arguments)]
+            compiled = [result.compute() for result in lazy(oc.loops(drawn.function, compiled=True), arguments)]
+        assert_same(compiled, own)
+
+
+def arithmetic(x: Any, y: Any, r: Any) -> Any:
+    for i in range(1, x.shape[0]):
+        for j in range(x.shape[1]):
+            low, high = min(x[i, j], y[i, j]), max(x[i, j], y[i, j])
+            z = x[i, j] * y[i, j] - 3 * low + high
+            r[i, j] = -z if x[i, j] > y[i, j] and low != 2 else z + i - r[i - 1, j] + j
+            r[i, j] += x[i - 1, j] * x[i - 1, j]
+    return r
+
+
+def floating(x: Any, y: Any, r: Any) -> Any:
+    for i in range(x.shape[0]):
+        for j in range(1, x.shape[1]):
+            z = np.sqrt(np.abs(x[i, j])) / y[i, j] + 0.1 * np.floor(y[i, j]) - np.ceil(x[i, j])
+            r[i, j] = min(z, r[i, j - 1]) if z == z else np.square(x[i, j]) + j
+    return r
+
+
+def truths(x: Any, y: Any, r: Any) -> Any:
+    for i in range(x.shape[0]):
+        for j in range(1, x.shape[1]):
+            is_less = x[i, j] < y[i, j]
+            r[i, j] = (is_less ^ r[i, j - 1]) | (~is_less & (x[i, j] != y[i, j]))
+    return r
+
+
+def bits(x: Any, y: Any, r: Any) -> Any:
+    for i in range(x.shape[0]):
+        for j in range(1, x.shape[1]):
+            r[i, j] = (x[i, j] & y[i, j]) ^ (~x[i, j] | r[i, j - 1])
+    return r
+
+
+REAL = ["f4", "f8"]
+WHOLE = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]
+CASES = [
+    *((arithmetic, dtype, dtype) for dtype in (*REAL, *WHOLE)),
+    *((floating, dtype, dtype) for dtype in REAL),
+    *((truths, dtype, "?") for dtype in ("f8", "i4")),
+    *((bits, dtype, dtype) for dtype in WHOLE),
+]
+
+
+@pytest.mark.parametrize(("function", "dtype", "result"), CASES)
+def test_functions_and_types_come_to_the_same_bits(
+    function: Any, dtype: str, result: str, tmp_path: Path, blocks: list[bool]
+) -> None:
+    random = np.random.default_rng(3)
+    x, y = (random.integers(-120, 120, (9, 14)).astype(dtype) for _ in range(2))
+    if dtype in REAL:
+        x[3:5], y[:, 4] = np.nan, 0
+        x[6], y[7] = -0.0, np.inf
+        x[7] *= 1.7
+    arguments = stored(tmp_path, [x, y, np.zeros(x.shape, result)], [(4, 5)] * 3)
+    own = run_within(tmp_path, oc.loops(function, compiled=False), arguments, pool_limit=ROOM)
+    compiled = run_within(tmp_path, oc.loops(function, compiled=True), arguments, pool_limit=ROOM)
+    assert blocks
+    assert all(blocks)
+    assert own.results[0].tobytes() == compiled.results[0].tobytes()
+
+
+def tangents(x: Any) -> Any:
+    for i in range(1, x.shape[0]):
+        x[i] = np.tan(x[i - 1]) + x[i]
+    return x
+
+
+def test_functions_that_are_not_exact_are_left_to_outcore(tmp_path: Path, blocks: list[bool]) -> None:
+    x = np.random.default_rng(4).random(40)
+    program = oc.loops(tangents, compiled=True)
+    with session(tmp_path):
+        np.testing.assert_array_equal(program(x).compute(), oc.loops(tangents, compiled=False)(x).compute())
+    assert blocks == [False]
+
+
+def recurrence(x: Any, y: Any) -> Any:
+    for i in range(1, x.shape[0]):
+        y[i] = 0.5 * y[i - 1] + x[i]
+    return y
+
+
+def test_long_programs_are_compiled_by_themselves(monkeypatch: pytest.MonkeyPatch, blocks: list[bool]) -> None:
+    program = oc.loops(recurrence)
+    x, y = oc.zeros(1 << 20), oc.zeros(1 << 20)
+    program(x, y)
+    assert not blocks
+    monkeypatch.setattr(compiling, "ITERATIONS_MIN", 1 << 20)
+    program(x, y)
+    assert not blocks  # one iteration too few
+    monkeypatch.setattr(compiling, "ITERATIONS_MIN", (1 << 20) - 1)
+    program(x, y)
+    assert blocks == [True]
+
+
+def test_without_numba_compilation_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "numba", None)
+    with pytest.raises(ImportError, match=r"outcore\[jit\]"):
+        oc.loops(recurrence, compiled=True)
+    values = np.ones(5), np.zeros(5)
+    assert oc.loops(recurrence)(*values).compute()[-1] == 1.875
