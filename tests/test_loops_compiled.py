@@ -18,6 +18,7 @@ from support.sizes import examples
 
 import outcore as oc
 from outcore._loops import compiling
+from outcore.errors import ArgumentError
 
 pytest.importorskip("numba", reason="numba, the optional extra outcore[jit], is not installed")
 
@@ -153,6 +154,43 @@ def test_functions_that_are_not_exact_are_left_to_outcore(tmp_path: Path, blocks
 def recurrence(x: Any, y: Any) -> Any:
     for i in range(1, x.shape[0]):
         y[i] = 0.5 * y[i - 1] + x[i]
+    return y
+
+
+@oc.jit
+def logistic(x: Any, rate: Any) -> Any:
+    for _ in range(3):
+        x = rate * x * (1 - x)
+    return x
+
+
+def generations(x: Any, y: Any) -> Any:
+    for i in range(1, x.shape[0]):
+        growth = logistic(y[i - 1], x[i])
+        y[i] = 0.5 * growth + np.exp(-x[i]) if growth > 0.1 else logistic(x[i], i)
+    return y
+
+
+def test_functions_of_jit_are_called_in_order(tmp_path: Path) -> None:
+    x, y = np.random.default_rng(5).random((2, 300))
+    x[:7] = 0.01
+    arguments = stored(tmp_path, [x, y], [(17,), (40,)])
+    for compiled in (None, True):
+        program = oc.loops(generations, compiled=compiled)
+        found = run_within(tmp_path, program, arguments, pool_limit=ROOM, threads=2).results[0]
+        np.testing.assert_allclose(found, generations(x, y.copy()), rtol=1e-13)
+
+
+def test_functions_of_jit_that_nothing_compiles_are_refused() -> None:
+    x, y = np.ones((2, 9))
+    for program, values in [(oc.loops(generations, compiled=False), (x, y)), (oc.loops(waves), (x + 1j, y + 0j))]:
+        with pytest.raises(ArgumentError, match=r"functions of outcore\.jit run compiled alone"):
+            program(*values)
+
+
+def waves(x: Any, y: Any) -> Any:
+    for i in range(x.shape[0]):
+        y[i] = logistic(x[i], y[i])
     return y
 
 

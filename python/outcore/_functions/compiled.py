@@ -33,6 +33,15 @@ _LANE_LENGTH = 4  # fewer elements are not worth a lane
 _HELD_BYTES = 1 << 18
 
 
+# Functions of numbers, by the functions of arrays that were made of them.
+_SCALARS: dict[Callable[..., Tile], Kernel] = {}
+
+
+def scalar_of(call: Callable[..., Tile]) -> Kernel | None:
+    """The compiled function of numbers behind a function of arrays, where `jit` made it."""
+    return _SCALARS.get(call)
+
+
 class _Compiled(NamedTuple):
     """The function for one combination of element types, and the type that it gives."""
 
@@ -84,6 +93,7 @@ class Jitted:
             raise DTypeError(f"jit: {self.__name__} does not compile for ({kinds}): numba has no float16")
         # One for each combination: a ufunc of several would cast to types it happens to have met before.
         call = numba.vectorize([], nopython=True, **self._options)(self._function)
+        _SCALARS[call] = self.scalar
         try:
             return _Compiled(call, dtype_of(call(*(np.empty(0, dtype) for dtype in dtypes)).dtype))
         except (numba.core.errors.NumbaError, TypeError, ValueError) as error:
@@ -196,4 +206,4 @@ def jit(function: Callable[..., object] | None = None, /, *, fastmath: bool = Fa
     return Jitted(function, options)
 
 
-__all__ = ["Jitted", "jit"]
+__all__ = ["Jitted", "jit", "scalar_of"]

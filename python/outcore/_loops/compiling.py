@@ -14,11 +14,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from outcore._functions.jit_kernels import NumbaObject, numba_module
+from outcore._base.types import NDArray
+from outcore._functions.compiled import scalar_of
+from outcore._functions.jit_kernels import Kernel, NumbaObject, numba_module
 
 ElementRow: TypeAlias = "tuple[int, str, bool, int | None, int | None]"
 OperandRow: TypeAlias = "tuple[str, int, str, bytes]"
-TermRow: TypeAlias = "tuple[str, str, list[OperandRow]]"
+TermRow: TypeAlias = "tuple[str, str, list[OperandRow], Callable[..., NDArray] | None]"
 StepRow: TypeAlias = "tuple[tuple[str, int, str], list[tuple[str, int]], list[TermRow], OperandRow, str]"
 Compile: TypeAlias = "Callable[[list[ElementRow], list[StepRow], float], int | None]"
 
@@ -61,6 +63,26 @@ _FORMS: dict[str, tuple[str, Sequence[str]]] = {
     "isnan": ("{0} != {0}", _FLOATS),
     "where": ("{1} if {0} else {2}", _ALL),
 }
+# Functions that come close to outcore's own, for blocks that run compiled alone since they call functions of `jit`.
+_CLOSE: dict[str, tuple[str, Sequence[str]]] = {
+    **{name: (f"{name}({{0}})", _FLOATS) for name in ("exp", "exp2", "expm1", "log", "log1p", "log2", "log10")},
+    **{name: (f"{name}({{0}})", _FLOATS) for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "trunc", "sign")},
+    **{name: (f"arc{name[1:]}({{0}})", _FLOATS) for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh")},
+    **{name: (f"{name}({{0}})", _FLOATS) for name in ("isfinite", "isinf")},
+    "round": ("rint({0})", _FLOATS),
+    "reciprocal": ("1 / {0}", _FLOATS),
+    "pow": ("{0} ** {1}", _NUMBERS),
+    "floor_divide": ("{0} // {1}", _NUMBERS),
+    "remainder": ("{0} % {1}", _NUMBERS),
+    "hypot": ("hypot({0}, {1})", _FLOATS),
+    "atan2": ("arctan2({0}, {1})", _FLOATS),
+    "copysign": ("copysign({0}, {1})", _FLOATS),
+}
+_NUMPY = (
+    *("sqrt", "floor", "ceil", "exp", "exp2", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "sinh"),
+    *("cosh", "tanh", "trunc", "sign", "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "isfinite"),
+    *("isinf", "rint", "hypot", "arctan2", "copysign"),
+)
 # The same for pairs of truths, which numba would take as integers.
 _OF_TRUTHS = {"bitwise_and": "logical_and", "bitwise_or": "logical_or", "bitwise_xor": "logical_xor"}
 _OF_TRUTHS |= {"bitwise_invert": "logical_not", "not_equal": "logical_xor"}
@@ -83,6 +105,8 @@ class _Source:
         self._constants: dict[tuple[str, bytes], str] = {}
         self._types: dict[str, str] = {}
         self._sole = _sole_update(elements, steps)
+        self._has_calls = _has_calls(steps)
+        self.called: dict[str, Kernel] = {}
         for number, (_, dtype, _, stride, _) in enumerate(elements):
             _take(dtype in _ALL)
             kind = "uint8" if dtype == "bool" else dtype
@@ -106,9 +130,10 @@ class _Source:
         (kind, target, function), leaves, terms, result, dtype = step
         values = [self._leaf(number, place, *leaf) for place, leaf in enumerate(leaves)]
         names: list[str] = []
-        for place, (name, kind_of_term, operands) in enumerate(terms):
+        for place, (name, kind_of_term, operands, called) in enumerate(terms):
             parts = [self._operand(part, values, names) for part in operands]
-            self._let(self._body, f"t{number}_{place}", self._term(name, kind_of_term, parts), kind_of_term)
+            value = self._call(called, parts) if called is not None else self._term(name, kind_of_term, parts)
+            self._let(self._body, f"t{number}_{place}", value, kind_of_term)
             names.append(f"t{number}_{place}")
         value = self._operand(result, values, names)
         if kind == "register":
@@ -156,13 +181,22 @@ class _Source:
         self._types[name] = dtype
         return name
 
+    def _call(self, called: Callable[..., NDArray], parts: Sequence[str]) -> str:
+        function = scalar_of(called)
+        if function is None:
+            raise _NotTakenError
+        name = f"f{len(self.called)}"
+        self.called[name] = function
+        return f"{name}({', '.join(parts)})"
+
     def _term(self, name: str, dtype: str, parts: Sequence[str]) -> str:
         types = {self._types[part] for part in parts[1 if name == "where" else 0 :]}
         if name == "cast":
             return self._cast(parts[0], self._types[parts[0]], dtype)
         if types == {"bool"}:
             name = _OF_TRUTHS.get(name, name)
-        form, taken = _FORMS.get(name, ("", ()))
+        forms = _FORMS | _CLOSE if self._has_calls else _FORMS
+        form, taken = forms.get(name, ("", ()))
         _take(len(types) == 1 and types <= set(taken) and dtype in _ALL)
         return form.format(*parts)
 
@@ -170,7 +204,7 @@ class _Source:
         if dtype == "bool":
             return f"{part} != 0" if before != "bool" else part
         # Numbers that an integer does not hold become what the processor gives.
-        _take(dtype in _NUMBERS and (before not in _FLOATS or dtype in _FLOATS))
+        _take(dtype in _NUMBERS and (before not in _FLOATS or dtype in _FLOATS or self._has_calls))
         return part
 
     def _let(self, lines: list[str], name: str, expression: str, dtype: str) -> None:
@@ -202,6 +236,10 @@ def _take(is_taken: bool) -> None:
         raise _NotTakenError
 
 
+def _has_calls(steps: list[StepRow]) -> bool:
+    return any(called is not None for _, _, terms, _, _ in steps for *_, called in terms)
+
+
 def _sole_update(elements: list[ElementRow], steps: list[StepRow]) -> set[int]:
     """Elements that all iterations update, and that nothing else of the block touches: they stay in a register."""
     arrays = [array for array, *_ in elements]
@@ -214,7 +252,7 @@ def _environment() -> dict[str, object]:
     """Names of sources: NumPy's types and functions, and addresses as pointers."""
     pointers: dict[str, object] = {f"pointer_{dtype}": _pointer(dtype) for dtype in _NUMBERS}
     types = {dtype: getattr(np, dtype) for dtype in _NUMBERS}
-    return {**pointers, **types, "sqrt": np.sqrt, "floor": np.floor, "ceil": np.ceil}
+    return {**pointers, **types, **{name: getattr(np, name) for name in _NUMPY}}
 
 
 def _pointer(dtype: str) -> NumbaObject:
@@ -233,12 +271,13 @@ def _pointer(dtype: str) -> NumbaObject:
 
 
 # Functions that were compiled: programs hold their addresses, so that none of them ever goes.
-_COMPILED: dict[tuple[str, tuple[tuple[str, bytes], ...]], NumbaObject] = {}
+_COMPILED: dict[tuple[str, tuple[tuple[str, bytes], ...], tuple[Kernel, ...]], NumbaObject] = {}
 
 
 def compile_long(elements: list[ElementRow], steps: list[StepRow], iterations: float) -> int | None:
     """As `compile_block`; None also where the iterations are too few to be worth it."""
-    return None if iterations < ITERATIONS_MIN else compile_block(elements, steps, iterations)
+    is_long = iterations >= ITERATIONS_MIN or _has_calls(steps)
+    return compile_block(elements, steps, iterations) if is_long else None
 
 
 def compile_block(elements: list[ElementRow], steps: list[StepRow], _iterations: float) -> int | None:
@@ -249,9 +288,10 @@ def compile_block(elements: list[ElementRow], steps: list[StepRow], _iterations:
         return None
     numba = numba_module()
     constants = source.constants()
-    key = source.text(), tuple((value.dtype.str, value.tobytes()) for value in constants.values())
+    facts = tuple((value.dtype.str, value.tobytes()) for value in constants.values())
+    key = source.text(), facts, tuple(source.called.values())
     if key not in _COMPILED:
-        names = {**_environment(), **constants}
+        names = {**_environment(), **constants, **source.called}
         exec(source.text(), names)
         signature = numba.types.void(numba.types.int64, numba.types.CPointer(numba.types.int64))
         _COMPILED[key] = numba.cfunc(signature, nopython=True, error_model="numpy")(names["line"])

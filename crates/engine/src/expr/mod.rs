@@ -10,6 +10,7 @@ mod intern;
 pub mod lasting;
 pub mod staged;
 
+use std::any::Any;
 use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
 use std::ops::Deref;
@@ -175,7 +176,7 @@ pub struct Block<'a> {
 }
 
 /// A function of the user, called once per tile.
-pub trait BlockFunction: Send + Sync {
+pub trait BlockFunction: Send + Sync + Any {
     fn name(&self) -> String;
     /// What makes it differ from others of its name, where functions of equal names and keys are equal; else it is equal
     /// to itself only.

@@ -207,8 +207,9 @@ impl Cutting<'_> {
             };
             let mut lines = lines_of(self.compiler.is_some());
             let kernels = self.compiled(&chain, lines, lengths)?;
-            if self.compiler.is_some() && kernels.iter().any(Option::is_none) {
+            if kernels.iter().any(Option::is_none) {
                 lines = lines_of(false);
+                self.check_calls(&chain)?;
             }
             for (&block, kernel) in chain.blocks.iter().zip(&kernels) {
                 unit.sweeps[block] = Some(BlockSweep {
@@ -221,6 +222,19 @@ impl Cutting<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Refuses blocks that only a compiler can run.
+    fn check_calls(&self, chain: &BlockChain) -> Result<(), EngineError> {
+        let mut steps = chain.blocks.iter().flat_map(|&block| &self.program.blocks[block].steps);
+        match steps.all(|step| step.value.is_some()) {
+            true => Ok(()),
+            false => Err(EngineError::Argument(
+                "loops: statements that call functions of outcore.jit run compiled alone: not with compiled=False, with \
+                 complex numbers or float16, or beside functions that are not compiled"
+                    .into(),
+            )),
+        }
     }
 
     /// The kernel of each block of a chain.

@@ -5,25 +5,28 @@ use std::collections::HashMap;
 use outcore_dtype::DType;
 use outcore_kernels::{Binary, Generator, Unary};
 
-use crate::expr::{topological, Expr, Node, Op};
+use crate::expr::{topological, Expr, FunctionKey, Node, Op};
 
 /// An operation of a formula.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FormulaOperation {
     Unary(Unary),
     Binary(Binary),
     Select,
     Cast,
+    /// A function of the user, of elements.
+    Call(FunctionKey),
 }
 
 impl FormulaOperation {
-    /// NumPy's name of the function, `where` or `cast`.
-    pub fn name(self) -> &'static str {
+    /// NumPy's name of the function, `where`, `cast` or `call`.
+    pub fn name(&self) -> &'static str {
         match self {
             FormulaOperation::Unary(operation) => operation.name(),
             FormulaOperation::Binary(operation) => operation.name(),
             FormulaOperation::Select => "where",
             FormulaOperation::Cast => "cast",
+            FormulaOperation::Call(_) => "call",
         }
     }
 }
@@ -56,6 +59,12 @@ pub struct LineFormula {
 }
 
 impl LineFormula {
+    /// Whether it calls functions of the user.
+    pub(super) fn has_calls(&self) -> bool {
+        let mut terms = self.terms.iter();
+        terms.any(|term| matches!(term.operation, FormulaOperation::Call(_)))
+    }
+
     /// The formula of a value; nothing where it holds what is no operation of numbers. `place` gives the numbers of leaves.
     pub(super) fn of(value: &Expr, place: &dyn Fn(&Node) -> Option<usize>) -> Option<LineFormula> {
         let mut terms = vec![];
@@ -75,6 +84,7 @@ impl LineFormula {
                         Op::Binary(operation) => FormulaOperation::Binary(*operation),
                         Op::Select => FormulaOperation::Select,
                         Op::Cast => FormulaOperation::Cast,
+                        Op::MapBlocks(function) => FormulaOperation::Call(function.clone()),
                         _ => return None,
                     };
                     let operands = node.inputs.iter().map(|input| known.get(&input.id).cloned());

@@ -77,7 +77,8 @@ pub(super) enum Leaf {
 pub(super) struct BlockStep {
     pub target: StepTarget,
     pub leaves: Vec<Leaf>,
-    pub value: Arc<Fused>,
+    /// Nothing where it calls functions of the user: such a step runs compiled alone.
+    pub value: Option<Arc<Fused>>,
     /// The value as a compiler takes it, if one can.
     pub formula: Option<LineFormula>,
     /// Bytes of one element of the value.
@@ -458,9 +459,13 @@ impl Reading<'_> {
         let stand_ins = (0..leaves.len()).map(|_| self.node().cloned());
         let stand_ins = stand_ins.collect::<Result<Vec<Expr>, _>>()?;
         let place = |node: &crate::expr::Node| stand_ins.iter().position(|leaf| leaf.id == node.id);
+        let formula = LineFormula::of(&value, &place);
         let fused = match value.op {
-            Op::Unary(_) | Op::Binary(_) | Op::Select | Op::Cast | Op::Check(_) => strips::compile(&value, &place)?,
-            _ => strips::compile(&ops::copy_tiled(&value, value.tile.clone()), &place)?,
+            _ if formula.as_ref().is_some_and(LineFormula::has_calls) => None,
+            Op::Unary(_) | Op::Binary(_) | Op::Select | Op::Cast | Op::Check(_) => {
+                Some(strips::compile(&value, &place)?)
+            }
+            _ => Some(strips::compile(&ops::copy_tiled(&value, value.tile.clone()), &place)?),
         };
         for (leaf, stand_in) in leaves.iter().zip(&stand_ins) {
             let dtype = match leaf {
@@ -499,8 +504,8 @@ impl Reading<'_> {
         Ok(BlockStep {
             target,
             leaves,
-            value: Arc::new(fused),
-            formula: LineFormula::of(&value, &place),
+            value: fused.map(Arc::new),
+            formula,
             item: value.dtype.size(),
         })
     }

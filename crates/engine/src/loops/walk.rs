@@ -69,7 +69,11 @@ fn counts(program: &LoopProgram, blocks: &[usize]) -> [usize; 3] {
         counts[1] = counts[1].max(block.registers);
         for step in &block.steps {
             let is_index = |leaf: &&Leaf| matches!(leaf, Leaf::Index(_));
-            counts[0] = counts[0].max(step.value.registers + step.value.inputs.len());
+            let registers = step
+                .value
+                .as_ref()
+                .map_or(0, |value| value.registers + value.inputs.len());
+            counts[0] = counts[0].max(registers);
             counts[2] = counts[2].max(step.leaves.iter().filter(is_index).count());
         }
     }
@@ -395,6 +399,8 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
         direction: &LoopCounters,
         count: usize,
     ) -> Result<(), EngineError> {
+        let missing = || EngineError::Internal("loops: a call is not compiled".into());
+        let value = step.value.as_deref().ok_or_else(missing)?;
         let TaskStrips {
             registers,
             kept,
@@ -414,7 +420,7 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
         }
         // The place of each leaf among the elements and among the numbers of its step.
         let before = |leaf: usize, is: fn(&Leaf) -> bool| step.leaves[..leaf].iter().filter(|leaf| is(leaf)).count();
-        let inputs = step.value.inputs.iter().map(|&(leaf, item)| match &step.leaves[leaf] {
+        let inputs = value.inputs.iter().map(|&(leaf, item)| match &step.leaves[leaf] {
             Leaf::Element(_) => {
                 let of = placed[before(leaf, |leaf| matches!(leaf, Leaf::Element(_)))];
                 let data: &[u8] = match of.is_written {
@@ -433,13 +439,7 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
             Leaf::Register(register) => FusedInput::new(&*kept[*register], item, 1),
         });
         let inputs: Vec<FusedInput<'_>> = inputs.collect();
-        strips::run(
-            &step.value,
-            &[count],
-            inputs,
-            registers,
-            &mut others[0][..count * step.item],
-        )
+        strips::run(value, &[count], inputs, registers, &mut others[0][..count * step.item])
     }
 }
 

@@ -29,6 +29,10 @@ impl PyFunction {
         }
     }
 
+    pub fn function(&self, py: Python<'_>) -> Py<PyAny> {
+        self.function.clone_ref(py)
+    }
+
     fn call_python(&self, py: Python<'_>, inputs: &[Block<'_>], output: &mut [u8], dtype: DType) -> PyResult<()> {
         let arrays = inputs
             .iter()

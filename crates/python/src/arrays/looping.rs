@@ -1,15 +1,17 @@
 //! Programs of loops, and the compiled lines that Python makes for them.
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::Arc;
 
 use outcore_engine::loops::{
-    self, FormulaOperand, LineBlock, LineCompiler, LineKernel, LineLeaf, LineTarget, SharedKernel,
+    self, FormulaOperand, FormulaOperation, LineBlock, LineCompiler, LineKernel, LineLeaf, LineTarget, SharedKernel,
 };
 use outcore_engine::EngineError;
 use pyo3::prelude::*;
 
+use super::function::PyFunction;
 use super::node::{built, dtype_named, exprs, Built, PyExpr};
 use crate::base::errors::to_python;
 
@@ -44,9 +46,10 @@ struct AskedCompiler<'py> {
 
 impl LineCompiler for AskedCompiler<'_> {
     fn compile(&self, block: &LineBlock<'_>) -> Result<Option<SharedKernel>, EngineError> {
+        let py = self.compile.py();
         let address = self
             .compile
-            .call1((elements_of(block), steps_of(block), block.iterations));
+            .call1((elements_of(block), steps_of(py, block), block.iterations));
         let address = address.and_then(|address| address.extract::<Option<usize>>());
         match address {
             Ok(address) => Ok(address.map(|address| Arc::new(AddressKernel { address }) as SharedKernel)),
@@ -62,8 +65,8 @@ impl LineCompiler for AskedCompiler<'_> {
 type ElementRow = (usize, &'static str, bool, Option<i64>, Option<usize>);
 /// An operand of a term: its kind, its number, and of a constant the type and the bytes.
 type OperandRow<'a> = (&'static str, usize, &'static str, Cow<'a, [u8]>);
-/// A term: the function, the type of the result, operands.
-type TermRow<'a> = (&'static str, &'static str, Vec<OperandRow<'a>>);
+/// A term: the function, the type of the result, operands, and the function that is called.
+type TermRow<'a> = (&'static str, &'static str, Vec<OperandRow<'a>>, Option<Py<PyAny>>);
 /// A step: kind, number and function of the target; kinds and numbers of leaves; terms; result, and its type.
 type StepRow<'a> = (
     (&'static str, usize, &'static str),
@@ -83,7 +86,7 @@ fn elements_of(block: &LineBlock<'_>) -> Vec<ElementRow> {
         .collect()
 }
 
-fn steps_of<'a>(block: &LineBlock<'a>) -> Vec<StepRow<'a>> {
+fn steps_of<'a>(py: Python<'_>, block: &LineBlock<'a>) -> Vec<StepRow<'a>> {
     let steps = block.steps.iter().map(|step| {
         let target = match step.target {
             LineTarget::Register(register) => ("register", register, ""),
@@ -97,7 +100,12 @@ fn steps_of<'a>(block: &LineBlock<'a>) -> Vec<StepRow<'a>> {
         });
         let terms = step.formula.terms.iter().map(|term| {
             let operands = term.operands.iter().map(operand);
-            (term.operation.name(), term.dtype.name(), operands.collect())
+            (
+                term.operation.name(),
+                term.dtype.name(),
+                operands.collect(),
+                called(py, &term.operation),
+            )
         });
         let result = operand(&step.formula.result);
         (
@@ -109,6 +117,15 @@ fn steps_of<'a>(block: &LineBlock<'a>) -> Vec<StepRow<'a>> {
         )
     });
     steps.collect()
+}
+
+/// The function of Python's that an operation calls.
+fn called(py: Python<'_>, operation: &FormulaOperation) -> Option<Py<PyAny>> {
+    let FormulaOperation::Call(key) = operation else {
+        return None;
+    };
+    let function: &dyn Any = key.function.as_ref();
+    Some(function.downcast_ref::<PyFunction>()?.function(py))
 }
 
 fn operand(of: &FormulaOperand) -> OperandRow<'_> {
