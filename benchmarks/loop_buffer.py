@@ -11,7 +11,7 @@ import heapq
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
-from benchmarks.loop_tasks import DISKS, LoopProgram, Order, disk_map
+from benchmarks.loop_tasks import ROUND_ROBIN, Layout, LoopProgram, Order
 
 NEVER = 1 << 60
 
@@ -24,9 +24,9 @@ class Traffic:
     written: int = 0
     entered: int = 0  # times that a tile came into the buffer, read or new
     tiles: int = 0
-    disks: list[int] = field(default_factory=lambda: [0] * DISKS)
+    disks: list[float] = field(default_factory=list)
     switches: int = 0
-    busiest: int = 0  # bytes of the busiest disk, summed over tasks
+    busiest: float = 0  # bytes of the busiest disk, summed over tasks
 
     @property
     def moved(self) -> int:
@@ -40,44 +40,45 @@ class Traffic:
     @property
     def idle(self) -> float:
         """The share of disks' time without work, if a task waits for its busiest disk."""
-        return 1 - sum(self.disks) / (DISKS * self.busiest) if self.busiest else 0.0
+        return 1 - sum(self.disks) / (len(self.disks) * self.busiest) if self.busiest else 0.0
 
 
 class _Meter:
     """Counts transfers by disk, task by task."""
 
-    def __init__(self, program: LoopProgram, stripe: int | None) -> None:
-        self.traffic = Traffic()
-        self.maps = [disk_map(tile, stripe) for tile in program.tiles]
-        self.now = [0] * DISKS
+    def __init__(self, program: LoopProgram, layout: Layout) -> None:
+        self.traffic = Traffic(disks=[0.0] * layout.disks)
+        self.maps = layout.maps(program)
+        self.now: dict[int, float] = {}
         self.busy = 0
 
     def count(self, tile: int, transferred: int) -> None:
         mask = self.maps[tile]
         share = transferred / mask.bit_count()
-        for disk in range(DISKS):
-            if mask >> disk & 1:
-                self.now[disk] += share
+        while mask:
+            disk = (mask & -mask).bit_length() - 1
+            self.now[disk] = self.now.get(disk, 0.0) + share
+            mask &= mask - 1
 
     def end_task(self) -> None:
-        if not any(self.now):
+        if not self.now:
             return
-        busy = sum(1 << disk for disk, count in enumerate(self.now) if count)
+        busy = sum(1 << disk for disk in self.now)
         self.traffic.switches += (busy ^ self.busy).bit_count()
-        self.traffic.busiest += max(self.now)
+        self.traffic.busiest += max(self.now.values())
         self.busy = busy
-        for disk, count in enumerate(self.now):
+        for disk, count in self.now.items():
             self.traffic.disks[disk] += count
-        self.now = [0] * DISKS
+        self.now = {}
 
 
 class Buffer:
     """Tiles in memory. A policy says which one goes."""
 
-    def __init__(self, program: LoopProgram, memory: int, stripe: int | None) -> None:
+    def __init__(self, program: LoopProgram, memory: int, layout: Layout) -> None:
         self.tiles = program.tiles
         self.memory = memory
-        self.meter = _Meter(program, stripe)
+        self.meter = _Meter(program, layout)
         self.traffic = self.meter.traffic
         self.resident: OrderedDict[int, None] = OrderedDict()
         self.held = 0
@@ -111,9 +112,9 @@ class Buffer:
         return self.traffic
 
 
-def lru(program: LoopProgram, order: Order, memory: int | None = None, stripe: int | None = None) -> Traffic:
+def lru(program: LoopProgram, order: Order, memory: int | None = None, layout: Layout = ROUND_ROBIN) -> Traffic:
     """What an order moves through a buffer that lets the least recently used tile go."""
-    buffer = Buffer(program, memory or program.memory, stripe)
+    buffer = Buffer(program, memory or program.memory, layout)
     for number in order:
         task = program.tasks[number]
         touched, new = task.touched, set(task.created)
@@ -140,9 +141,9 @@ def _make_room(buffer: Buffer, tile: int, pinned: set[int]) -> None:
         buffer.drop(victim)
 
 
-def farthest(program: LoopProgram, order: Order, memory: int | None = None, stripe: int | None = None) -> Traffic:
+def farthest(program: LoopProgram, order: Order, memory: int | None = None, layout: Layout = ROUND_ROBIN) -> Traffic:
     """What an order moves through a buffer that lets the tile with the farthest next use go."""
-    buffer = Buffer(program, memory or program.memory, stripe)
+    buffer = Buffer(program, memory or program.memory, layout)
     uses = _uses(program, order)
     due: dict[int, int] = {}
     heap: list[tuple[int, int]] = []

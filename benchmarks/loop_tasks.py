@@ -12,7 +12,6 @@ from typing import Any
 
 from outcore._run.run import _program
 
-DISKS = 8  # table 1 of the paper
 Order = Sequence[int]
 
 
@@ -66,6 +65,25 @@ class LoopProgram:
         for number, task in enumerate(self.tasks):
             nests.setdefault(task.nest, []).append(number)
         return list(nests.values())
+
+    def units(self) -> tuple[LoopProgram, list[list[int]]]:
+        """The program with tasks that create tiles as part of the task that follows, and the tasks of each unit."""
+        units: list[list[int]] = []
+        waiting: list[int] = []
+        for number, task in enumerate(self.tasks):
+            waiting.append(number)
+            if not task.created:
+                units.append(waiting)
+                waiting = []
+        units += [[number] for number in waiting]
+        return LoopProgram(self.memory, self.tiles, [self._unit(unit) for unit in units], []), units
+
+    def _unit(self, unit: list[int]) -> Task:
+        parts = [self.tasks[number] for number in unit]
+        created = tuple(tile for part in parts for tile in part.created)
+        updated = (tile for part in parts for tile in part.updated)
+        read = tuple(tile for part in parts for tile in part.read if tile not in created)
+        return Task(parts[-1].nest, read, created, tuple(tile for tile in updated if tile not in created))
 
     def weight(self, task: int) -> int:
         """Bytes of memory that a task touches."""
@@ -170,20 +188,40 @@ def _versions(program: LoopProgram, order: Order) -> dict[tuple[int, int], int]:
     return found
 
 
-def disk_map(tile: Tile, stripe: int | None = None) -> int:
-    """The disks of a tile, a bit each: one disk, round robin through the array, or those of its stripes."""
-    if stripe is None:
-        return 1 << tile.place % DISKS
-    first, last = tile.offset // stripe, (tile.offset + max(tile.frame, 1) - 1) // stripe
-    mask = 0
-    for block in range(first, min(last, first + DISKS - 1) + 1):
-        mask |= 1 << block % DISKS
-    return mask
+@dataclass(frozen=True)
+class Layout:
+    """Where tiles lie: whole tiles round robin ("tiles"), each disk a contiguous part of each array ("bands", figure 3 of
+    the paper), or stripes of so many bytes round robin. Each array begins on the first disk."""
+
+    disks: int = 8  # table 1 of the paper
+    by: str | int = "tiles"
+
+    def maps(self, program: LoopProgram) -> list[int]:
+        """The disks of each tile, a bit each."""
+        lengths: dict[int, int] = {}
+        for tile in program.tiles:
+            lengths[tile.array] = max(lengths.get(tile.array, 0), tile.place + 1)
+        return [self._map(tile, lengths[tile.array]) for tile in program.tiles]
+
+    def _map(self, tile: Tile, length: int) -> int:
+        if self.by == "tiles":
+            return 1 << tile.place % self.disks
+        if self.by == "bands":
+            return 1 << tile.place * self.disks // max(length, self.disks)
+        stripe = int(self.by)
+        first, last = tile.offset // stripe, (tile.offset + max(tile.frame, 1) - 1) // stripe
+        mask = 0
+        for block in range(first, min(last, first + self.disks - 1) + 1):
+            mask |= 1 << block % self.disks
+        return mask
 
 
-def task_maps(program: LoopProgram, stripe: int | None = None) -> list[int]:
+ROUND_ROBIN = Layout()
+
+
+def task_maps(program: LoopProgram, layout: Layout = ROUND_ROBIN) -> list[int]:
     """The disk map of each task (section 3 of the paper)."""
-    disks = [disk_map(tile, stripe) for tile in program.tiles]
+    disks = layout.maps(program)
     maps = []
     for task in program.tasks:
         mask = 0
