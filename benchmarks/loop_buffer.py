@@ -1,4 +1,4 @@
-"""A buffer over tiles, simulated exactly: which tiles an order of tasks brings in and writes back, and which disks work.
+"""A buffer over tiles, simulated exactly: tiles that an order of tasks brings in and writes back, and disks at work.
 
 Two policies. "lru" is the paper's: the tile used longest ago goes, and is written if it is dirty, dead or not; at the
 end dirty tiles of results are written. "farthest" knows the order: the tile with the farthest next use goes, and
@@ -8,10 +8,11 @@ tiles that nothing uses again leave at once, written only if they are results.
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
-from benchmarks.loop_tasks import ROUND_ROBIN, Layout, LoopProgram, Order
+from benchmarks.loop_tasks import ROUND_ROBIN, Layout, LoopProgram, Order, task_maps
 
 NEVER = 1 << 60
 
@@ -198,6 +199,8 @@ def _retire(buffer: Buffer, tile: int) -> None:
     buffer.drop(tile)
 
 
-def hamming(maps: list[int], order: Order) -> int:
-    """The sum of distances between maps of successive tasks (figure 6)."""
-    return sum((maps[here] ^ maps[there]).bit_count() for here, there in zip(order, order[1:], strict=False))
+def hamming(program: LoopProgram, order: Order, layout: Layout = ROUND_ROBIN) -> int:
+    """The sum of distances between maps of successive tasks (figure 6), those that only create left out."""
+    maps = task_maps(program, layout)
+    used = [maps[task] for task in order if not program.tasks[task].created]
+    return sum((here ^ there).bit_count() for here, there in itertools.pairwise(used))

@@ -2,30 +2,31 @@
 
 `as-written`: the order of the text.
 
-`clo`: conventional locality optimization, without disks or capacities. Each nest takes the order of tasks, among that of
-the text and those sorted by the tiles of one array (loop interchange over tiles), whose successive tasks share most
+`clo`: conventional locality optimization, without disks or capacities. Each nest takes the order of tasks, among that
+of the text and those sorted by the tiles of one array (loop interchange over tiles), whose successive tasks share most
 bytes, if dependences allow. Successive nests that share tiles are fused where both have as many tasks and the k-th
-task of the second waits for none of the first behind its k-th (fusion without alignment). Tiling is there already: tasks
-are tiles of iterations.
+task of the second waits for none of the first behind its k-th (fusion without alignment). Tiling is there already:
+tasks are tiles of iterations.
 
-`disk-maps-nest` (DRO-L) and `disk-maps` (DRO-WP): tasks of one disk map are a locality set, cut into independent sets; the
-locality set graph is scheduled by least Hamming distance, the oldest set first among equals. Within a nest, or over the
-program.
+`disk-maps-nest` (DRO-L) and `disk-maps` (DRO-WP): tasks of one disk map are a locality set, cut into independent sets;
+the locality set graph is scheduled by least Hamming distance, the oldest set first among equals. Within a nest, or
+over the program.
 
-Independent sets: the level of a task is that of the tasks that it waits for, one more where their maps differ; a set are the
-tasks of one map and level that dependences connect. All dependences between two sets go one way, as section 3
+Independent sets: the level of a task is that of the tasks that it waits for, one more where their maps differ; a set
+are the tasks of one map and level that dependences connect. All dependences between two sets go one way, as section 3
 asks, and the graph of sets has no cycle: levels do not fall along it. So nothing remains for node splitting; to cut a
-locality set at a level is a split under the paper's three conditions (arrows in to the lower part, out of the upper
-part, dependences between the parts one way).
+locality set at a level is a split whose arrows come into the lower part, go out of the upper part, and go one way
+between the two.
 
-`threads_order`: figure 14 with p threads. A thread owns a contiguous part of each nest. A thread that ends a set takes its ready set
-that is nearest to its own last map ("individual"), or by the map of the disks that all threads use now: the largest set
-within that map, else the nearest ("collective"). A task lasts as long as its bytes.
+`threads_order`: figure 14 with p threads. A thread owns a contiguous part of each nest. A thread that ends a set takes
+its ready set that is nearest to its own last map ("individual"), or by the map of the disks that all threads use now:
+the largest set within that map, else the nearest ("collective"). A task lasts as long as its bytes.
 """
 
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
@@ -170,7 +171,9 @@ def _within(current: int) -> Callable[[int], tuple[int, ...]]:
     return cost
 
 
-def threads_order(program: LoopProgram, threads: int, *, is_collective: bool, layout: Layout = ROUND_ROBIN) -> list[int]:
+def threads_order(
+    program: LoopProgram, threads: int, *, is_collective: bool, layout: Layout = ROUND_ROBIN
+) -> list[int]:
     """The tasks of all threads by the time at which each begins."""
     whole, parts = program.units()
     shares = {task: at * threads // len(nest) for nest in whole.nests() for at, task in enumerate(nest)}
@@ -250,7 +253,7 @@ def _place(program: LoopProgram, task: int, array: int) -> int:
 def _shared(program: LoopProgram, order: list[int]) -> int:
     """Bytes of tiles that successive tasks share."""
     touched = [set(program.tasks[task].touched) for task in order]
-    pairs = zip(touched, touched[1:], strict=False)
+    pairs = itertools.pairwise(touched)
     return sum(program.tiles[tile].frame for mine, other in pairs for tile in mine & other)
 
 
@@ -266,6 +269,4 @@ def _can_fuse(program: LoopProgram, group: list[list[int]], steps: list[list[int
     if not any(tile in touched for step in steps for task in step for tile in program.tasks[task].touched):
         return False
     place = {task: at for at, step in enumerate(group) for task in step}
-    return all(
-        place.get(other, -1) <= at for at, step in enumerate(steps) for task in step for other in before[task]
-    )
+    return all(place.get(other, -1) <= at for at, step in enumerate(steps) for task in step for other in before[task])

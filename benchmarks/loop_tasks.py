@@ -112,7 +112,8 @@ def _tiles(rows: Iterable[tuple[int, int, int, int, bool]]) -> list[Tile]:
     ends: dict[int, tuple[int, int]] = {}
     for array, frame, read, result, is_there in rows:
         place, offset = ends.get(array, (0, 0))
-        tiles.append(Tile(array, place, offset, frame, read, result, is_there))
+        # Reads of neighbours go together and share the blocks at their edges.
+        tiles.append(Tile(array, place, offset, frame, min(read or frame, frame), result, is_there))
         ends[array] = (place + 1, offset + (read or frame))
     return tiles
 
@@ -190,8 +191,10 @@ def _versions(program: LoopProgram, order: Order) -> dict[tuple[int, int], int]:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where tiles lie: whole tiles round robin ("tiles"), each disk a contiguous part of each array ("bands", figure 3 of
-    the paper), or stripes of so many bytes round robin. Each array begins on the first disk."""
+    """Where tiles lie: whole tiles in turn, a contiguous part of each array on each disk, or stripes in turn.
+
+    `by` is "tiles", "bands" (figure 3 of the paper), or the bytes of a stripe. Each array begins on the first disk.
+    """
 
     disks: int = 8  # table 1 of the paper
     by: str | int = "tiles"
