@@ -22,7 +22,7 @@ from benchmarks.loop_mixes import PROGRAMS_II, mixed, parallel_mix
 from benchmarks.loop_patterns import LoopCase, cases
 from benchmarks.loop_schedules import VERSIONS, order_of, threads_order
 from benchmarks.loop_tasks import ROUND_ROBIN, Layout, LoopProgram, loop_program, replay
-from benchmarks.loops import made
+from benchmarks.loops import WRITTEN, made
 
 SEVEN = ("sar", "hf", "apsi", "wupwise", "e_elem", "astro", "contour")
 BANDS = Layout(by="bands")
@@ -45,6 +45,7 @@ class Case(NamedTuple):
     order: str
     least: int
     zeros_first: int  # bytes of the text's order under LRU with zeros and copies where they stand
+    rows: int  # the core's forecast of that order, under the session's policy
 
 
 def arguments() -> argparse.Namespace:
@@ -56,11 +57,11 @@ def arguments() -> argparse.Namespace:
     return parser.parse_known_args()[0]  # flags of bench-loops come here too
 
 
-def prepared(case: LoopCase, folder: Path, pool: int) -> Case:
-    """A case as the session plans it."""
+def prepared(case: LoopCase, folder: Path, pool: int, policy: str = "next-use") -> Case:
+    """A case as a session plans it."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    with oc.Session(pool_limit=pool, memory_limit="16GiB", scratch=[str(folder)], progress=False):
+    with oc.Session(pool_limit=pool, memory_limit="16GiB", policy=policy, scratch=[str(folder)], progress=False):
         results = case.program(*made(case, folder), *case.others)
         results = results if isinstance(results, tuple) else (results,)
         targets = {str(folder / f"out{number}.npy"): result for number, result in enumerate(results)}
@@ -69,7 +70,9 @@ def prepared(case: LoopCase, folder: Path, pool: int) -> Case:
         zeros_first = loop_program(targets, zeros_first=True)
     shutil.rmtree(folder)
     text = lru(zeros_first, range(len(zeros_first.tasks))).moved
-    return Case(program, said.bytes_read + said.bytes_written, said.order, least_bytes(program), text)
+    tried = {order["order"]: order["bytes_read"] + order["bytes_written"] for order in said.candidates}
+    found = said.bytes_read + said.bytes_written
+    return Case(program, found, said.order, least_bytes(program), text, tried.get(WRITTEN, found))
 
 
 def least_bytes(program: LoopProgram) -> int:
@@ -293,31 +296,24 @@ def main() -> None:
     common.write_record("loop-versions", title, options.folder.parent, sections, figures)
 
 
-TERMS = (
-    'Versions run through an LRU buffer over tiles, by exact simulation; "found" is the forecast of the core. Visits are '
-    "times that a tile comes into the buffer, read or new, by tile; those of what is found are simulated. Zeros of new "
-    "arrays and copies of arguments that are written come with the first task that uses them, so the base reads and "
-    "writes nothing for them; the last row counts them where they stand in the text. A switch is a disk that begins or "
-    "ends to work from one task with transfers to the next; idle is the share of disks' time if each task waits for its "
-    "busiest disk."
-)
-MEANING = (
-    "Least Hamming distance goes to another tile of the same disks before it goes to a tile at hand. So it saves where "
-    "the share of a disk fits the buffer (256 MiB under 256 MiB, below: 22 %, visits from 2.7 to 2.1) or each tile has a "
-    "disk of its own, and moves more where a disk holds many more tiles than the buffer, as here."
-)
+TERMS = """Versions run through an LRU buffer over tiles, by exact simulation; "found" is the forecast of the core. Visits
+are times that a tile comes into the buffer, read or new, by tile; those of what is found are simulated. Zeros of new
+arrays and copies of arguments that are written come with the first task that uses them, so the base reads and writes
+nothing for them; the last row of the first table counts them where they stand in the text. A switch is a disk that
+begins or ends to work from one task with transfers to the next; idle is the share of disks' time if each task waits for
+its busiest disk."""
+MEANING = """Least Hamming distance goes to another tile of the same disks before it goes to a tile at hand. So it saves
+where the share of a disk fits the buffer (arrays as large as the memory, last table of figure 19: about the paper's
+figures) or each tile has a disk of its own, and moves more where a disk holds many more tiles than the buffer."""
 PAPER_MEMORY = "The paper: gains fall with the buffer, 6.7 % of total time at the largest."
-PAPER_STRIPES = (
-    "The paper: gains are higher with small stripes. Here a stripe below a tile puts tiles on several disks or all, and "
-    "maps say less."
-)
-NOT_COMPARED = (
-    "## Not compared\n\nThe programs are reconstructions after names and descriptions; the paper prints no code, and of "
-    "its figures the text alone is at hand. The paper measures seconds, here are bytes. Its blocks of 64 KiB are 1/16384 "
-    "of the buffer, tiles are about 1/15, and tasks over tiles have the reuse within a tile already, in the base too: so "
-    "visits as written are fewer than its 3.9. Prefetching (figure 21) changes no bytes. Layouts by permuted dimensions "
-    "(figure 22) need other files."
-)
+PAPER_STRIPES = """The paper: gains are higher with small stripes. Here a stripe below a tile puts tiles on several disks
+or all, and maps say less."""
+NOT_COMPARED = """## Not compared
+
+The programs are reconstructions after names and descriptions; the paper prints no code, and of its figures the text
+alone is at hand. The paper measures seconds, here are bytes. Its blocks of 64 KiB are 1/16384 of the buffer, tiles are
+about 1/15, and tasks over tiles have the reuse within a tile already, in the base too: so visits as written are fewer
+than its 3.9. Prefetching (figure 21) changes no bytes. Layouts by permuted dimensions (figure 22) need other files."""
 
 
 if __name__ == "__main__":
