@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import outcore as oc
 from benchmarks import common
 from benchmarks.loop_buffer import Traffic, farthest, hamming, lru
+from benchmarks.loop_lists import list_orders
 from benchmarks.loop_mixes import PROGRAMS_II, mixed, parallel_mix
 from benchmarks.loop_patterns import LoopCase, cases
 from benchmarks.loop_schedules import VERSIONS, order_of, threads_order
@@ -257,19 +258,27 @@ def _scenarios(all_cases: dict[str, Case]) -> list[tuple[str, list[Case], Ordere
 
 
 def losses(all_cases: dict[str, Case]) -> str:
-    """Where an order of these moves less than what was found, both placed by the farthest next use."""
+    """What was found beside the best order of these, placed by the farthest next use, one task at a time."""
     rows = []
     for name, case in all_cases.items():
-        tried = {}
-        for version in VERSIONS:
-            for title, layout in LAYOUTS.items():
-                tried[f"{version}, {title}"] = farthest(case.program, order_of(case.program, version, layout)).moved
-        best = min(tried, key=lambda title: tried[title])
         same = farthest(case.program, case.program.chosen).moved
-        cells = [common.show_bytes(part) for part in (case.found, same, tried[best])]
-        rows.append([name, *cells, best.removesuffix(", 8 disks, tiles in turn")])
-    columns = ["program", "found", "its order, farthest next use", "best of the versions, farthest next use", "which"]
+        best, least = best_placed(case)
+        cells = [common.show_bytes(part) for part in (case.found, same, least)]
+        rows.append([name, *cells, best, f"{case.found / least:.2f}"])
+    columns = ["program", "found", "its order, placed here", "best order, placed here", "which", "found / best"]
     return common.table(columns, rows)
+
+
+def best_placed(case: Case) -> tuple[str, int]:
+    """The order, of all versions and list schedules, that moves least under the farthest next use, and its bytes."""
+    tried = dict(list_orders(case.program))
+    for title, layout in LAYOUTS.items():
+        for version in VERSIONS:
+            is_disk_map = version.startswith("disk-maps")
+            tried[f"{version}, {title}" if is_disk_map else version] = order_of(case.program, version, layout)
+    moved = {title: farthest(case.program, checked(case.program, order)).moved for title, order in tried.items()}
+    best = min(moved, key=lambda title: moved[title])
+    return best, moved[best]
 
 
 def main() -> None:
@@ -279,7 +288,15 @@ def main() -> None:
     listed = list(all_cases.values())
     means, figures = in_the_mean(all_cases)
     small = all_prepared(names, options.scale // 4, options.pool // 2, options.folder)
-    less = f"{options.scale // 4} MiB under {common.show_bytes(options.pool // 2)}."
+    middle = all_prepared(names, options.scale // 4, options.pool, options.folder)
+    compared = "\n\n".join(
+        f"{scale} MiB under {common.show_bytes(pool)}.\n\n{losses(chosen)}"
+        for scale, pool, chosen in (
+            (options.scale, options.pool, all_cases),
+            (options.scale // 4, options.pool, middle),
+            (options.scale // 4, options.pool // 2, small),
+        )
+    )
     sections = [
         f"Arrays of about {options.scale} MiB, {common.show_bytes(options.pool)} for tiles. {TERMS}",
         f"## In the mean over programs (figures 15 and 17)\n\n{means}\n\n{MEANING}",
@@ -289,25 +306,28 @@ def main() -> None:
         f"## Stripes (figure 20)\n\n{PAPER_STRIPES}\n\n{by_stripe(listed)}",
         f"## Threads (figure 23)\n\nBytes saved over one thread as written.\n\n{by_threads(listed)}",
         f"## Programs at once (figure 24)\n\nSessions take turns at the memory.\n\n{by_mix(all_cases)}",
-        f"## Orders against the search\n\nUnder the same memory.\n\n{losses(all_cases)}\n\n{less}\n\n{losses(small)}",
+        f"## Orders against the search\n\n{AGAINST}\n\n{compared}",
         NOT_COMPARED,
     ]
     title = "The paper's versions of loop programs"
     common.write_record("loop-versions", title, options.folder.parent, sections, figures)
 
 
-TERMS = """Versions run through an LRU buffer over tiles, by exact simulation; "found" is the forecast of the core. Visits
-are times that a tile comes into the buffer, read or new, by tile; those of what is found are simulated. Zeros of new
-arrays and copies of arguments that are written come with the first task that uses them, so the base reads and writes
-nothing for them; the last row of the first table counts them where they stand in the text. A switch is a disk that
-begins or ends to work from one task with transfers to the next; idle is the share of disks' time if each task waits for
-its busiest disk."""
+TERMS = """Versions run through an LRU buffer over tiles, by exact simulation; "found" is the forecast of the core.
+Visits are times that a tile comes into the buffer, read or new, by tile; those of what is found are simulated. Zeros of
+new arrays and copies of arguments that are written come with the first task that uses them, so the base reads and
+writes nothing for them; the last row of the first table counts them where they stand in the text. A switch is a disk
+that begins or ends to work from one task with transfers to the next; idle is the share of disks' time if each task
+waits for its busiest disk."""
 MEANING = """Least Hamming distance goes to another tile of the same disks before it goes to a tile at hand. So it saves
 where the share of a disk fits the buffer (arrays as large as the memory, last table of figure 19: about the paper's
 figures) or each tile has a disk of its own, and moves more where a disk holds many more tiles than the buffer."""
 PAPER_MEMORY = "The paper: gains fall with the buffer, 6.7 % of total time at the largest."
-PAPER_STRIPES = """The paper: gains are higher with small stripes. Here a stripe below a tile puts tiles on several disks
-or all, and maps say less."""
+PAPER_STRIPES = """The paper: gains are higher with small stripes. Here a stripe below a tile puts tiles on several
+disks or all, and maps say less."""
+AGAINST = """Under the same memory, with all of it for one task at a time; the core keeps the tiles of tasks at work and
+read ahead for. Lists are schedules by the fewest bytes brought in (`benchmarks/loop_lists.py`), in which zeros and
+copies run with the task that first uses them."""
 NOT_COMPARED = """## Not compared
 
 The programs are reconstructions after names and descriptions; the paper prints no code, and of its figures the text
