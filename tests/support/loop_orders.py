@@ -1,7 +1,7 @@
 """The tasks of planned programs with the tiles that they touch, and the least bytes that any legal order of them moves.
 
-The least is found by a search (A*) over tasks that are done, tiles in memory, and those of them of which memory holds the
-only copy, by the rules of placement (docs/placement.md) for one task at work at a time.
+A search (A*) finds it over tasks that are done, tiles in memory, and those of them of which memory holds the only copy,
+by the rules of placement (docs/placement.md) for one task at work at a time.
 """
 
 from __future__ import annotations
@@ -156,7 +156,11 @@ def _steps(tasks: _Tasks, state: State) -> Iterator[tuple[int, int, State]]:
         live = tasks.live(behind)
         for victims in tasks.victims(resident & ~touched, excess):
             kept = (resident & ~victims | touched) & live
-            yield brought + tasks.frames(victims & dirty), task, (behind, kept, (dirty | written | touched & ~made) & kept)
+            yield (
+                brought + tasks.frames(victims & dirty),
+                task,
+                (behind, kept, (dirty | written | touched & ~made) & kept),
+            )
 
 
 def _search(tasks: _Tasks, most: int, states_max: int) -> Traffic | None:
