@@ -109,7 +109,7 @@ def all_judged(shared: Path) -> list[Judged]:
     return list(islice(_judged(shared), sized(40, 500)))
 
 
-REASON = """tasks that make first contents of tiles come long before those that need them, list schedules know nothing of
+REASON = """tasks that make first contents of tiles come long before those that need them, list schedules do not count
 what leaves, and dead tiles of a window stay while others are spilled"""
 
 
