@@ -1,6 +1,6 @@
 //! The cut of a program into tasks: which loops are gone through one iteration a task, and where others are cut.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::affine::{enclose, tighten, CounterBox, CounterRange, DEPTH_MAX};
 use super::dependences::dependences;
@@ -9,8 +9,10 @@ use super::program::{ArrayElement, LoopItem, LoopProgram};
 use super::sweep::{chain_of, lines_of, BlockChain, BlockSweep, SweepLines};
 use crate::EngineError;
 
-/// Tiles of a task beyond which another cut is looked for.
-const TILES_MAX: usize = 9;
+/// Tiles of an array of so many axes in a task, beyond which another cut is looked for: one and all of its neighbours.
+fn tiles_max(axes: usize) -> usize {
+    3usize.saturating_pow(axes.clamp(2, 4) as u32)
+}
 
 /// A part of a program, in the order of its text.
 #[derive(Clone, Debug)]
@@ -105,15 +107,17 @@ pub(super) struct Cutting<'a> {
 struct Choice {
     exact: usize,
     band: Vec<CutLoop>,
+    /// Tiles that a task in the middle touches.
     tiles: usize,
+    /// Those of an array with more than a task should have.
+    beyond: usize,
     tasks: f64,
 }
 
 impl Choice {
     /// The best choice has the least: few tiles at a time, few of them altogether, few tasks.
     fn rank(&self) -> (usize, f64, f64) {
-        let beyond = if self.tiles > TILES_MAX { self.tiles } else { 0 };
-        (beyond, self.tasks * self.tiles as f64, self.tasks)
+        (self.beyond, self.tasks * self.tiles as f64, self.tasks)
     }
 }
 
@@ -170,7 +174,7 @@ impl Cutting<'_> {
         let last = chain
             .last()
             .filter(|of| program.loops[**of].items.len() > 1 && has_inner(of));
-        if let Some(&last) = last.filter(|_| best.tiles > TILES_MAX) {
+        if let Some(&last) = last.filter(|_| best.beyond > 0) {
             let parts = self.parts(&program.loops[last].items, exact + chain.len())?;
             return Ok(around(&chain, parts));
         }
@@ -290,10 +294,15 @@ impl Cutting<'_> {
             middle[depth] = middle_of(pieces.of(whole[depth]));
             band.push(CutLoop { of, pieces });
         }
+        let tiles = self.tiles(blocks, &middle);
+        let beyond = tiles
+            .iter()
+            .filter(|(&array, tiles)| tiles.len() > self.tiles_max(array));
         Choice {
             exact: first,
             band,
-            tiles: self.tiles(blocks, &middle),
+            tiles: tiles.values().map(BTreeSet::len).sum(),
+            beyond: beyond.map(|(_, tiles)| tiles.len()).max().unwrap_or(0),
             tasks,
         }
     }
@@ -324,17 +333,22 @@ impl Cutting<'_> {
         pieces.min_by_key(|pieces| pieces.length).unwrap_or(LoopPieces::WHOLE)
     }
 
-    /// Tiles that blocks touch over a box.
-    fn tiles(&self, blocks: &[usize], over: &CounterBox) -> usize {
-        let mut tiles = BTreeSet::new();
+    fn tiles_max(&self, array: usize) -> usize {
+        tiles_max(self.program.arrays[array].shape.len())
+    }
+
+    /// Tiles that blocks touch over a box, by array; of many no more than show that they are.
+    fn tiles(&self, blocks: &[usize], over: &CounterBox) -> BTreeMap<usize, BTreeSet<u64>> {
+        let mut all: BTreeMap<usize, BTreeSet<u64>> = BTreeMap::new();
         for &block in blocks {
             touched(self.program, block, over, &mut |element, tile, _| {
-                if tiles.len() <= 4 * TILES_MAX {
-                    tiles.insert((element.array, tile));
+                let tiles = all.entry(element.array).or_default();
+                if tiles.len() <= 4 * self.tiles_max(element.array) {
+                    tiles.insert(tile);
                 }
             });
         }
-        tiles.len()
+        all
     }
 }
 

@@ -335,6 +335,10 @@ impl Work for LoopTasks {
         true
     }
 
+    fn is_preparation(&self, task: u64) -> bool {
+        self.made(task).is_some()
+    }
+
     fn sweep_place(&self, task: u64) -> Option<SweepPlace> {
         if self.made(task).is_some() {
             return None;

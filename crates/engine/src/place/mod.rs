@@ -15,13 +15,19 @@ pub use program::{Instruction, Program, Totals, Traffic};
 pub use simulate::{simulate, Shortage, Start};
 pub use window::Window;
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 use crate::plan::{Plan, PlanOptions};
-use crate::schedule::{candidates, order, pipeline, search, tasks, Candidate, TaskList, TileId, TileTable};
+use crate::schedule::{
+    candidates, is_searched, order, pipeline, search, tasks, Candidate, FoundOrder, TaskGraph, TaskList, TileId,
+    TileTable, PLAIN,
+};
 
 /// More bytes than the exact next-use order moves that an even sample may cost: it hides reads behind work.
 const SAMPLE_COST: f64 = 1.02;
+
+/// Patience must save so much of the bytes: less work and I/O goes on at once with it.
+const PATIENT_GAIN: f64 = 0.95;
 
 /// Numbers of sweeps together in turn that are worse than the best before no more are tried.
 const WORSE_MAX: usize = 5;
@@ -31,6 +37,8 @@ pub struct Placed {
     pub tasks: TaskList,
     pub program: Program,
     pub candidate: Candidate,
+    /// Whether tiles that are needed again leave only when the window has been waited for.
+    pub patient: bool,
     /// Name, bytes read and bytes written of every order that was simulated and fitted.
     pub compared: Vec<(String, u64, u64)>,
 }
@@ -38,6 +46,64 @@ pub struct Placed {
 impl Placed {
     pub fn moved_bytes(&self) -> u64 {
         self.program.totals.moved_bytes()
+    }
+
+    /// The order's name, as `explain` has it.
+    pub fn name(&self) -> String {
+        let name = self.candidate.name();
+        match self.patient {
+            true => name + ", patient",
+            false => name,
+        }
+    }
+
+    /// Whether it is better than another: fewer bytes, and with patience far fewer.
+    fn is_before(&self, other: &Placed) -> bool {
+        let weight = |placed: &Placed| {
+            let gain = if placed.patient { PATIENT_GAIN } else { 1.0 };
+            placed.moved_bytes() as f64 / gain
+        };
+        weight(self) < weight(other)
+    }
+}
+
+/// The best of the orders that were simulated so far, beside what was said of all.
+#[derive(Default)]
+struct Comparison {
+    best: Option<Placed>,
+    shortage: Option<Shortage>,
+    compared: Vec<(String, u64, u64)>,
+}
+
+impl Comparison {
+    /// Takes what came of an order, and says whether it is the best.
+    fn take(&mut self, placed: Result<Placed, Shortage>) -> bool {
+        match placed {
+            Ok(placed) => {
+                let totals = &placed.program.totals;
+                self.compared
+                    .push((placed.name(), totals.read_bytes, totals.written_bytes));
+                let is_best = self.best.as_ref().is_none_or(|best| placed.is_before(best));
+                if is_best {
+                    self.best = Some(placed);
+                }
+                is_best
+            }
+            Err(error) => {
+                if self.shortage.as_ref().is_none_or(|least| error.need < least.need) {
+                    self.shortage = Some(error);
+                }
+                false
+            }
+        }
+    }
+
+    /// Whether the best reads stored tiles once and spills none.
+    fn has_least(&self, source_bytes: u64) -> bool {
+        self.best.as_ref().is_some_and(|best| {
+            let totals = &best.program.totals;
+            totals.spilled_bytes == 0 && totals.read_bytes <= source_bytes
+        })
     }
 }
 
@@ -52,96 +118,88 @@ pub fn place(
     limits: Limits,
     resident: &[TileId],
 ) -> Result<Placed, Shortage> {
-    let mut best: Option<Placed> = None;
-    let mut shortage: Option<Shortage> = None;
-    let mut compared = Vec::new();
-    let mut seen: HashMap<Vec<(u32, u32)>, ()> = HashMap::new();
+    let mut comparison = Comparison::default();
+    let mut seen: HashSet<Vec<(u32, u32)>> = HashSet::new();
     let all = candidates(plan, options, limits.memory, !resident.is_empty());
     let several = all.len() > 1;
+    let graph = is_searched(plan).then(|| TaskGraph::of(plan, tiles, &PLAIN, limits.memory));
+    let exactly = Limits {
+        sample: false,
+        ..limits
+    };
+    let source_bytes = tiles.source_bytes(plan);
     let mut worse_in_turn = 0;
     for candidate in all {
         // More sweeps together need more memory: where it is not enough, still more do not help.
-        if candidate.together.is_some() && worse_in_turn >= WORSE_MAX {
+        let is_together = matches!(candidate.found, Some(FoundOrder::Together(_)));
+        if is_together && worse_in_turn >= WORSE_MAX {
             continue;
         }
-        let is_least = |best: &Placed| {
-            let totals = &best.program.totals;
-            totals.spilled_bytes == 0 && totals.read_bytes <= tiles.source_bytes(plan)
+        if candidate.found.is_some() && comparison.has_least(source_bytes) {
+            continue;
+        }
+        let order = order_of(plan, tiles, &candidate, limits.memory, graph.as_ref());
+        if several && !seen.insert(order.clone()) {
+            continue;
+        }
+        let simulated = |patient: bool| {
+            let tasks = tasks::build_tasks(plan, tiles, &order);
+            let limits = Limits { patient, ..exactly };
+            let program = simulate(plan, tiles, &tasks, limits, resident)?;
+            Ok(Placed {
+                tasks,
+                program,
+                candidate,
+                patient,
+                compared: vec![],
+            })
         };
-        if candidate.is_searched() && best.as_ref().is_some_and(is_least) {
-            continue;
+        let mut is_best = comparison.take(simulated(false));
+        if graph.is_some() && !comparison.has_least(source_bytes) {
+            is_best |= comparison.take(simulated(true));
         }
-        let order = order_of(plan, tiles, &candidate, limits.memory);
-        if several && seen.insert(order.clone(), ()).is_some() {
-            continue;
-        }
-        let tasks = tasks::build_tasks(plan, tiles, &order);
-        let exactly = Limits {
-            sample: false,
-            ..limits
-        };
-        match simulate(plan, tiles, &tasks, exactly, resident) {
-            Ok(program) => {
-                compared.push((
-                    candidate.name(),
-                    program.totals.read_bytes,
-                    program.totals.written_bytes,
-                ));
-                let placed = Placed {
-                    tasks,
-                    program,
-                    candidate,
-                    compared: vec![],
-                };
-                let is_best = best
-                    .as_ref()
-                    .is_none_or(|best| placed.moved_bytes() < best.moved_bytes());
-                let is_fair = is_best || candidate.together.is_none();
-                worse_in_turn = if is_fair { 0 } else { worse_in_turn + 1 };
-                if is_best {
-                    best = Some(placed);
-                }
-            }
-            Err(error) => {
-                if shortage.as_ref().is_none_or(|least| error.need < least.need) {
-                    shortage = Some(error);
-                }
-            }
-        }
+        worse_in_turn = if is_best || !is_together { 0 } else { worse_in_turn + 1 };
     }
+    let Comparison {
+        best,
+        shortage,
+        compared,
+    } = comparison;
     match best {
         Some(best) => Ok(keep_sample(plan, tiles, limits, resident, Placed { compared, ..best })),
         None => Err(shortage.expect("there is at least one candidate")),
     }
 }
 
-/// The order of a candidate, without the tasks that are not needed.
-fn order_of(plan: &Plan, tiles: &TileTable, candidate: &Candidate, memory: u64) -> Vec<(u32, u32)> {
-    let cells = order::sequential(plan, tiles, candidate, memory);
-    let listed = || tasks::build_tasks(plan, tiles, &in_turn(&cells));
-    let mut order = if let Some(share) = candidate.searched {
-        search::list_schedule(plan, tiles, &listed(), (memory as f64 * share) as u64)
-    } else if let Some(together) = candidate.together {
-        search::sweeps_together(plan, tiles, &listed(), together)
-    } else if let Some(blocks) = candidate.blocks {
-        search::in_blocks(plan, tiles, &listed(), blocks)
-    } else if candidate.pipeline {
-        pipeline::interleave(plan, tiles, &cells)
-    } else {
-        in_turn(&cells)
+/// The order of a candidate, without the tasks that are not needed. Where orders are searched for, `graph` has the tasks.
+fn order_of(
+    plan: &Plan,
+    tiles: &TileTable,
+    candidate: &Candidate,
+    memory: u64,
+    graph: Option<&TaskGraph>,
+) -> Vec<(u32, u32)> {
+    let mut order = match (candidate.found, graph) {
+        (Some(FoundOrder::Listed(share)), Some(graph)) => {
+            search::list_schedule(plan, tiles, graph, (memory as f64 * share) as u64)
+        }
+        (Some(FoundOrder::Together(sweeps)), Some(graph)) => search::sweeps_together(plan, graph, sweeps),
+        (Some(FoundOrder::Blocks(blocks)), Some(graph)) => search::in_blocks(plan, graph, blocks),
+        _ => {
+            let cells = order::sequential(plan, tiles, candidate, memory);
+            match candidate.pipeline {
+                true => pipeline::interleave(plan, tiles, &cells),
+                false => order::in_turn(&cells),
+            }
+        }
     };
+    if let Some(graph) = graph {
+        order = graph.with_makers_late(&order);
+    }
     if plan.left.is_some() {
         order.retain(|&(producer, task)| plan.is_needed(producer, task));
     }
     order
-}
-
-/// The tasks of one producer after those of another.
-fn in_turn(cells: &[Vec<u32>]) -> Vec<(u32, u32)> {
-    let passes = cells.iter().enumerate();
-    passes
-        .flat_map(|(pass, cells)| cells.iter().map(move |&cell| (pass as u32, cell)))
-        .collect()
 }
 
 /// Keeps an even sample of tiles instead of the exact next-use order, where that costs next to nothing.
@@ -149,6 +207,10 @@ fn keep_sample(plan: &Plan, tiles: &TileTable, limits: Limits, resident: &[TileI
     if !limits.sample || limits.policy != Policy::NextUse || exact.program.totals.read_bytes == 0 {
         return exact;
     }
+    let limits = Limits {
+        patient: exact.patient,
+        ..limits
+    };
     let most = SAMPLE_COST * exact.moved_bytes() as f64;
     match simulate(plan, tiles, &exact.tasks, limits, resident) {
         Ok(program) if program.totals.moved_bytes() as f64 <= most => Placed { program, ..exact },

@@ -17,6 +17,9 @@ pub struct Limits {
     pub sample: bool,
     /// Read neighbouring tiles of row-major sources together.
     pub group: bool,
+    /// For `NextUse`: wait for the tasks of the window before what is needed again leaves. Fewer tiles leave, and less work and
+    /// I/O goes on at once.
+    pub patient: bool,
 }
 
 impl Limits {
@@ -28,6 +31,7 @@ impl Limits {
             policy: Policy::default(),
             sample: true,
             group: true,
+            patient: false,
         }
     }
 }
@@ -159,6 +163,20 @@ impl Victims {
             next_use
         } else {
             last_use
+        }
+    }
+
+    /// A tile that costs nothing to evict, if next-use placement knows one.
+    pub fn pop_free(&mut self, mut standing: impl FnMut(TileId, u64) -> Standing) -> Option<TileId> {
+        let mut is_takeable = |tile, key| standing(tile, key) == Standing::Takeable;
+        match &mut self.order {
+            Order::Farthest([free, ..]) => {
+                std::iter::from_fn(|| free.pop()).find_map(|(key, tile)| is_takeable(tile, key).then_some(tile))
+            }
+            Order::Sample(Sample([free, ..])) => {
+                std::iter::from_fn(|| free.pop()).find_map(|(_, tile, key)| is_takeable(tile, key).then_some(tile))
+            }
+            Order::Recency(_) => None,
         }
     }
 

@@ -264,7 +264,8 @@ impl Walk<'_> {
     /// Makes room for `bytes`, evicting and, when nothing else is left, waiting for tasks inside the window.
     fn make_room(&mut self, task: usize, bytes: u64) -> Result<(), Shortage> {
         let capacity = self.limits.memory;
-        while !self.find_room(task, bytes) {
+        let is_patient = self.limits.patient && self.limits.policy == Policy::NextUse;
+        while !self.find_room(task, bytes, is_patient) {
             if let Some((_, tile)) = self.written.pop_front() {
                 self.drop_tile(tile);
                 continue;
@@ -290,6 +291,9 @@ impl Walk<'_> {
             if let Some((_, pass)) = self.closing.pop_front() {
                 self.close(pass);
                 continue;
+            }
+            if is_patient && self.find_room(task, bytes, false) {
+                break;
             }
             return Err(Shortage {
                 pass: self.pass as u32,
@@ -505,7 +509,7 @@ impl Walk<'_> {
             .filter(|&member| member != tile && !self.is_input(task, member))
             .map(|member| frame_of(self.weights, member))
             .sum();
-        if !self.find_room(task, more) {
+        if !self.find_room(task, more, self.limits.patient) {
             return false;
         }
         self.used += more;
@@ -521,13 +525,15 @@ impl Walk<'_> {
         self.tasks.inputs(task).contains(&tile)
     }
 
-    /// Evicts until `bytes` fit. False when what may be evicted does not suffice.
-    fn find_room(&mut self, task: usize, bytes: u64) -> bool {
+    /// Evicts until `bytes` fit, with `freely` only what costs nothing. False when what may be evicted does not suffice.
+    fn find_room(&mut self, task: usize, bytes: u64, freely: bool) -> bool {
         while self.used + bytes > self.limits.memory {
             let (tiles, uses, policy) = (&mut self.tiles, &self.uses, self.limits.policy);
-            let chosen = self
-                .victims
-                .pop(task as u64, |tile, key| standing(policy, tiles, uses, tile, key));
+            let of = |tile, key| standing(policy, tiles, uses, tile, key);
+            let chosen = match freely {
+                true => self.victims.pop_free(of),
+                false => self.victims.pop(task as u64, of),
+            };
             match chosen {
                 Some(tile) => self.evict(tile),
                 None => return false,

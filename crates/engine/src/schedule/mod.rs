@@ -9,11 +9,13 @@ pub mod order;
 pub mod pipeline;
 pub mod search;
 pub mod sharing;
+pub mod task_graph;
 pub mod tasks;
 pub mod tiles;
 pub mod writes;
 
 pub use nests::NestBlocks;
+pub use task_graph::TaskGraph;
 pub use tasks::{Role, TaskList};
 pub use tiles::{TileId, TileTable};
 
@@ -48,20 +50,35 @@ pub struct Candidate {
     pub proposed: Option<&'static str>,
     /// Share of the tile memory that blocks of result tiles may take.
     pub blocking: f64,
-    /// All tasks by a list schedule that takes tiles to have so much of their memory.
-    pub searched: Option<f64>,
+    /// All tasks by an order found by search, which is for fewer bytes alone.
+    pub found: Option<FoundOrder>,
+}
+
+/// An order of all tasks of a program.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FoundOrder {
+    /// A list schedule that takes tiles to have so much of their memory.
+    Listed(f64),
     /// So many sweeps over the same tiles go over them together.
-    pub together: Option<u32>,
+    Together(u32),
     /// Nests are gone through in blocks.
-    pub blocks: Option<NestBlocks>,
+    Blocks(NestBlocks),
+}
+
+impl FoundOrder {
+    fn name(self) -> String {
+        match self {
+            FoundOrder::Listed(share) => format!("searched, with {:.0} % of memory", share * 100.0),
+            FoundOrder::Together(sweeps) => format!("{sweeps} sweeps together"),
+            FoundOrder::Blocks(NestBlocks {
+                streamed,
+                sides: [p, q],
+            }) => format!("blocks of {p} x {q}, along loop {}", streamed + 1),
+        }
+    }
 }
 
 impl Candidate {
-    /// Whether it comes from a search, which is for fewer bytes alone.
-    pub fn is_searched(&self) -> bool {
-        self.searched.is_some() || self.together.is_some() || self.blocks.is_some()
-    }
-
     pub fn name(&self) -> String {
         let mut name = String::from(match (self.shared, self.columns) {
             (true, _) => "shared tiles",
@@ -80,18 +97,8 @@ impl Candidate {
         if let Some(proposed) = self.proposed {
             name.push_str(&format!(", {proposed}"));
         }
-        if let Some(share) = self.searched {
-            name = format!("searched, with {:.0} % of memory", share * 100.0);
-        }
-        if let Some(sweeps) = self.together {
-            name = format!("{sweeps} sweeps together");
-        }
-        if let Some(NestBlocks {
-            streamed,
-            sides: [p, q],
-        }) = self.blocks
-        {
-            name = format!("blocks of {p} x {q}, along loop {}", streamed + 1);
+        if let Some(found) = self.found {
+            name = found.name();
         }
         if self.blocking < 0.9 {
             name.push_str(&format!(", blocks in {:.0} % of memory", self.blocking * 100.0));
@@ -100,21 +107,27 @@ impl Candidate {
     }
 }
 
+/// The order of the text.
+pub const PLAIN: Candidate = Candidate {
+    alternate: false,
+    backwards: false,
+    pipeline: false,
+    columns: false,
+    shared: false,
+    proposed: None,
+    blocking: 0.95,
+    found: None,
+};
+
+/// Whether orders of the tasks of a plan are searched for.
+pub fn is_searched(plan: &Plan) -> bool {
+    plan.tasks() <= TASKS_FOR_PROPOSALS && plan.works().any(|step| step.work.is_searched())
+}
+
 /// The orders worth simulating for `plan` with so much memory for tiles; `resumes` says that it finds tiles of an earlier program
 /// in memory.
 pub fn candidates(plan: &Plan, options: PlanOptions, memory: u64, resumes: bool) -> Vec<Candidate> {
-    let plain = Candidate {
-        alternate: false,
-        backwards: false,
-        pipeline: false,
-        columns: false,
-        shared: false,
-        proposed: None,
-        blocking: 0.95,
-        searched: None,
-        together: None,
-        blocks: None,
-    };
+    let plain = PLAIN;
     let mut all = vec![plain];
     if plan.tasks() > TASKS_FOR_SEARCH {
         return candidates_of_many(plan, plain, options, memory);
@@ -181,23 +194,20 @@ pub fn candidates(plan: &Plan, options: PlanOptions, memory: u64, resumes: bool)
 
 /// The orders found by search for a plan with works that have them.
 fn searched(plan: &Plan, plain: Candidate, memory: u64) -> Vec<Candidate> {
-    if !plan.works().any(|step| step.work.is_searched()) {
+    if !is_searched(plan) {
         return vec![];
     }
-    let lists = SEARCHED.map(|share| Candidate {
-        searched: Some(share),
-        ..plain
-    });
-    let together = sweeps_together(plan).into_iter().map(|sweeps| Candidate {
-        together: Some(sweeps),
-        ..plain
-    });
+    let lists = SEARCHED.map(FoundOrder::Listed);
+    let together = sweeps_together(plan).into_iter().map(FoundOrder::Together);
     let most = (SIMULATED_TASKS / plan.tasks().max(1)) as usize;
-    let blocks = nests::blocks(plan, memory, most).into_iter().map(|blocks| Candidate {
-        blocks: Some(blocks),
-        ..plain
-    });
-    lists.into_iter().chain(together).chain(blocks).collect()
+    let blocks = nests::blocks(plan, memory, most).into_iter().map(FoundOrder::Blocks);
+    let found = lists.into_iter().chain(together).chain(blocks);
+    found
+        .map(|found| Candidate {
+            found: Some(found),
+            ..plain
+        })
+        .collect()
 }
 
 /// Numbers of sweeps that may go over their tiles together: about a third more each time, as many as there is time to simulate.

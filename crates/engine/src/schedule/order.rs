@@ -35,6 +35,14 @@ pub fn sequential(plan: &Plan, tiles: &TileTable, candidate: &Candidate, memory:
         .collect()
 }
 
+/// The tasks of one producer after those of another.
+pub fn in_turn(cells: &[Vec<u32>]) -> Vec<(u32, u32)> {
+    let passes = cells.iter().enumerate();
+    passes
+        .flat_map(|(pass, cells)| cells.iter().map(move |&cell| (pass as u32, cell)))
+        .collect()
+}
+
 /// The tasks of a work by the order of the candidate's name, or by their numbers.
 fn work_tasks(step: &WorkStep, candidate: &Candidate, memory: u64) -> Vec<u32> {
     let tasks = step.work.tasks();

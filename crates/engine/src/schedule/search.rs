@@ -6,70 +6,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{NestBlocks, TaskList, TileId, TileTable};
+use super::task_graph::{TaskGraph, NONE};
+use super::{NestBlocks, TileId, TileTable};
 use crate::cancel;
-use crate::plan::{ArrayKind, Plan, Producer, RootKind};
+use crate::plan::{ArrayKind, Plan};
 use crate::schedule::Role;
 use crate::task::Work;
 
 /// Ready tasks that are compared with each other, altogether and of one tile.
 const COMPARED: usize = 64;
 const COMPARED_OF_TILE: usize = 16;
-const NONE: u32 = u32::MAX;
-
-/// Which task comes behind which.
-struct TaskGraph {
-    /// Edges, by the earlier task.
-    later: Vec<Vec<u32>>,
-    /// How many earlier tasks each waits for.
-    missing: Vec<u32>,
-}
-
-impl TaskGraph {
-    fn of(plan: &Plan, tiles: &TileTable, tasks: &TaskList) -> TaskGraph {
-        let mut graph = TaskGraph {
-            later: vec![vec![]; tasks.len()],
-            missing: vec![0; tasks.len()],
-        };
-        let mut writer = vec![NONE; tiles.len()];
-        let mut readers: Vec<Vec<u32>> = vec![vec![]; tiles.len()];
-        // Tasks whose partial results are combined come in their order.
-        let in_order: Vec<bool> = plan.producers.iter().map(is_in_order).collect();
-        let mut latest = vec![NONE; plan.producers.len()];
-        for task in 0..tasks.len() as u32 {
-            cancel::check();
-            let producer = tasks.pass[task as usize] as usize;
-            if in_order[producer] {
-                graph.edge(std::mem::replace(&mut latest[producer], task), task);
-            }
-            for &tile in tasks.inputs(task as usize) {
-                graph.edge(writer[tile as usize], task);
-                readers[tile as usize].push(task);
-            }
-            for output in tasks.outputs(task as usize) {
-                let tile = output.tile as usize;
-                graph.edge(writer[tile], task);
-                for reader in readers[tile].drain(..) {
-                    graph.edge(reader, task);
-                }
-                writer[tile] = task;
-            }
-        }
-        graph
-    }
-
-    fn edge(&mut self, from: u32, to: u32) {
-        if from != NONE && from != to {
-            self.later[from as usize].push(to);
-            self.missing[to as usize] += 1;
-        }
-    }
-}
-
-fn is_in_order(producer: &Producer) -> bool {
-    let roots = producer.pass().map(|pass| &pass.roots);
-    roots.is_some_and(|roots| roots.iter().any(|root| root.kind != RootKind::Map))
-}
 
 /// Tiles in memory, by the last task that used them.
 struct Residency {
@@ -120,7 +66,7 @@ impl TaskTraffic {
 
 struct ListSchedule<'a> {
     tiles: &'a TileTable,
-    tasks: &'a TaskList,
+    graph: &'a TaskGraph,
     /// Tiles that have been made, or were there.
     made: Vec<bool>,
     resident: Residency,
@@ -131,14 +77,14 @@ struct ListSchedule<'a> {
 
 impl ListSchedule<'_> {
     fn operands(&self, task: u32) -> impl Iterator<Item = (TileId, bool)> + '_ {
-        let outputs = self.tasks.outputs(task as usize).iter();
+        let outputs = self.graph.tasks.outputs(task as usize).iter();
         let written = outputs.map(|output| {
             (
                 output.tile,
                 !matches!(output.role, Role::Accumulate { first: false, .. }),
             )
         });
-        let read = self.tasks.inputs(task as usize).iter().map(|&tile| (tile, false));
+        let read = self.graph.tasks.inputs(task as usize).iter().map(|&tile| (tile, false));
         read.chain(written)
     }
 
@@ -151,8 +97,11 @@ impl ListSchedule<'_> {
         for (tile, is_created) in self.operands(task) {
             if self.resident.has(tile) {
                 traffic.shared_bytes += self.bytes(tile);
-            } else if !is_created && self.made[tile as usize] {
-                traffic.brought_bytes += self.bytes(tile);
+            } else if !is_created {
+                traffic.brought_bytes += match self.made[tile as usize] {
+                    true => self.bytes(tile),
+                    false => self.graph.made_of[tile as usize],
+                };
             }
         }
         traffic
@@ -188,8 +137,8 @@ impl ListSchedule<'_> {
 
 /// All tasks of a list with so many sweeps over the same tiles together, each behind the one before it: time tiling by tiles (Wolf,
 /// Lam, A data locality optimizing algorithm, PLDI 1991).
-pub fn sweeps_together(plan: &Plan, tiles: &TileTable, tasks: &TaskList, together: u32) -> Vec<(u32, u32)> {
-    ranked(plan, tiles, tasks, &|work, task| {
+pub fn sweeps_together(plan: &Plan, graph: &TaskGraph, together: u32) -> Vec<(u32, u32)> {
+    ranked(plan, graph, &|work, task| {
         let place = work.sweep_place(task)?;
         let behind = i64::from(place.sweep % together) * place.lag;
         Some([
@@ -204,8 +153,8 @@ pub fn sweeps_together(plan: &Plan, tiles: &TileTable, tasks: &TaskList, togethe
 }
 
 /// All tasks of a list with nests gone through in blocks.
-pub fn in_blocks(plan: &Plan, tiles: &TileTable, tasks: &TaskList, blocks: NestBlocks) -> Vec<(u32, u32)> {
-    ranked(plan, tiles, tasks, &|work, task| {
+pub fn in_blocks(plan: &Plan, graph: &TaskGraph, blocks: NestBlocks) -> Vec<(u32, u32)> {
+    ranked(plan, graph, &|work, task| {
         let place = work.nest_place(task)?;
         let mut others = (0..3).filter(|&at| at != blocks.streamed).map(|at| place.pieces[at]);
         let [first, second] = [others.next()?, others.next()?];
@@ -234,8 +183,8 @@ pub fn in_blocks(plan: &Plan, tiles: &TileTable, tasks: &TaskList, blocks: NestB
 type RankOf<'a> = dyn Fn(&dyn Work, u64) -> Option<[i64; 6]> + 'a;
 
 /// Tasks by a rank that works give them. Tasks that others wait for come just before them, and tasks without a rank at the end.
-fn ranked(plan: &Plan, tiles: &TileTable, tasks: &TaskList, rank: &RankOf<'_>) -> Vec<(u32, u32)> {
-    let graph = TaskGraph::of(plan, tiles, tasks);
+fn ranked(plan: &Plan, graph: &TaskGraph, rank: &RankOf<'_>) -> Vec<(u32, u32)> {
+    let tasks = &graph.tasks;
     let mut earlier: Vec<Vec<u32>> = vec![vec![]; tasks.len()];
     for (from, later) in graph.later.iter().enumerate() {
         later.iter().for_each(|&to| earlier[to as usize].push(from as u32));
@@ -262,7 +211,7 @@ fn ranked(plan: &Plan, tiles: &TileTable, tasks: &TaskList, rank: &RankOf<'_>) -
             stack.extend(earlier[task as usize].iter().filter(|&&from| !is_done[from as usize]));
             if stack.len() == before {
                 is_done[task as usize] = true;
-                order.push((tasks.pass[task as usize], tasks.cell[task as usize]));
+                order.push(graph.key(task));
                 stack.pop();
             }
         }
@@ -270,18 +219,13 @@ fn ranked(plan: &Plan, tiles: &TileTable, tasks: &TaskList, rank: &RankOf<'_>) -
     order
 }
 
-/// All tasks of a list in an order found by search, where tiles have so much memory.
-pub fn list_schedule(plan: &Plan, tiles: &TileTable, tasks: &TaskList, memory: u64) -> Vec<(u32, u32)> {
-    let mut graph = TaskGraph::of(plan, tiles, tasks);
-    let mut made = vec![false; tiles.len()];
-    for (array, &first) in plan.arrays.iter().zip(&tiles.first) {
-        let is_there = !matches!(array.kind, ArrayKind::Computed);
-        made[first as usize..][..array.tiles() as usize].fill(is_there);
-    }
+/// All tasks but makers in an order found by search, where tiles have so much memory.
+pub fn list_schedule(plan: &Plan, tiles: &TileTable, graph: &TaskGraph, memory: u64) -> Vec<(u32, u32)> {
+    let mut missing = graph.missing();
     let mut search = ListSchedule {
         tiles,
-        tasks,
-        made,
+        graph,
+        made: there_before(plan, tiles),
         resident: Residency {
             since: vec![NONE; tiles.len()],
             by_age: BTreeMap::new(),
@@ -292,16 +236,17 @@ pub fn list_schedule(plan: &Plan, tiles: &TileTable, tasks: &TaskList, memory: u
         ready_of: vec![BTreeSet::new(); tiles.len()],
     };
     let mut uses = vec![0u32; tiles.len()];
-    for task in 0..tasks.len() as u32 {
+    let searched = (0..graph.tasks.len() as u32).filter(|&task| !graph.is_maker[task as usize]);
+    for task in searched {
         search.operands(task).for_each(|(tile, _)| uses[tile as usize] += 1);
-        if graph.missing[task as usize] == 0 {
+        if missing[task as usize] == 0 {
             search.add(task);
         }
     }
-    let mut order = Vec::with_capacity(tasks.len());
+    let mut order = Vec::with_capacity(graph.tasks.len());
     while let Some(task) = search.next() {
         cancel::check();
-        order.push((tasks.pass[task as usize], tasks.cell[task as usize]));
+        order.push(graph.key(task));
         search.ready.remove(&task);
         let operands: Vec<TileId> = search.operands(task).map(|(tile, _)| tile).collect();
         for tile in operands {
@@ -321,13 +266,22 @@ pub fn list_schedule(plan: &Plan, tiles: &TileTable, tasks: &TaskList, memory: u
             let bytes = search.bytes(tile);
             search.resident.drop(tile, bytes);
         }
-        for later in std::mem::take(&mut graph.later[task as usize]) {
-            graph.missing[later as usize] -= 1;
-            if graph.missing[later as usize] == 0 {
+        for &later in &graph.later[task as usize] {
+            missing[later as usize] -= 1;
+            if missing[later as usize] == 0 {
                 search.add(later);
             }
         }
     }
-    debug_assert_eq!(order.len(), tasks.len());
     order
+}
+
+/// Which tiles are there before the program.
+pub(super) fn there_before(plan: &Plan, tiles: &TileTable) -> Vec<bool> {
+    let mut there = vec![false; tiles.len()];
+    for (array, &first) in plan.arrays.iter().zip(&tiles.first) {
+        let is_there = !matches!(array.kind, ArrayKind::Computed);
+        there[first as usize..][..array.tiles() as usize].fill(is_there);
+    }
+    there
 }

@@ -128,6 +128,10 @@ pub trait Work: Send + Sync + Debug {
     fn is_searched(&self) -> bool {
         false
     }
+    /// Whether a task of a work whose orders are searched for only brings tiles to how they are before the work.
+    fn is_preparation(&self, _task: u64) -> bool {
+        false
+    }
     /// The place of a task among sweeps over the same tiles, where there are such: a few sweeps may go over them together, each
     /// behind the one before.
     fn sweep_place(&self, _task: u64) -> Option<SweepPlace> {

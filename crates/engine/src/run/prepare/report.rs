@@ -59,7 +59,7 @@ impl PreparedProgram {
             self.placed.tasks.len(),
             self.placed.program.reach.tasks,
             quoted(options.policy.name()),
-            quoted(&self.placed.candidate.name()),
+            quoted(&self.placed.name()),
             self.is_exact(),
             passes,
             candidates,
@@ -76,7 +76,7 @@ impl PreparedProgram {
     /// The orders that were tried, with headers and metadata as the totals have them. The one that was chosen has its
     /// final figures, after samples and grouped reads; the others those by which they were compared.
     fn candidates_json(&self) -> String {
-        let chosen = self.placed.candidate.name();
+        let chosen = self.placed.name();
         let chosen = self.placed.compared.iter().position(|(name, ..)| *name == chosen);
         list(
             self.placed
