@@ -19,7 +19,7 @@ use std::collections::HashSet;
 
 use crate::plan::{Plan, PlanOptions};
 use crate::schedule::{
-    candidates, is_searched, order, pipeline, search, tasks, Candidate, FoundOrder, TaskGraph, TaskList, TileId,
+    beam, candidates, is_searched, order, pipeline, search, tasks, Candidate, FoundOrder, TaskGraph, TaskList, TileId,
     TileTable, PLAIN,
 };
 
@@ -139,7 +139,8 @@ pub fn place(
             continue;
         }
         let order = order_of(plan, tiles, &candidate, limits.memory, graph.as_ref());
-        if several && !seen.insert(order.clone()) {
+        let is_none = candidate.found.is_some() && order.is_empty();
+        if is_none || several && !seen.insert(order.clone()) {
             continue;
         }
         let simulated = |patient: bool| {
@@ -179,9 +180,11 @@ fn order_of(
     memory: u64,
     graph: Option<&TaskGraph>,
 ) -> Vec<(u32, u32)> {
+    let share_of = |share: f64| (memory as f64 * share) as u64;
     let mut order = match (candidate.found, graph) {
-        (Some(FoundOrder::Listed(share)), Some(graph)) => {
-            search::list_schedule(plan, tiles, graph, (memory as f64 * share) as u64)
+        (Some(FoundOrder::Listed(share)), Some(graph)) => search::list_schedule(plan, tiles, graph, share_of(share)),
+        (Some(FoundOrder::Beam(share)), Some(graph)) => {
+            beam::beam_schedule(plan, tiles, graph, share_of(share)).unwrap_or_default()
         }
         (Some(FoundOrder::Together(sweeps)), Some(graph)) => search::sweeps_together(plan, graph, sweeps),
         (Some(FoundOrder::Blocks(blocks)), Some(graph)) => search::in_blocks(plan, graph, blocks),
@@ -194,7 +197,8 @@ fn order_of(
         }
     };
     if let Some(graph) = graph {
-        order = graph.with_makers_late(&order);
+        let copies_stay = matches!(candidate.found, Some(FoundOrder::Beam(_)));
+        order = graph.with_makers_late(&order, copies_stay);
     }
     if plan.left.is_some() {
         order.retain(|&(producer, task)| plan.is_needed(producer, task));

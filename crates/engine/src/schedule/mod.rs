@@ -2,6 +2,7 @@
 //!
 //! Uses `plan`. Start with `Candidate` below.
 
+pub mod beam;
 pub mod blocking;
 pub mod needed;
 pub mod nests;
@@ -59,6 +60,8 @@ pub struct Candidate {
 pub enum FoundOrder {
     /// A list schedule that takes tiles to have so much of their memory.
     Listed(f64),
+    /// The best of several beginnings at each task, where tiles have so much of their memory.
+    Beam(f64),
     /// So many sweeps over the same tiles go over them together.
     Together(u32),
     /// Nests are gone through in blocks.
@@ -69,6 +72,7 @@ impl FoundOrder {
     fn name(self) -> String {
         match self {
             FoundOrder::Listed(share) => format!("searched, with {:.0} % of memory", share * 100.0),
+            FoundOrder::Beam(share) => format!("beam search, with {:.0} % of memory", share * 100.0),
             FoundOrder::Together(sweeps) => format!("{sweeps} sweeps together"),
             FoundOrder::Blocks(NestBlocks {
                 streamed,
@@ -201,7 +205,9 @@ fn searched(plan: &Plan, plain: Candidate, memory: u64) -> Vec<Candidate> {
     let together = sweeps_together(plan).into_iter().map(FoundOrder::Together);
     let most = (SIMULATED_TASKS / plan.tasks().max(1)) as usize;
     let blocks = nests::blocks(plan, memory, most).into_iter().map(FoundOrder::Blocks);
-    let found = lists.into_iter().chain(together).chain(blocks);
+    let beams = std::iter::once(1.0).chain(SEARCHED).map(FoundOrder::Beam);
+    let beams = beams.filter(|_| plan.tasks() <= beam::TASKS_MAX);
+    let found = lists.into_iter().chain(beams).chain(together).chain(blocks);
     found
         .map(|found| Candidate {
             found: Some(found),

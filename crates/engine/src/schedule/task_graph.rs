@@ -137,22 +137,40 @@ impl TaskGraph {
         (self.tasks.pass[task as usize], self.tasks.cell[task as usize])
     }
 
-    /// An order with every maker just before the first task that touches what it makes.
-    pub fn with_makers_late(&self, order: &[(u32, u32)]) -> Vec<(u32, u32)> {
+    /// Whether a task makes tiles out of nothing.
+    pub(super) fn is_from_nothing(&self, task: u32) -> bool {
+        self.is_maker[task as usize] && self.tasks.inputs(task as usize).is_empty()
+    }
+
+    /// The maker of a tile, if it has one.
+    pub(super) fn maker(&self, tile: TileId) -> Option<u32> {
+        Some(self.maker[tile as usize]).filter(|&maker| maker != NONE)
+    }
+
+    /// An order with every maker just before the first task that touches what it makes; with `copies_stay`, those that make
+    /// tiles of others stand where they are.
+    pub fn with_makers_late(&self, order: &[(u32, u32)], copies_stay: bool) -> Vec<(u32, u32)> {
+        let is_moved = |task: u32| self.is_maker[task as usize] && !(copies_stay && !self.is_from_nothing(task));
         let mut late = Vec::with_capacity(self.tasks.len());
         let mut is_done = vec![false; self.tasks.len()];
         let mut stack = vec![];
         for &(producer, cell) in order {
             cancel::check();
             let task = self.places[producer as usize][cell as usize];
-            if self.is_maker[task as usize] {
+            if is_moved(task) {
                 continue;
             }
             stack.push(task);
             while let Some(&task) = stack.last() {
                 let before = stack.len();
-                let makers = self.tiles_of(task).map(|tile| self.maker[tile as usize]);
-                stack.extend(makers.filter(|&maker| maker != NONE && maker != task && !is_done[maker as usize]));
+                let made = self.tiles_of(task).filter(|&tile| {
+                    let maker = self.maker[tile as usize];
+                    maker != NONE && maker != task && !is_done[maker as usize]
+                });
+                let mut made: Vec<TileId> = made.collect();
+                // Copies come before zeros: they hold what they copy beside what they make.
+                made.sort_by_key(|&tile| self.made_of[tile as usize]);
+                stack.extend(made.into_iter().map(|tile| self.maker[tile as usize]));
                 if stack.len() == before {
                     stack.pop();
                     if !std::mem::replace(&mut is_done[task as usize], true) {
