@@ -73,19 +73,15 @@ def affine_gaps(a: Any) -> Any:
     return (h,)
 
 
-EARLY = pytest.mark.xfail(reason="all tiles of results and temporaries are made first", raises=AssertionError)
-MANY = pytest.mark.xfail(reason="ten tiles of a task are too many, and one of each row is not", raises=AssertionError)
-
-
 @pytest.mark.parametrize(
     ("function", "tiles", "pool_tiles"),
     [
-        pytest.param(pair, (48,), 16, marks=EARLY),
-        pytest.param(temporaries, (48,), 16, marks=EARLY),
+        (pair, (48,), 16),
+        (temporaries, (48,), 16),
         (reflected, (48,), 16),
         (five_points, (9, 4), 40),
-        pytest.param(nine_points, (9, 4), 40, marks=MANY),
-        pytest.param(affine_gaps, (9, 4), 60, marks=MANY),
+        (nine_points, (9, 4), 40),
+        (affine_gaps, (9, 4), 60),
     ],
 )
 def test_one_sweep_moves_each_tile_once(

@@ -29,6 +29,9 @@ const SAMPLE_COST: f64 = 1.02;
 /// Patience must save so much of the bytes: less work and I/O goes on at once with it.
 const PATIENT_GAIN: f64 = 0.95;
 
+/// Orders that are found by search must save so much: others lay reads and work out evenly.
+const FOUND_GAIN: f64 = 0.98;
+
 /// Numbers of sweeps together in turn that are worse than the best before no more are tried.
 const WORSE_MAX: usize = 5;
 
@@ -57,11 +60,16 @@ impl Placed {
         }
     }
 
-    /// Whether it is better than another: fewer bytes, and with patience far fewer.
+    /// Whether it is better than another: fewer bytes, and clearly fewer where it costs evenness.
     fn is_before(&self, other: &Placed) -> bool {
         let weight = |placed: &Placed| {
-            let gain = if placed.patient { PATIENT_GAIN } else { 1.0 };
-            placed.moved_bytes() as f64 / gain
+            let patience = if placed.patient { PATIENT_GAIN } else { 1.0 };
+            let search = if placed.candidate.found.is_some() {
+                FOUND_GAIN
+            } else {
+                1.0
+            };
+            placed.moved_bytes() as f64 / (patience * search)
         };
         weight(self) < weight(other)
     }
@@ -122,7 +130,8 @@ pub fn place(
     let mut seen: HashSet<Vec<(u32, u32)>> = HashSet::new();
     let all = candidates(plan, options, limits.memory, !resident.is_empty());
     let several = all.len() > 1;
-    let graph = is_searched(plan).then(|| TaskGraph::of(plan, tiles, &PLAIN, limits.memory));
+    let has_loops = is_searched(plan);
+    let mut graph = has_loops.then(|| TaskGraph::of(plan, tiles, &PLAIN, limits.memory));
     let exactly = Limits {
         sample: false,
         ..limits
@@ -137,6 +146,9 @@ pub fn place(
         }
         if candidate.found.is_some() && comparison.has_least(source_bytes) {
             continue;
+        }
+        if candidate.found.is_some() && graph.is_none() {
+            graph = Some(TaskGraph::of(plan, tiles, &PLAIN, limits.memory));
         }
         let order = order_of(plan, tiles, &candidate, limits.memory, graph.as_ref());
         let is_none = candidate.found.is_some() && order.is_empty();
@@ -156,7 +168,7 @@ pub fn place(
             })
         };
         let mut is_best = comparison.take(simulated(false));
-        if graph.is_some() && !comparison.has_least(source_bytes) {
+        if has_loops && !comparison.has_least(source_bytes) {
             is_best |= comparison.take(simulated(true));
         }
         worse_in_turn = if is_best || !is_together { 0 } else { worse_in_turn + 1 };

@@ -28,6 +28,9 @@ pub const TASKS_FOR_SEARCH: u64 = 200_000;
 /// Up to so many tasks the orders that works propose are tried too: they save whole reads, and tasks of works are long.
 const TASKS_FOR_PROPOSALS: u64 = 10 * TASKS_FOR_SEARCH;
 
+/// Up to so many tasks orders of programs without loops are searched for.
+const TASKS_OF_ARRAYS: u64 = 4096;
+
 /// Tasks that are placed altogether while numbers of sweeps are tried.
 const SIMULATED_TASKS: u64 = 2_000_000;
 
@@ -198,7 +201,7 @@ pub fn candidates(plan: &Plan, options: PlanOptions, memory: u64, resumes: bool)
 
 /// The orders found by search for a plan with works that have them.
 fn searched(plan: &Plan, plain: Candidate, memory: u64) -> Vec<Candidate> {
-    if !is_searched(plan) {
+    if !is_searched(plan) && (plan.tasks() > TASKS_OF_ARRAYS || plan.producers.len() < 2) {
         return vec![];
     }
     let lists = SEARCHED.map(FoundOrder::Listed);
