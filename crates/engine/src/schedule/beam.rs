@@ -12,8 +12,7 @@ use super::{TileId, TileTable};
 use crate::cancel;
 use crate::plan::{ArrayKind, Plan};
 
-/// Tasks and tiles of plans that are searched so.
-pub const TASKS_MAX: u64 = 256;
+/// Tiles of plans that are searched so.
 const TILES_MAX: usize = 2048;
 /// Beginnings that are kept.
 const WIDTH: usize = 8;
@@ -21,15 +20,15 @@ const WIDTH: usize = 8;
 const TRIED: usize = 32;
 
 /// The last task of a beginning, and those before it.
-struct Step {
+struct LastTask {
     task: u32,
-    before: Option<Rc<Step>>,
+    before: Option<Rc<LastTask>>,
 }
 
 /// The beginning of an order.
 #[derive(Clone)]
 struct Beginning {
-    last: Option<Rc<Step>>,
+    last: Option<Rc<LastTask>>,
     is_done: Vec<bool>,
     missing: Vec<u32>,
     is_made: Vec<bool>,
@@ -294,7 +293,7 @@ impl Search<'_> {
         for &later in &self.graph.later[task as usize] {
             after.missing[later as usize] -= 1;
         }
-        after.last = Some(Rc::new(Step {
+        after.last = Some(Rc::new(LastTask {
             task,
             before: before.last.clone(),
         }));

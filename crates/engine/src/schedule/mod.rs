@@ -31,6 +31,9 @@ const TASKS_FOR_PROPOSALS: u64 = 10 * TASKS_FOR_SEARCH;
 /// Up to so many tasks orders of programs without loops are searched for.
 const TASKS_OF_ARRAYS: u64 = 4096;
 
+/// Up to so many tasks several beginnings of orders are compared.
+const TASKS_FOR_BEAM: u64 = 256;
+
 /// Tasks that are placed altogether while numbers of sweeps are tried.
 const SIMULATED_TASKS: u64 = 2_000_000;
 
@@ -209,7 +212,7 @@ fn searched(plan: &Plan, plain: Candidate, memory: u64) -> Vec<Candidate> {
     let most = (SIMULATED_TASKS / plan.tasks().max(1)) as usize;
     let blocks = nests::blocks(plan, memory, most).into_iter().map(FoundOrder::Blocks);
     let beams = std::iter::once(1.0).chain(SEARCHED).map(FoundOrder::Beam);
-    let beams = beams.filter(|_| plan.tasks() <= beam::TASKS_MAX);
+    let beams = beams.filter(|_| plan.tasks() <= TASKS_FOR_BEAM);
     let found = lists.into_iter().chain(beams).chain(together).chain(blocks);
     found
         .map(|found| Candidate {

@@ -150,7 +150,7 @@ impl TaskGraph {
     /// An order with every maker just before the first task that touches what it makes; with `copies_stay`, those that make
     /// tiles of others stand where they are.
     pub fn with_makers_late(&self, order: &[(u32, u32)], copies_stay: bool) -> Vec<(u32, u32)> {
-        let is_moved = |task: u32| self.is_maker[task as usize] && !(copies_stay && !self.is_from_nothing(task));
+        let is_moved = |task: u32| self.is_maker[task as usize] && (!copies_stay || self.is_from_nothing(task));
         let mut late = Vec::with_capacity(self.tasks.len());
         let mut is_done = vec![false; self.tasks.len()];
         let mut stack = vec![];
