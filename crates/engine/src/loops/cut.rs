@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::affine::{enclose, tighten, CounterBox, CounterRange, DEPTH_MAX};
+use super::affine::{enclose, tighten, Affine, CounterBox, CounterRange, DEPTH_MAX};
 use super::dependences::dependences;
+use super::embedding::{embed, Embedding, PlaceRanges};
 use super::kernel::{line_block, LineCompiler, SharedKernel};
 use super::program::{ArrayElement, LoopItem, LoopProgram};
 use super::sweep::{chain_of, lines_of, BlockChain, BlockSweep, SweepLines};
@@ -73,6 +74,8 @@ pub(super) struct Unit {
     pub band: Vec<CutLoop>,
     pub item: LoopItem,
     pub blocks: Vec<usize>,
+    /// Where blocks of an imperfect nest are among the loops of the band.
+    pub embedding: Option<Embedding>,
     /// The sweep of each block of the program, where it is one of the unit's.
     pub sweeps: Vec<Option<BlockSweep>>,
     /// What runs the lines of each block of the program, where it is compiled.
@@ -83,6 +86,12 @@ impl Unit {
     /// Loops that are cut into several pieces, the outermost first.
     pub fn cut(&self) -> impl Iterator<Item = &CutLoop> {
         self.band.iter().filter(|of| of.pieces != LoopPieces::WHOLE)
+    }
+
+    /// What holds of the counters of a block in a task with these places.
+    pub fn within(&self, block: usize, places: &PlaceRanges) -> Vec<Affine> {
+        let embedding = self.embedding.as_ref();
+        embedding.map_or(vec![], |embedding| embedding.within(block, places))
     }
 
     /// Whether each piece of the outermost loop that is cut is a sweep of its own, along the next; else all its tasks are one.
@@ -107,6 +116,7 @@ pub(super) struct Cutting<'a> {
 struct Choice {
     exact: usize,
     band: Vec<CutLoop>,
+    embedding: Option<Embedding>,
     /// Tiles that a task in the middle touches.
     tiles: usize,
     /// Those of an array with more than a task should have.
@@ -158,6 +168,7 @@ impl Cutting<'_> {
             return Ok(vec![]);
         };
         let choices = (0..chain.len().max(1)).map(|at| self.choice(&chain, at, exact, &blocks, &whole));
+        let choices = choices.chain(self.embedded(exact, &blocks, &whole));
         let best = choices.min_by(|a, b| {
             let (a, b) = (a.rank(), b.rank());
             a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.total_cmp(&b.2))
@@ -182,6 +193,7 @@ impl Cutting<'_> {
             exact: exact + best.exact,
             item: chain.get(best.exact).map_or(item, |&of| LoopItem::Loop(of)),
             band: best.band,
+            embedding: best.embedding,
             blocks,
             sweeps: vec![None; program.blocks.len()],
             kernels: vec![None; program.blocks.len()],
@@ -277,11 +289,7 @@ impl Cutting<'_> {
         let mut tasks: f64 = (exact..exact + first)
             .map(|depth| whole[depth].length() as f64)
             .product();
-        let mut middle = *whole;
-        for range in &mut middle[..exact + first] {
-            range.low = (range.low + range.high) / 2;
-            range.high = range.low;
-        }
+        let mut samples = samples_of(whole, exact + first);
         for (at, &of) in chain.iter().enumerate().skip(first) {
             let depth = exact + at;
             let mut held = found.iter().filter(|dependence| !dependence.is_between_updates);
@@ -291,20 +299,54 @@ impl Cutting<'_> {
                 false => LoopPieces::WHOLE,
             };
             tasks *= pieces.of(whole[depth]).count() as f64;
-            middle[depth] = middle_of(pieces.of(whole[depth]));
+            for (sample, piece) in samples.iter_mut().zip(pieces_of(pieces.of(whole[depth]))) {
+                sample[depth] = piece;
+            }
             band.push(CutLoop { of, pieces });
         }
-        let tiles = self.tiles(blocks, &middle);
-        let beyond = tiles
-            .iter()
-            .filter(|(&array, tiles)| tiles.len() > self.tiles_max(array));
+        let footprints = samples.map(|sample| self.footprint(blocks, &sample, &|_| vec![]));
         Choice {
             exact: first,
             band,
-            tiles: tiles.values().map(BTreeSet::len).sum(),
-            beyond: beyond.map(|(_, tiles)| tiles.len()).max().unwrap_or(0),
+            embedding: None,
+            tiles: footprints[MIDDLE].tiles,
+            beyond: footprints.iter().map(|footprint| footprint.beyond).max().unwrap_or(0),
             tasks,
         }
+    }
+
+    /// The cut of an imperfect nest by the loops of its deepest block.
+    fn embedded(&self, exact: usize, blocks: &[usize], whole: &CounterBox) -> Option<Choice> {
+        let embedding = embed(self.program, blocks, exact)?;
+        let path = &self.program.blocks[embedding.main].path;
+        let (mut band, mut ranges, mut tasks) = (vec![], [PlaceRanges::default(); SAMPLES], 1.0);
+        for (place, &is_cut) in embedding.is_cut.iter().enumerate() {
+            let depth = exact + place;
+            let pieces = match is_cut {
+                true => self.pieces(&[embedding.main], depth),
+                false => LoopPieces::WHOLE,
+            };
+            tasks *= pieces.of(whole[depth]).count() as f64;
+            for (ranges, piece) in ranges.iter_mut().zip(pieces_of(pieces.of(whole[depth]))) {
+                ranges[place] = piece;
+            }
+            band.push(CutLoop {
+                of: path[depth],
+                pieces,
+            });
+        }
+        let samples = samples_of(whole, exact).into_iter().zip(&ranges);
+        let footprints: Vec<CutFootprint> = samples
+            .map(|(sample, ranges)| self.footprint(blocks, &sample, &|block| embedding.within(block, ranges)))
+            .collect();
+        Some(Choice {
+            exact: 0,
+            band,
+            tiles: footprints[MIDDLE].tiles,
+            beyond: footprints.iter().map(|footprint| footprint.beyond).max().unwrap_or(0),
+            embedding: Some(embedding),
+            tasks,
+        })
     }
 
     /// Pieces of a loop that follow the tiles of the array with the shortest along it, of one that is written where several are.
@@ -337,25 +379,52 @@ impl Cutting<'_> {
         tiles_max(self.program.arrays[array].shape.len())
     }
 
-    /// Tiles that blocks touch over a box, by array; of many no more than show that they are.
-    fn tiles(&self, blocks: &[usize], over: &CounterBox) -> BTreeMap<usize, BTreeSet<u64>> {
+    /// Tiles that blocks touch over a box; of many no more are counted than show that they are.
+    fn footprint(&self, blocks: &[usize], over: &CounterBox, within: &dyn Fn(usize) -> Vec<Affine>) -> CutFootprint {
         let mut all: BTreeMap<usize, BTreeSet<u64>> = BTreeMap::new();
         for &block in blocks {
-            touched(self.program, block, over, &mut |element, tile, _| {
+            touched(self.program, block, over, &within(block), &mut |element, tile, _| {
                 let tiles = all.entry(element.array).or_default();
                 if tiles.len() <= 4 * self.tiles_max(element.array) {
                     tiles.insert(tile);
                 }
             });
         }
-        all
+        let beyond = all.iter().filter(|(&array, tiles)| tiles.len() > self.tiles_max(array));
+        CutFootprint {
+            tiles: all.values().map(BTreeSet::len).sum(),
+            beyond: beyond.map(|(_, tiles)| tiles.len()).max().unwrap_or(0),
+        }
     }
 }
 
-/// The piece in the middle.
-fn middle_of(pieces: impl Iterator<Item = CounterRange>) -> CounterRange {
+/// Tiles that a task touches, and those of an array with more than a task should have.
+struct CutFootprint {
+    tiles: usize,
+    beyond: usize,
+}
+
+/// Tasks that stand for all: the first, one in the middle, the last.
+const SAMPLES: usize = 3;
+const MIDDLE: usize = 1;
+
+/// The box of all counters with one iteration of the first loops, so many: the first, one in the middle, the last.
+fn samples_of(whole: &CounterBox, exact: usize) -> [CounterBox; SAMPLES] {
+    let mut samples = [*whole; SAMPLES];
+    for (place, sample) in samples.iter_mut().enumerate() {
+        for range in &mut sample[..exact] {
+            let at = [range.low, (range.low + range.high) / 2, range.high][place];
+            *range = CounterRange { low: at, high: at };
+        }
+    }
+    samples
+}
+
+/// The first piece, the one in the middle, the last.
+fn pieces_of(pieces: impl Iterator<Item = CounterRange>) -> [CounterRange; SAMPLES] {
     let pieces: Vec<CounterRange> = pieces.take(1 << 16).collect();
-    pieces.get(pieces.len() / 2).copied().unwrap_or_default()
+    let last = pieces.len().saturating_sub(1);
+    [0, pieces.len() / 2, last].map(|at| pieces.get(at).copied().unwrap_or_default())
 }
 
 /// Parts within loops that are gone through one iteration at a time.
@@ -374,16 +443,18 @@ fn blocks_below(program: &LoopProgram, item: LoopItem) -> Vec<usize> {
     }
 }
 
-/// Calls `each` with the elements of a block, the tiles that they may touch over a box, and whether they write there.
+/// Calls `each` with the elements of a block, the tiles that they may touch over a box where `within` holds, and whether they
+/// write there.
 pub(super) fn touched(
     program: &LoopProgram,
     block: usize,
     over: &CounterBox,
+    within: &[Affine],
     each: &mut dyn FnMut(&ArrayElement, u64, bool),
 ) {
     let of = &program.blocks[block];
     let mut over = *over;
-    if !tighten(&mut over, &of.constraints) {
+    if !tighten(&mut over, &[&of.constraints, within].concat()) {
         return;
     }
     for step in &of.steps {

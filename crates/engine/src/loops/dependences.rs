@@ -4,7 +4,7 @@
 //! distances along the loops lie in a box, found by elimination (Banerjee; Pugh, The Omega test, CACM 35 (1992)): boxes may be
 //! wider than the distances are, never narrower.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::affine::{Affine, DEPTH_MAX};
 use super::polyhedron::{Extremes, Polyhedron};
@@ -95,7 +95,7 @@ fn distances(program: &LoopProgram, from: &StepAccess<'_>, to: &StepAccess<'_>, 
     let paths = [from, to].map(|access| &program.blocks[access.place.block].path);
     let shared = paths[0].iter().zip(paths[1]).take_while(|(a, b)| a == b).count();
     let of_carrier = |carrier: usize| {
-        let system = conflict(program, from, to, carrier);
+        let system = conflict(program, from, to, carrier, Some(carrier));
         let along = |depth: usize| {
             let mut distance = vec![0; 2 * DEPTH_MAX];
             (distance[depth], distance[DEPTH_MAX + depth]) = (-1, 1);
@@ -109,8 +109,53 @@ fn distances(program: &LoopProgram, from: &StepAccess<'_>, to: &StepAccess<'_>, 
     (equal..shared).filter_map(of_carrier).collect()
 }
 
-/// Counters of both accesses that touch one element, with the loop `carrier` ahead in the second, and all around it equal.
-fn conflict(program: &LoopProgram, from: &StepAccess<'_>, to: &StepAccess<'_>, carrier: usize) -> Polyhedron {
+/// Iterations of a block that must come behind iterations of another, with the system of their counters.
+pub(super) struct DependentPair {
+    pub from: usize,
+    pub to: usize,
+    pub system: Polyhedron,
+}
+
+/// Pairs of iterations that depend, of blocks that agree in the counters of the first `equal` loops.
+pub(super) fn dependent_pairs(program: &LoopProgram, blocks: &[usize], equal: usize) -> Vec<DependentPair> {
+    let all: Vec<StepAccess<'_>> = blocks.iter().flat_map(|&block| accesses(program, block)).collect();
+    let mut pairs = vec![];
+    let mut known = HashSet::new();
+    for from in &all {
+        for to in &all {
+            let blocks = (from.place.block, to.place.block);
+            let key = [from, to].map(|access| (access.place.block, access.element));
+            let is_exempt = from.is_update && to.is_update && from.place == to.place;
+            let depend = from.element.array == to.element.array && (from.is_write || to.is_write) && !is_exempt;
+            if !depend || !known.insert(key) {
+                continue;
+            }
+            let paths = [from, to].map(|access| &program.blocks[access.place.block].path);
+            let shared = paths[0].iter().zip(paths[1]).take_while(|(a, b)| a == b).count();
+            let mut add = |system: Polyhedron| {
+                if !matches!(system.extremes(&[0; 2 * DEPTH_MAX]), Extremes::Infeasible) {
+                    let (from, to) = blocks;
+                    pairs.push(DependentPair { from, to, system });
+                }
+            };
+            (equal..shared).for_each(|carrier| add(conflict(program, from, to, carrier, Some(carrier))));
+            if blocks.0 < blocks.1 {
+                add(conflict(program, from, to, shared, None));
+            }
+        }
+    }
+    pairs
+}
+
+/// Counters of both accesses that touch one element, equal in the first loops, so many, and with the loop `carrier` ahead in the
+/// second.
+fn conflict(
+    program: &LoopProgram,
+    from: &StepAccess<'_>,
+    to: &StepAccess<'_>,
+    equal: usize,
+    carrier: Option<usize>,
+) -> Polyhedron {
     let mut system = Polyhedron::of(2 * DEPTH_MAX);
     let of = |affine: &Affine, side: usize, sign: i128| {
         let mut coefficients = vec![0i128; 2 * DEPTH_MAX];
@@ -137,13 +182,13 @@ fn conflict(program: &LoopProgram, from: &StepAccess<'_>, to: &StepAccess<'_>, c
         }
         system.zero(coefficients, i128::from(a.constant) - i128::from(b.constant));
     }
-    for depth in 0..=carrier {
+    for depth in (0..equal).chain(carrier) {
         let mut distance = vec![0; 2 * DEPTH_MAX];
         (distance[depth], distance[DEPTH_MAX + depth]) = (-1, 1);
-        if depth < carrier {
-            system.zero(distance, 0);
-        } else {
+        if Some(depth) == carrier {
             system.at_least_zero(distance, -1);
+        } else {
+            system.zero(distance, 0);
         }
     }
     system

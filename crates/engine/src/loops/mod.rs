@@ -10,6 +10,7 @@
 mod affine;
 mod cut;
 mod dependences;
+mod embedding;
 mod formula;
 mod kernel;
 mod leaf;

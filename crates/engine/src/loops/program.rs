@@ -49,7 +49,7 @@ impl NestLoop {
 }
 
 /// An element of an array, by affine subscripts.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ArrayElement {
     pub array: usize,
     pub subscripts: Vec<Affine>,

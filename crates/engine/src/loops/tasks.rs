@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::affine::{enclose, tighten, CounterBox, CounterRange, DEPTH_MAX};
 use super::cut::{touched, CutLoop, Cutting, ProgramPart, Unit};
+use super::embedding::{Embedding, PlaceRanges, PLACES_MAX};
 use super::kernel::LineCompiler;
 use super::program::{LoopBlock, LoopProgram};
 use super::walk::{scratch_bytes, TaskWalk};
@@ -34,6 +35,8 @@ struct TaskBox {
     /// The number of the sweep: it grows whenever a unit is gone through again.
     sweep: u32,
     over: CounterBox,
+    /// Where blocks have places: the ranges of these.
+    places: PlaceRanges,
 }
 
 /// A tile that a task touches.
@@ -180,7 +183,13 @@ impl Listing<'_> {
             match part {
                 ProgramPart::Unit(unit) => {
                     let below = self.units[*unit].band.clone();
-                    self.cut(*unit, &below, over)?;
+                    match &self.units[*unit].embedding {
+                        Some(embedding) => {
+                            let whole = self.places(embedding, over)?;
+                            self.cut_places(*unit, 0, &whole, &mut PlaceRanges::default(), over)?;
+                        }
+                        None => self.cut(*unit, &below, over)?,
+                    }
                     self.sweep += 1;
                 }
                 ProgramPart::Exact { of, parts } => {
@@ -219,6 +228,76 @@ impl Listing<'_> {
         Ok(())
     }
 
+    /// The places of all blocks, within loops around that have one value each.
+    fn places(&self, embedding: &Embedding, over: &CounterBox) -> Result<PlaceRanges, EngineError> {
+        let mut hull: Option<CounterBox> = None;
+        for (block, places) in embedding
+            .places
+            .iter()
+            .enumerate()
+            .filter(|(_, places)| !places.is_empty())
+        {
+            let of = &self.program.blocks[block];
+            let Some(mut own) = self.program.whole(&of.path)? else {
+                continue;
+            };
+            own[..embedding.first].copy_from_slice(&over[..embedding.first]);
+            if !tighten(&mut own, &of.constraints) {
+                continue;
+            }
+            let mut ranges = CounterBox::default();
+            for (range, place) in ranges.iter_mut().zip(places) {
+                *range = place.range(&own);
+            }
+            enclose(&mut hull, ranges);
+        }
+        let none = CounterRange { low: 0, high: -1 };
+        Ok(hull.map_or([none; PLACES_MAX], |hull| std::array::from_fn(|place| hull[place])))
+    }
+
+    /// Adds the tasks of a unit whose blocks have places, from one of these loops on.
+    fn cut_places(
+        &mut self,
+        unit: usize,
+        at: usize,
+        whole: &PlaceRanges,
+        ranges: &mut PlaceRanges,
+        over: &CounterBox,
+    ) -> Result<(), EngineError> {
+        let Some(cut) = self.units[unit].band.get(at).copied() else {
+            return self.add_placed(unit, ranges, over);
+        };
+        let is_sweep = self.units[unit].has_sweeps() && self.units[unit].cut().next() == Some(&cut);
+        for piece in cut.pieces.of(whole[at]) {
+            cancel::check();
+            ranges[at] = piece;
+            self.cut_places(unit, at + 1, whole, ranges, over)?;
+            self.sweep += u32::from(is_sweep);
+        }
+        Ok(())
+    }
+
+    /// Adds the task whose places are in these ranges, unless no block has an iteration there.
+    fn add_placed(&mut self, unit: usize, ranges: &PlaceRanges, over: &CounterBox) -> Result<(), EngineError> {
+        let of = &self.units[unit];
+        let Some(embedding) = &of.embedding else { return Ok(()) };
+        let mut all: Option<CounterBox> = None;
+        for &block in &of.blocks {
+            let LoopBlock { path, constraints, .. } = &self.program.blocks[block];
+            let Some(mut own) = self.program.whole(path)? else {
+                continue;
+            };
+            own[..of.exact].copy_from_slice(&over[..of.exact]);
+            if tighten(&mut own, &[&constraints[..], &embedding.within(block, ranges)].concat()) {
+                enclose(&mut all, own);
+            }
+        }
+        match all {
+            Some(over) => self.push(unit, over, *ranges),
+            None => Ok(()),
+        }
+    }
+
     /// Adds a task, unless no block of it has an iteration in its box.
     fn add(&mut self, unit: usize, over: &CounterBox) -> Result<(), EngineError> {
         let mut all: Option<CounterBox> = None;
@@ -236,25 +315,34 @@ impl Listing<'_> {
             }
             enclose(&mut all, own);
         }
-        if let Some(over) = all {
-            if self.boxes.len() == TASKS_MAX {
-                return Err(EngineError::Argument(format!(
-                    "loops: more than {TASKS_MAX} tasks; larger tiles, or fewer iterations of the outer loops, make fewer"
-                )));
-            }
-            let unit = unit as u32;
-            let sweep = self.sweep;
-            self.boxes.push(TaskBox { unit, sweep, over });
-            self.touch(unit as usize, &over)?;
+        match all {
+            Some(over) => self.push(unit, over, PlaceRanges::default()),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    fn push(&mut self, unit: usize, over: CounterBox, places: PlaceRanges) -> Result<(), EngineError> {
+        if self.boxes.len() == TASKS_MAX {
+            return Err(EngineError::Argument(format!(
+                "loops: more than {TASKS_MAX} tasks; larger tiles, or fewer iterations of the outer loops, make fewer"
+            )));
+        }
+        self.boxes.push(TaskBox {
+            unit: unit as u32,
+            sweep: self.sweep,
+            over,
+            places,
+        });
+        self.touch(unit, &over, &places)
     }
 
     /// Adds the tiles that a box touches, those of an array in order.
-    fn touch(&mut self, unit: usize, over: &CounterBox) -> Result<(), EngineError> {
+    fn touch(&mut self, unit: usize, over: &CounterBox, places: &PlaceRanges) -> Result<(), EngineError> {
         let mut tiles: BTreeMap<(usize, u64), bool> = BTreeMap::new();
-        for &block in &self.units[unit].blocks {
-            touched(self.program, block, over, &mut |element, tile, is_write| {
+        let of = &self.units[unit];
+        for &block in &of.blocks {
+            let within = of.within(block, places);
+            touched(self.program, block, over, &within, &mut |element, tile, is_write| {
                 *tiles.entry((element.array, tile)).or_default() |= is_write;
             });
         }
@@ -289,6 +377,15 @@ impl LoopTasks {
 
     fn boxed(&self, task: u64) -> &TaskBox {
         &self.boxes[self.box_of(task)]
+    }
+
+    /// The counters of a loop that is cut which a task goes through.
+    fn piece_of(&self, of: &TaskBox, cut: &CutLoop) -> CounterRange {
+        let depth = self.program.loops[cut.of].depth;
+        match &self.units[of.unit as usize].embedding {
+            Some(embedding) => of.places[depth - embedding.first],
+            None => of.over[depth],
+        }
     }
 
     /// Tiles that a task touches.
@@ -343,12 +440,12 @@ impl Work for LoopTasks {
         if self.made(task).is_some() {
             return None;
         }
-        let TaskBox { unit, sweep, over } = self.boxed(task);
-        let unit = &self.units[*unit as usize];
+        let of = self.boxed(task);
+        let unit = &self.units[of.unit as usize];
         let along = unit.swept()?;
         Some(SweepPlace {
-            sweep: *sweep,
-            position: over[self.program.loops[along.of].depth].low,
+            sweep: of.sweep,
+            position: self.piece_of(of, along).low,
             // Pieces of a loop that is cut as well need not wait for each other.
             lag: if unit.has_sweeps() { 0 } else { along.pieces.length },
         })
@@ -365,7 +462,7 @@ impl Work for LoopTasks {
         }
         let mut pieces = [0; 3];
         for (place, cut) in pieces.iter_mut().zip(unit.cut()) {
-            let low = of.over[self.program.loops[cut.of].depth].low;
+            let low = self.piece_of(of, cut).low;
             *place = ((low - cut.pieces.first).div_euclid(cut.pieces.length) + i64::from(cut.pieces.first > 0)) as u32;
         }
         Some(NestPlace { nest: of.unit, pieces })
@@ -413,6 +510,6 @@ impl Work for LoopTasks {
             *count += 1;
         }
         let unit = &self.units[of.unit as usize];
-        TaskWalk::new(&self.program, unit, of.over, places, tiles, workspace).run()
+        TaskWalk::new(&self.program, unit, (of.over, of.places), places, tiles, workspace).run()
     }
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use outcore_kernels::{copy_strided, BinaryKernel, StridedBytes, StridedBytesMut};
 
-use super::affine::{enclose, tighten, CounterBox, CounterRange, LoopCounters, DEPTH_MAX};
+use super::affine::{enclose, tighten, Affine, CounterBox, CounterRange, LoopCounters, DEPTH_MAX};
 use super::cut::Unit;
+use super::embedding::PlaceRanges;
 use super::kernel::LineKernel;
 use super::program::{ArrayElement, BlockStep, Leaf, LoopBlock, LoopItem, LoopProgram, StepTarget};
 use super::sweep::{blocks_alone_below, SweepLines};
@@ -105,6 +106,8 @@ pub(super) struct TaskWalk<'a, 'w, 'b> {
     program: &'a LoopProgram,
     unit: &'a Unit,
     over: CounterBox,
+    /// What holds of the counters of each block of the program besides its own constraints.
+    within: Vec<Vec<Affine>>,
     places: TilePlaces,
     tiles: &'w mut Bound<'b>,
     strips: TaskStrips<'w>,
@@ -117,15 +120,17 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
     pub fn new(
         program: &'a LoopProgram,
         unit: &'a Unit,
-        over: CounterBox,
+        (over, ranges): (CounterBox, PlaceRanges),
         places: TilePlaces,
         tiles: &'w mut Bound<'b>,
         workspace: &'w mut [u8],
     ) -> Self {
+        let within = (0..program.blocks.len()).map(|block| unit.within(block, &ranges));
         TaskWalk {
             program,
             unit,
             over,
+            within: within.collect(),
             places,
             tiles,
             strips: TaskStrips::of(program, &unit.blocks, workspace),
@@ -186,7 +191,7 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
         let mut hull: Option<CounterBox> = None;
         for &block in blocks {
             let mut over = whole;
-            if tighten(&mut over, &program.blocks[block].constraints) {
+            if tighten(&mut over, &program.blocks[block].constraints) && tighten(&mut over, &self.within[block]) {
                 enclose(&mut hull, over);
             }
         }
@@ -252,7 +257,7 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
             line.clip(&mut range, base - of.low, along);
             line.clip(&mut range, of.high - base, -along);
         }
-        for constraint in &block.constraints {
+        for constraint in block.constraints.iter().chain(&self.within[number]) {
             line.clip(&mut range, constraint.at(&line.base), constraint.along(&line.direction));
         }
         while !range.is_empty() {

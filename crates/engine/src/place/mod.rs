@@ -29,6 +29,9 @@ const SAMPLE_COST: f64 = 1.02;
 /// Patience must save so much of the bytes: less work and I/O goes on at once with it.
 const PATIENT_GAIN: f64 = 0.95;
 
+/// Orders that move more than so many times what the best does are not tried with patience.
+const PATIENT_MOST: f64 = 1.5;
+
 /// Orders that are found by search must save so much: others lay reads and work out evenly.
 const FOUND_GAIN: f64 = 0.98;
 
@@ -106,6 +109,12 @@ impl Comparison {
         }
     }
 
+    /// Whether an order that moves so many bytes may become the best with patience.
+    fn is_near(&self, moved: u64) -> bool {
+        let best = self.best.as_ref().map_or(u64::MAX, Placed::moved_bytes);
+        moved as f64 <= PATIENT_MOST * best as f64
+    }
+
     /// Whether the best reads stored tiles once and spills none.
     fn has_least(&self, source_bytes: u64) -> bool {
         self.best.as_ref().is_some_and(|best| {
@@ -167,8 +176,10 @@ pub fn place(
                 compared: vec![],
             })
         };
-        let mut is_best = comparison.take(simulated(false));
-        if has_loops && !comparison.has_least(source_bytes) {
+        let hasty = simulated(false);
+        let moved = hasty.as_ref().map_or(0, Placed::moved_bytes);
+        let mut is_best = comparison.take(hasty);
+        if has_loops && comparison.is_near(moved) && !comparison.has_least(source_bytes) {
             is_best |= comparison.take(simulated(true));
         }
         worse_in_turn = if is_best || !is_together { 0 } else { worse_in_turn + 1 };

@@ -1,0 +1,101 @@
+"""Imperfect nests cut along all loops of their deepest statement: factors are made tile by tile, as by blocked ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.loop_orders import conflicts, planned
+from support.loop_runs import ROOM, assert_same, lazy, plain, run_within, stored
+from support.running import session
+
+import outcore as oc
+
+TILES = 12
+
+
+def lu(a: Any) -> Any:
+    for k in range(len(a)):
+        for i in range(k + 1, len(a)):
+            a[i, k] = a[i, k] / a[k, k]
+            for j in range(k + 1, len(a)):
+                a[i, j] = a[i, j] - a[i, k] * a[k, j]
+    return a
+
+
+def lu_by_rows(a: Any) -> Any:
+    """Doolittle's order: the pivot is the innermost loop."""
+    for i in range(1, len(a)):
+        for k in range(i):
+            a[i, k] = a[i, k] / a[k, k]
+            for j in range(k + 1, len(a)):
+                a[i, j] = a[i, j] - a[i, k] * a[k, j]
+    return a
+
+
+def cholesky(a: Any) -> Any:
+    for k in range(len(a)):
+        a[k, k] = np.sqrt(a[k, k])
+        for i in range(k + 1, len(a)):
+            a[i, k] = a[i, k] / a[k, k]
+        for j in range(k + 1, len(a)):
+            for i in range(j, len(a)):
+                a[i, j] = a[i, j] - a[i, k] * a[j, k]
+    return a
+
+
+def solve(a: Any, b: Any) -> Any:
+    """Substitution with many right sides, the division after the sums."""
+    for i in range(len(a)):
+        for k in range(i):
+            for j in range(b.shape[1]):
+                b[i, j] = b[i, j] - a[i, k] * b[k, j]
+        for j in range(b.shape[1]):
+            b[i, j] = b[i, j] / a[i, i]
+    return b
+
+
+def definite(n: int) -> Any:
+    a = np.random.default_rng(n).random((n, n))
+    return a @ a.T + n * np.eye(n)
+
+
+CASES: dict[str, tuple[Callable[..., Any], int]] = {
+    "lu": (lu, 1),
+    "lu by rows": (lu_by_rows, 1),
+    "cholesky": (cholesky, 1),
+    "solve": (solve, 2),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_nests_are_cut_along_all_loops(name: str, tmp_path: Path) -> None:
+    function, count = CASES[name]
+    n, tile = 8 * TILES, 8
+    values = [definite(n), np.random.default_rng(1).random((n, n))][:count]
+    arguments = stored(tmp_path, values, [(tile, tile)] * count)
+    program = oc.loops(function)
+    with session(tmp_path, pool_limit=ROOM):
+        plan = planned({str(tmp_path / "r.zarr"): lazy(program, arguments)[0]})
+    boxes = [task for task in plan.tasks if task.updated]
+    # Blocks of rows, columns and pivots: a task for each, and no more.
+    assert len(boxes) <= TILES**3
+    assert all(len(task.read) + len(task.updated) <= 4 for task in boxes)
+    assert conflicts(plan.in_text_order())
+
+
+@pytest.mark.parametrize("tile", [(8, 8), (5, 11), (32, 3)])
+@pytest.mark.parametrize("name", CASES)
+def test_nests_come_to_the_bits_of_the_plain_function(name: str, tile: tuple[int, int], tmp_path: Path) -> None:
+    function, count = CASES[name]
+    values = [definite(32), np.random.default_rng(1).random((32, 32))][:count]
+    arguments = stored(tmp_path, values, [tile] * count)
+    program = oc.loops(function)
+    expected = plain(function, values)
+    first = run_within(tmp_path, program, arguments, pool_limit=ROOM, threads=1)
+    assert_same(first.results, expected)
+    least = run_within(tmp_path, program, arguments, pool_limit=64 << 10, threads=3)
+    assert_same(least.results, expected)
