@@ -99,3 +99,23 @@ def test_nests_come_to_the_bits_of_the_plain_function(name: str, tile: tuple[int
     assert_same(first.results, expected)
     least = run_within(tmp_path, program, arguments, pool_limit=64 << 10, threads=3)
     assert_same(least.results, expected)
+
+
+def product(a: Any, b: Any, c: Any) -> Any:
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            for k in range(a.shape[1]):
+                c[i, j] += a[i, k] * b[k, j]
+    return c
+
+
+def test_products_of_files_move_a_few_times_the_least(tmp_path: Path) -> None:
+    """Row-major files are read in wide tiles: 2 m n k / sqrt(S) elements are the least (Irony, Toledo, Tiskin 2004)."""
+    n, pool = 8000, 128 << 20
+    for name in "ab":
+        np.lib.format.open_memmap(tmp_path / f"{name}.npy", mode="w+", dtype="f8", shape=(n, n)).flush()
+    with session(tmp_path, pool_limit=pool):
+        a, b = (oc.open(tmp_path / f"{name}.npy") for name in "ab")
+        said = oc.explain({tmp_path / "c.npy": oc.loops(product)(a, b, oc.zeros((n, n)))})
+    least = 2 * n**3 / (pool / 8) ** 0.5 * 8
+    assert said.bytes_read + said.bytes_written < 2.4 * least

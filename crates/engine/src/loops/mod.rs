@@ -18,6 +18,7 @@ mod polyhedron;
 mod program;
 mod sweep;
 mod tasks;
+mod tiling;
 mod walk;
 
 pub use formula::{FormulaOperand, FormulaOperation, FormulaTerm, LineFormula};

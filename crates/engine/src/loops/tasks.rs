@@ -8,6 +8,7 @@ use super::cut::{touched, CutLoop, Cutting, ProgramPart, Unit};
 use super::embedding::{Embedding, PlaceRanges, PLACES_MAX};
 use super::kernel::LineCompiler;
 use super::program::{LoopBlock, LoopProgram};
+use super::tiling::in_wide_tiles;
 use super::walk::{scratch_bytes, TaskWalk};
 use crate::cancel;
 use crate::expr::{Digest, Expr, Op};
@@ -77,6 +78,7 @@ pub fn loop_nest(
     compiler: Option<&dyn LineCompiler>,
 ) -> Result<Vec<Expr>, EngineError> {
     let mut program = LoopProgram::read(words, nodes, inputs)?;
+    let inputs = &in_wide_tiles(&mut program, inputs)[..];
     let elements = elements_of(&mut program, inputs);
     let (parts, units) = Cutting::of(&program, compiler)?;
     let mut listing = Listing {

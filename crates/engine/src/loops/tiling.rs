@@ -1,0 +1,72 @@
+//! Tiles of stored arrays in products: as wide as high, since each is used along a loop that its subscripts do not have.
+
+use std::collections::BTreeSet;
+
+use outcore_store::Layout;
+
+use super::program::{ArrayElement, LoopProgram};
+use crate::expr::{Expr, Node, Op};
+
+/// Bytes of a run of a row that is read, and of a tile.
+const RUN_BYTES: u64 = 16 << 10;
+const TILE_BYTES: u64 = 8 << 20;
+
+/// Inputs with wide tiles where a program multiplies arrays: those of row-major files, whose tiles are the plan's choice.
+pub(super) fn in_wide_tiles(program: &mut LoopProgram, inputs: &[Expr]) -> Vec<Expr> {
+    let products = products(program);
+    let of = |(array, input): (usize, &Expr)| {
+        let Op::Source(key) = &input.op else {
+            return input.clone();
+        };
+        let is_row_major = matches!(key.0.layout(), Layout::RowMajor);
+        match wide_tile(input).filter(|_| is_row_major && products.contains(&array)) {
+            Some(tile) => {
+                program.arrays[array].tile.clone_from(&tile);
+                Node::intern(input.op.clone(), vec![], input.shape.clone(), input.dtype, tile)
+            }
+            None => input.clone(),
+        }
+    };
+    inputs.iter().enumerate().map(of).collect()
+}
+
+/// A tile of runs of rows, of an array with more in its last two axes than one holds.
+fn wide_tile(input: &Expr) -> Option<Vec<u64>> {
+    let item = input.dtype.size() as u64;
+    let [.., rows, columns] = input.shape[..] else {
+        return None;
+    };
+    let width = (RUN_BYTES / item).min(columns);
+    let height = (TILE_BYTES / item / width.max(1)).min(rows);
+    let is_larger = rows > height && columns > width;
+    is_larger.then(|| {
+        let mut tile = vec![1; input.ndim()];
+        tile.splice(input.ndim() - 2.., [height, width]);
+        tile
+    })
+}
+
+/// Arrays of blocks in which several elements are each used along another loop.
+fn products(program: &LoopProgram) -> BTreeSet<usize> {
+    let mut arrays = BTreeSet::new();
+    for block in &program.blocks {
+        let elements: Vec<&ArrayElement> = (block.steps.iter())
+            .flat_map(|step| step.reads().chain(step.written()))
+            .filter(|element| element.subscripts.len() >= 2)
+            .collect();
+        let unused = |element: &ArrayElement| -> Vec<usize> {
+            let has = |depth: usize| {
+                element
+                    .subscripts
+                    .iter()
+                    .any(|subscript| subscript.coefficients[depth] != 0)
+            };
+            (0..block.path.len()).filter(|&depth| !has(depth)).collect()
+        };
+        let along: BTreeSet<Vec<usize>> = elements.iter().map(|element| unused(element)).collect();
+        if along.len() > 1 && along.iter().all(|loops| !loops.is_empty()) {
+            arrays.extend(elements.iter().map(|element| element.array));
+        }
+    }
+    arrays
+}
