@@ -87,6 +87,9 @@ policy, order          next-use, rows, alternating
 order tried            rows: 709.4 MiB read, 7.64 MiB written
 order tried            rows, alternating: 582.6 MiB read, 7.64 MiB written, chosen
 order tried            shared tiles: 708.3 MiB read, 7.64 MiB written
+order tried            searched, with 90 % of memory: 705.8 MiB read, 7.64 MiB written
+order tried            searched, with 65 % of memory: 705.8 MiB read, 7.64 MiB written
+order tried            searched, with 40 % of memory: 705.8 MiB read, 7.64 MiB written
 legend                 over: length/tile of each axis; 3 × 39: 39 such passes from 3 on, their sums"""
 
 

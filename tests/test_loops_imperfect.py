@@ -119,3 +119,21 @@ def test_products_of_files_move_a_few_times_the_least(tmp_path: Path) -> None:
         said = oc.explain({tmp_path / "c.npy": oc.loops(product)(a, b, oc.zeros((n, n)))})
     least = 2 * n**3 / (pool / 8) ** 0.5 * 8
     assert said.bytes_read + said.bytes_written < 2.4 * least
+
+
+def backwards(a: Any) -> Any:
+    n = len(a)
+    for i in range(n - 1, 0, -1):
+        for j in range(i + 1, n):
+            a[i - 1, j] = a[i - 1, j - 1] + a[j, j]
+        a[i, i] = 0.5 * a[i, i]
+    return a
+
+
+@pytest.mark.parametrize("tile", [(1, 1), (3, 2), (2, 3), (2, 2)])
+def test_pieces_of_loops_that_go_backwards_are_counted_from_the_least(tile: tuple[int, int], tmp_path: Path) -> None:
+    """Their counters are negative, and planning went over four billion blocks."""
+    values = [np.random.default_rng(2).random((7, 7))]
+    arguments = stored(tmp_path, values, [tile])
+    found = run_within(tmp_path, oc.loops(backwards), arguments, pool_limit=64 << 10, threads=2)
+    assert_same(found.results, plain(backwards, values))

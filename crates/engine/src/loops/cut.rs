@@ -80,6 +80,8 @@ pub(super) struct Unit {
     pub sweeps: Vec<Option<BlockSweep>>,
     /// What runs the lines of each block of the program, where it is compiled.
     pub kernels: Vec<Option<SharedKernel>>,
+    /// Of each loop of the program the blocks below it, where lines go through all of them.
+    pub lines_below: Vec<Option<Vec<usize>>>,
 }
 
 impl Unit {
@@ -197,6 +199,7 @@ impl Cutting<'_> {
             blocks,
             sweeps: vec![None; program.blocks.len()],
             kernels: vec![None; program.blocks.len()],
+            lines_below: vec![None; program.loops.len()],
         };
         self.add_lines(&mut unit, &whole.map(|range| range.length() as f64))?;
         self.units.push(unit);
@@ -235,6 +238,9 @@ impl Cutting<'_> {
                 if kernels.iter().all(Option::is_some) {
                     unit.kernels[block].clone_from(kernel);
                 }
+            }
+            if let Some(&first) = program.blocks[block].path.get(chain.first) {
+                unit.lines_below[first] = Some(chain.blocks);
             }
         }
         Ok(())

@@ -57,6 +57,8 @@ pub(super) struct LoopTasks {
     /// Tiles that the boxes touch, and where those of each end.
     touched: Arc<[TouchedTile]>,
     touched_ends: Arc<[usize]>,
+    /// Of each unit the least numbers of pieces.
+    least_pieces: Vec<[i64; 3]>,
     initial: Arc<[Initial]>,
     /// The tile set of each array: of an input, or of a result.
     sets: Vec<usize>,
@@ -134,18 +136,25 @@ pub fn loop_nest(
         key.extend(show(&grid.shape).bytes());
         key.extend(grid.dtype.name().bytes());
     }
-    let tasks = LoopTasks {
+    let mut tasks = LoopTasks {
         program: Arc::new(program),
         units: units.into(),
         boxes: boxes.into(),
         touched: touched.into(),
         touched_ends: touched_ends.into(),
+        least_pieces: vec![],
         initial: initial.into(),
         sets,
         written,
         results,
         key: Digest::of(&key).0.to_vec(),
     };
+    let mut least = vec![[i64::MAX; 3]; tasks.units.len()];
+    for of in tasks.boxes.iter() {
+        let pieces = tasks.pieces_of(of);
+        least[of.unit as usize] = std::array::from_fn(|at| least[of.unit as usize][at].min(pieces[at]));
+    }
+    tasks.least_pieces = least;
     match tasks.results.is_empty() {
         true => Err(EngineError::Argument("loops: no array is written".into())),
         false => algorithm(Arc::new(tasks), &operands),
@@ -381,6 +390,16 @@ impl LoopTasks {
         &self.boxes[self.box_of(task)]
     }
 
+    /// The numbers of the pieces of the first loops that are cut, which may be negative.
+    fn pieces_of(&self, of: &TaskBox) -> [i64; 3] {
+        let mut pieces = [0; 3];
+        for (piece, cut) in pieces.iter_mut().zip(self.units[of.unit as usize].cut()) {
+            let low = self.piece_of(of, cut).low;
+            *piece = (low - cut.pieces.first).div_euclid(cut.pieces.length);
+        }
+        pieces
+    }
+
     /// The counters of a loop that is cut which a task goes through.
     fn piece_of(&self, of: &TaskBox, cut: &CutLoop) -> CounterRange {
         let depth = self.program.loops[cut.of].depth;
@@ -462,11 +481,8 @@ impl Work for LoopTasks {
         if !unit.has_sweeps() {
             return None;
         }
-        let mut pieces = [0; 3];
-        for (place, cut) in pieces.iter_mut().zip(unit.cut()) {
-            let low = self.piece_of(of, cut).low;
-            *place = ((low - cut.pieces.first).div_euclid(cut.pieces.length) + i64::from(cut.pieces.first > 0)) as u32;
-        }
+        let (pieces, least) = (self.pieces_of(of), self.least_pieces[of.unit as usize]);
+        let pieces = std::array::from_fn(|at| (pieces[at] - least[at]) as u32);
         Some(NestPlace { nest: of.unit, pieces })
     }
 
@@ -505,10 +521,10 @@ impl Work for LoopTasks {
         }
         let of = self.boxed(task);
         let (mut reads, mut writes) = (0, 0);
-        let mut places = BTreeMap::new();
+        let mut places = vec![];
         for tile in self.touched(task) {
             let count = if tile.is_written { &mut writes } else { &mut reads };
-            places.insert((tile.array as usize, u64::from(tile.tile)), (tile.is_written, *count));
+            places.push(((tile.array as usize, u64::from(tile.tile)), (tile.is_written, *count)));
             *count += 1;
         }
         let unit = &self.units[of.unit as usize];

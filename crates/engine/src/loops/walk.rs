@@ -1,7 +1,5 @@
 //! A task of a loop program: its iterations, line by line, each line in pieces that lie in one tile of every array.
 
-use std::collections::BTreeMap;
-
 use outcore_kernels::{copy_strided, BinaryKernel, StridedBytes, StridedBytesMut};
 
 use super::affine::{enclose, tighten, Affine, CounterBox, CounterRange, LoopCounters, DEPTH_MAX};
@@ -9,7 +7,7 @@ use super::cut::Unit;
 use super::embedding::PlaceRanges;
 use super::kernel::LineKernel;
 use super::program::{ArrayElement, BlockStep, Leaf, LoopBlock, LoopItem, LoopProgram, StepTarget};
-use super::sweep::{blocks_alone_below, SweepLines};
+use super::sweep::SweepLines;
 use crate::strips::{self, Buffers, FusedInput, REGISTER_BYTES, STRIP};
 use crate::task::Bound;
 use crate::{cancel, EngineError};
@@ -17,8 +15,8 @@ use crate::{cancel, EngineError};
 /// Strips besides registers and numbers: a value, and two that updates need.
 const OTHERS: usize = 3;
 
-/// Where the tiles of a task are among its operands: whether it writes them, and their number.
-pub(super) type TilePlaces = BTreeMap<(usize, u64), (bool, usize)>;
+/// Where the tiles of a task are among its operands: array and tile, in order, whether it writes them, and their number.
+pub(super) type TilePlaces = Vec<((usize, u64), (bool, usize))>;
 
 /// An element of the first iteration of a piece, and where those of the next iterations are.
 #[derive(Clone, Copy, Debug)]
@@ -153,13 +151,10 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
             LoopItem::Block(block) => return self.lines(&[block], counters),
             LoopItem::Loop(of) => of,
         };
-        let of = &program.loops[of];
-        if let Some(blocks) = blocks_alone_below(program, item) {
-            let sweep = blocks.first().and_then(|&block| self.unit.sweeps[block]);
-            if sweep.is_some_and(|sweep| sweep.first == of.depth) {
-                return self.lines(&blocks, counters);
-            }
+        if let Some(blocks) = &self.unit.lines_below[of] {
+            return self.lines(blocks, counters);
         }
+        let of = &program.loops[of];
         counters[of.depth] = 0;
         let most = of.bound.at(counters).div_euclid(-of.bound.coefficients[of.depth]);
         let range = self.over[of.depth];
@@ -181,6 +176,15 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
         let Some(sweep) = unit.sweeps[blocks[0]] else {
             return Ok(());
         };
+        if let (SweepLines::Along(along), true) = (sweep.lines, sweep.first + 1 == depth) {
+            let mut line = IterationLine {
+                base: *counters,
+                direction: sweep.lines.direction(depth),
+            };
+            line.base[along] = 0;
+            let range = self.over[along];
+            return blocks.iter().try_for_each(|&block| self.line(block, &line, range));
+        }
         let mut whole = self.over;
         for (range, &at) in whole.iter_mut().zip(counters).take(sweep.first) {
             *range = CounterRange { low: at, high: at };
@@ -309,7 +313,9 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
             stride = stride * extent + along;
         }
         let missing = || EngineError::Internal("loops: an element is in no tile of its task".into());
-        let (is_written, tile) = *self.places.get(&(element.array, number)).ok_or_else(missing)?;
+        let key = (element.array, number);
+        let found = self.places.binary_search_by_key(&key, |&(place, _)| place);
+        let (_, (is_written, tile)) = self.places[found.map_err(|_| missing())?];
         Ok(PlacedElement {
             is_written,
             tile,

@@ -70,6 +70,7 @@ pub fn plan(outputs: &[Expr], options: PlanOptions) -> Result<Plan, EngineError>
         outputs: ids,
         rewrites,
         left: None,
+        is_searched: true,
     };
     check_widths(&plan)?;
     check_listed(&plan)?;

@@ -85,6 +85,8 @@ pub struct Plan {
     pub rewrites: Vec<String>,
     /// The tasks that are left to do, where an earlier run has done the others.
     pub left: Option<LeftWork>,
+    /// Whether orders of its tasks are searched for. What bounds a program that is planned later has the fixed ones alone.
+    pub is_searched: bool,
 }
 
 /// By producer and task: whether it is to run.

@@ -204,7 +204,8 @@ pub fn candidates(plan: &Plan, options: PlanOptions, memory: u64, resumes: bool)
 
 /// The orders found by search for a plan with works that have them.
 fn searched(plan: &Plan, plain: Candidate, memory: u64) -> Vec<Candidate> {
-    if !is_searched(plan) && (plan.tasks() > TASKS_OF_ARRAYS || plan.producers.len() < 2) {
+    let is_small = plan.tasks() <= TASKS_OF_ARRAYS && plan.producers.len() > 1;
+    if !plan.is_searched || !(is_small || is_searched(plan)) {
         return vec![];
     }
     let lists = SEARCHED.map(FoundOrder::Listed);

@@ -95,11 +95,12 @@ fn blocks_along(
         });
         sizes.sum::<u64>()
     };
-    let more = |side: &u32| (*side < counts[0]).then(|| (side + 1).max(side * 3 / 2).min(counts[0]));
+    let more = |side: &u32| (*side < counts[0]).then(|| (side + 1).max(side.saturating_mul(3) / 2).min(counts[0]));
     let sides = std::iter::successors(Some(1), more);
     let mut found: Vec<(u64, NestBlocks)> = vec![];
     for p in sides {
         // Some memory is for what is read ahead.
+        cancel::check();
         let fitting = (1..=counts[1])
             .take_while(|&q| bytes(&held, [p, q]) <= memory / 10 * 9)
             .last();

@@ -231,6 +231,7 @@ impl Session {
         memory.reserve_operators(operators)?;
         let mut plan = plan::plan(&wanted, self.options.plan)?;
         few::select_few(&mut plan, &self.io)?;
+        plan.is_searched = asking.now == Now::IsThen;
         let program_bytes = program_bytes(&plan);
         memory.reserve(program_bytes)?;
         plan.sources().try_for_each(|source| source.check_unchanged())?;
