@@ -126,16 +126,7 @@ pub fn loop_nest(
             }
         }
     }
-    let mut key = Vec::new();
-    words.iter().for_each(|word| key.extend(word.to_le_bytes()));
-    nodes.iter().for_each(|node| key.extend(node.digest().0));
-    initial
-        .iter()
-        .for_each(|initial| key.extend(format!("{initial:?}").bytes()));
-    for grid in &results {
-        key.extend(show(&grid.shape).bytes());
-        key.extend(grid.dtype.name().bytes());
-    }
+    let key = key_of(words, nodes, &initial, &results);
     let mut tasks = LoopTasks {
         program: Arc::new(program),
         units: units.into(),
@@ -147,18 +138,28 @@ pub fn loop_nest(
         sets,
         written,
         results,
-        key: Digest::of(&key).0.to_vec(),
+        key,
     };
-    let mut least = vec![[i64::MAX; 3]; tasks.units.len()];
-    for of in tasks.boxes.iter() {
-        let pieces = tasks.pieces_of(of);
-        least[of.unit as usize] = std::array::from_fn(|at| least[of.unit as usize][at].min(pieces[at]));
-    }
-    tasks.least_pieces = least;
+    tasks.count_pieces();
     match tasks.results.is_empty() {
         true => Err(EngineError::Argument("loops: no array is written".into())),
         false => algorithm(Arc::new(tasks), &operands),
     }
+}
+
+/// What makes a program differ from others over the same operands.
+fn key_of(words: &[i64], nodes: &[Expr], initial: &[Initial], results: &[Grid]) -> Vec<u8> {
+    let mut key = Vec::new();
+    words.iter().for_each(|word| key.extend(word.to_le_bytes()));
+    nodes.iter().for_each(|node| key.extend(node.digest().0));
+    initial
+        .iter()
+        .for_each(|initial| key.extend(format!("{initial:?}").bytes()));
+    for grid in results {
+        key.extend(show(&grid.shape).bytes());
+        key.extend(grid.dtype.name().bytes());
+    }
+    Digest::of(&key).0.to_vec()
 }
 
 /// The element of each array that is written and is the same element everywhere before; such arrays get tiles like others.
@@ -388,6 +389,16 @@ impl LoopTasks {
 
     fn boxed(&self, task: u64) -> &TaskBox {
         &self.boxes[self.box_of(task)]
+    }
+
+    /// Finds the least numbers of pieces of each unit.
+    fn count_pieces(&mut self) {
+        let mut least = vec![[i64::MAX; 3]; self.units.len()];
+        for of in self.boxes.iter() {
+            let (pieces, least) = (self.pieces_of(of), &mut least[of.unit as usize]);
+            *least = std::array::from_fn(|at| least[at].min(pieces[at]));
+        }
+        self.least_pieces = least;
     }
 
     /// The numbers of the pieces of the first loops that are cut, which may be negative.
