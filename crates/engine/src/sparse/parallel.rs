@@ -166,7 +166,18 @@ mod tests {
             _ => Ok(()),
         });
         assert!(matches!(handed, Err(EngineError::Argument(text)) if text == "20"));
-        let watched = in_order(50, 3, &mut || Err(EngineError::Cancelled), Ok);
+        // The others wait until this thread has asked, so that it begins a piece.
+        let asked = AtomicBool::new(false);
+        let mut watch = || {
+            asked.store(true, Ordering::Release);
+            Err(EngineError::Cancelled)
+        };
+        let watched = in_order(50, 3, &mut watch, |piece| {
+            while !asked.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+            Ok(piece)
+        });
         assert!(matches!(watched, Err(EngineError::Cancelled)));
     }
 
