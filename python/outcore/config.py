@@ -24,7 +24,7 @@ from outcore.errors import ConfigError
 
 OptionValues: TypeAlias = dict[str, Any]  # by key, each value as its check has it
 POLICIES = ("next-use", "clean-first-lru", "consumer-count", "lru", "clock")
-REWRITES = ("reassociate", "fuse-products", "merge-scans", "pipeline", "alternate", "share-tiles", "all")
+REWRITES = ("reassociate", "fuse-products", "merge-scans", "pipeline", "alternate", "share-tiles", "search", "all")
 _SIZE_MAX = (1 << 63) - 1
 _THREADS_MAX = 1024
 _IO_THREADS_MAX = 256

@@ -15,6 +15,8 @@ pub struct PlanOptions {
     pub alternate: bool,
     /// Try the order in which cells that share tiles run together.
     pub share_tiles: bool,
+    /// Search for orders of all tasks.
+    pub search: bool,
 }
 
 impl PlanOptions {
@@ -25,6 +27,7 @@ impl PlanOptions {
         pipeline: true,
         alternate: true,
         share_tiles: true,
+        search: true,
     };
     pub const NONE: PlanOptions = PlanOptions {
         reassociate: false,
@@ -33,15 +36,17 @@ impl PlanOptions {
         pipeline: false,
         alternate: false,
         share_tiles: false,
+        search: false,
     };
 
-    pub const NAMES: [&'static str; 6] = [
+    pub const NAMES: [&'static str; 7] = [
         "reassociate",
         "fuse-products",
         "merge-scans",
         "pipeline",
         "alternate",
         "share-tiles",
+        "search",
     ];
 
     /// Switches one rewrite by its name. False when there is none of that name.
@@ -54,6 +59,7 @@ impl PlanOptions {
             "pipeline" => self.pipeline = on,
             "alternate" => self.alternate = on,
             "share-tiles" => self.share_tiles = on,
+            "search" => self.search = on,
             _ => return false,
         }
         true

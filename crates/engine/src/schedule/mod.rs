@@ -197,7 +197,9 @@ pub fn candidates(plan: &Plan, options: PlanOptions, memory: u64, resumes: bool)
             },
         ]
     }));
-    all.extend(searched(plan, plain, memory));
+    if options.search {
+        all.extend(searched(plan, plain, memory));
+    }
     all.dedup();
     all
 }

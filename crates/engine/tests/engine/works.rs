@@ -529,7 +529,11 @@ fn what_a_mask_chooses_is_whole_after_it_was_gone_on_with() {
 fn an_order_that_a_work_proposes_is_taken_where_it_moves_less() {
     let ample = session(256 << 20, 2, Policy::NextUse, PlanOptions::ALL);
     let expected = compute(&ample, &[pairs(16, false)]);
-    let narrow = session(40 << 20, 2, Policy::NextUse, PlanOptions::ALL);
+    let fixed = PlanOptions {
+        search: false,
+        ..PlanOptions::ALL
+    };
+    let narrow = session(40 << 20, 2, Policy::NextUse, fixed);
     let read = |is_illegal| {
         let prepared = narrow
             .prepare(&[pairs(16, is_illegal)], &[Target::Memory])
