@@ -54,7 +54,7 @@ struct Longer {
     held: u64,
 }
 
-struct Search<'a> {
+struct BeamSearch<'a> {
     tiles: &'a TileTable,
     graph: &'a TaskGraph,
     memory: u64,
@@ -68,7 +68,7 @@ pub fn beam_schedule(plan: &Plan, tiles: &TileTable, graph: &TaskGraph, memory: 
         return None;
     }
     let workspace = (0..graph.tasks.len()).map(|task| graph.tasks.workspace(plan, task));
-    let mut search = Search {
+    let mut search = BeamSearch {
         tiles,
         graph,
         memory: memory.saturating_sub(workspace.max().unwrap_or(0)),
@@ -105,7 +105,7 @@ fn fact(kind: u64, number: u32) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-impl Search<'_> {
+impl BeamSearch<'_> {
     fn first(&mut self, is_made: Vec<bool>) -> Beginning {
         let count = self.tiles.len();
         let mut writes = vec![0; count];
