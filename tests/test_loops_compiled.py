@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -207,8 +208,23 @@ def test_long_programs_are_compiled_by_themselves(monkeypatch: pytest.MonkeyPatc
     assert blocks == [True]
 
 
+def test_small_limits_keep_numba_out(monkeypatch: pytest.MonkeyPatch, blocks: list[bool]) -> None:
+    """Unless it is there already: its memory is the process's."""
+    monkeypatch.setattr(compiling, "ITERATIONS_MIN", 1)
+    program, values = oc.loops(recurrence), (oc.zeros(9), oc.zeros(9))
+    modules = dict(sys.modules)
+    monkeypatch.setattr(sys, "modules", {name: module for name, module in modules.items() if name != "numba"})
+    with session(memory_limit="900MiB"):
+        program(*values)
+    assert not blocks
+    monkeypatch.setattr(sys, "modules", modules)
+    with session(memory_limit="900MiB"):
+        program(*values)
+    assert blocks == [True]
+
+
 def test_without_numba_compilation_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "numba", None)
+    monkeypatch.setitem(sys.modules, "numba", None)
     with pytest.raises(ImportError, match=r"outcore\[jit\]"):
         oc.loops(recurrence, compiled=True)
     values = np.ones(5), np.zeros(5)

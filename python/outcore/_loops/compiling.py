@@ -8,6 +8,7 @@ ones as in C, so each result is brought to its type.
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TypeAlias
@@ -17,6 +18,7 @@ import numpy as np
 from outcore._base.types import NDArray
 from outcore._functions.compiled import scalar_of
 from outcore._functions.jit_kernels import Kernel, NumbaObject, numba_module
+from outcore._lazy.limits import memory_limit
 
 ElementRow: TypeAlias = "tuple[int, str, bool, int | None, int | None]"
 OperandRow: TypeAlias = "tuple[str, int, str, bytes]"
@@ -26,6 +28,8 @@ Compile: TypeAlias = "Callable[[list[ElementRow], list[StepRow], float], int | N
 
 # Iterations from which on compilation, of a second or so, is worth it.
 ITERATIONS_MIN = 1 << 25
+# The least memory limit for which numba, of some 100 MiB, is taken into the process.
+MEMORY_MIN = 1 << 30
 
 _FLOATS = ("float32", "float64")
 _INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
@@ -300,13 +304,18 @@ def compile_block(elements: list[ElementRow], steps: list[StepRow], _iterations:
 
 
 def compiler(compiled: bool | None) -> Compile | None:
-    """The compiler of blocks: of all of them, of none, or of long ones where numba is installed."""
+    """The compiler of blocks: of all of them, of none, or of long ones where numba is installed and has room."""
     if compiled is None:
-        return compile_long if _is_installed() else None
+        return compile_long if _is_installed() and _has_room() else None
     if not compiled:
         return None
     numba_module()
     return compile_block
+
+
+def _has_room() -> bool:
+    """Whether numba is in the process already, or the memory limit bears it."""
+    return "numba" in sys.modules or memory_limit() >= MEMORY_MIN
 
 
 def _is_installed() -> bool:
