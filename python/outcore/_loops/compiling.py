@@ -19,6 +19,7 @@ from outcore._base.types import NDArray
 from outcore._functions.compiled import scalar_of
 from outcore._functions.jit_kernels import Kernel, NumbaObject, numba_module
 from outcore._lazy.limits import memory_limit
+from outcore.errors import ArgumentError
 
 ElementRow: TypeAlias = "tuple[int, str, bool, int | None, int | None]"
 OperandRow: TypeAlias = "tuple[str, int, str, bytes]"
@@ -26,8 +27,8 @@ TermRow: TypeAlias = "tuple[str, str, list[OperandRow], Callable[..., NDArray] |
 StepRow: TypeAlias = "tuple[tuple[str, int, str], list[tuple[str, int]], list[TermRow], OperandRow, str]"
 Compile: TypeAlias = "Callable[[list[ElementRow], list[StepRow], float], int | None]"
 
-# Iterations from which on compilation, of a second or so, is worth it.
-ITERATIONS_MIN = 1 << 25
+# Elements of outcore's own lines from which on compilation, of a second or so, is worth it.
+EFFORT_MIN = 1 << 27
 # The least memory limit for which numba, of some 100 MiB, is taken into the process.
 MEMORY_MIN = 1 << 30
 
@@ -93,7 +94,7 @@ _OF_TRUTHS |= {"bitwise_invert": "logical_not", "not_equal": "logical_xor"}
 
 
 class _NotTakenError(Exception):
-    """A block holds what is left to outcore's own functions."""
+    """A block holds what is left to outcore's own functions: the message says what."""
 
 
 class _Source:
@@ -112,7 +113,7 @@ class _Source:
         self._has_calls = _has_calls(steps)
         self.called: dict[str, Kernel] = {}
         for number, (_, dtype, _, stride, _) in enumerate(elements):
-            _take(dtype in _ALL)
+            _take(dtype in _ALL, dtype)
             kind = "uint8" if dtype == "bool" else dtype
             self._before.append(f"p{number} = pointer_{kind}(words[{2 * number}])")
             if stride is None:
@@ -124,6 +125,9 @@ class _Source:
         """The source; constants are names of its globals."""
         body = [*self._body, *self._end] or ["pass"]
         lines = [*self._before, "for i in range(count):", *(f"    {line}" for line in body), *self._after]
+        if self._has_calls:
+            lines = ["raised = 0", "try:", *(f"    {line}" for line in lines), "except Exception:", "    raised = 1"]
+        lines.append("return raised" if self._has_calls else "return 0")
         return "\n".join(["def line(count, words):", *(f"    {line}" for line in lines), ""])
 
     def constants(self) -> dict[str, np.generic]:
@@ -180,7 +184,7 @@ class _Source:
             return values[number]
         if kind == "term":
             return names[number]
-        _take(dtype in _ALL)
+        _take(dtype in _ALL, dtype)
         name = self._constants.setdefault((dtype, bytes(data)), f"c{len(self._constants)}")
         self._types[name] = dtype
         return name
@@ -188,7 +192,7 @@ class _Source:
     def _call(self, called: Callable[..., NDArray], parts: Sequence[str]) -> str:
         function = scalar_of(called)
         if function is None:
-            raise _NotTakenError
+            raise _NotTakenError("a function that outcore.jit did not make")
         name = f"f{len(self.called)}"
         self.called[name] = function
         return f"{name}({', '.join(parts)})"
@@ -201,18 +205,20 @@ class _Source:
             name = _OF_TRUTHS.get(name, name)
         forms = _FORMS | _CLOSE if self._has_calls else _FORMS
         form, taken = forms.get(name, ("", ()))
-        _take(len(types) == 1 and types <= set(taken) and dtype in _ALL)
+        is_taken = len(types) == 1 and types <= set(taken) and dtype in _ALL
+        _take(is_taken, f"`{name}` of {' and '.join(sorted(types))}")
         return form.format(*parts)
 
     def _cast(self, part: str, before: str, dtype: str) -> str:
         if dtype == "bool":
             return f"{part} != 0" if before != "bool" else part
         # Numbers that an integer does not hold become what the processor gives.
-        _take(dtype in _NUMBERS and (before not in _FLOATS or dtype in _FLOATS or self._has_calls))
+        is_exact = before not in _FLOATS or dtype in _FLOATS or self._has_calls
+        _take(dtype in _NUMBERS and is_exact, f"{before} as {dtype}")
         return part
 
     def _let(self, lines: list[str], name: str, expression: str, dtype: str) -> None:
-        _take(dtype in _ALL)
+        _take(dtype in _ALL, dtype)
         lines.append(f"{name} = {dtype}({expression})" if dtype != "bool" else f"{name} = {expression}")
         self._types[name] = dtype
 
@@ -235,9 +241,9 @@ class _Source:
         lines.append(f"p{element}[{place}] = " + (f"uint8({value})" if dtype == "bool" else value))
 
 
-def _take(is_taken: bool) -> None:
+def _take(is_taken: bool, what: str) -> None:
     if not is_taken:
-        raise _NotTakenError
+        raise _NotTakenError(what)
 
 
 def _has_calls(steps: list[StepRow]) -> bool:
@@ -278,18 +284,33 @@ def _pointer(dtype: str) -> NumbaObject:
 _COMPILED: dict[tuple[str, tuple[tuple[str, bytes], ...], tuple[Kernel, ...]], NumbaObject] = {}
 
 
-def compile_long(elements: list[ElementRow], steps: list[StepRow], iterations: float) -> int | None:
-    """As `compile_block`; None also where the iterations are too few to be worth it."""
-    is_long = iterations >= ITERATIONS_MIN or _has_calls(steps)
-    return compile_block(elements, steps, iterations) if is_long else None
+def compile_long(elements: list[ElementRow], steps: list[StepRow], effort: float) -> int | None:
+    """The address of the function of a block; None where it is not taken, or not worth it.
 
-
-def compile_block(elements: list[ElementRow], steps: list[StepRow], _iterations: float) -> int | None:
-    """The address of the function of a block; None where the block is not taken."""
-    try:
-        source = _Source(elements, steps)
-    except _NotTakenError:
+    Raises ArgumentError where a block that calls functions of `jit` is not taken: nothing else runs those.
+    """
+    has_calls = _has_calls(steps)
+    if effort < EFFORT_MIN and not has_calls:
         return None
+    try:
+        return _compiled(_Source(elements, steps))
+    except _NotTakenError as what:
+        if has_calls:
+            said = f"statements that call functions of outcore.jit are compiled, and {what} is not compiled"
+            raise ArgumentError(f"loops: {said}") from None
+        return None
+
+
+def compile_block(elements: list[ElementRow], steps: list[StepRow], _effort: float) -> int | None:
+    """The address of the function of a block. Raises ArgumentError where it is not taken."""
+    try:
+        return _compiled(_Source(elements, steps))
+    except _NotTakenError as what:
+        said = f"compiled=True, and {what} is not compiled to the bits of outcore's own functions: leave compiled away"
+        raise ArgumentError(f"loops: {said}") from None
+
+
+def _compiled(source: _Source) -> int:
     numba = numba_module()
     constants = source.constants()
     facts = tuple((value.dtype.str, value.tobytes()) for value in constants.values())
@@ -297,7 +318,7 @@ def compile_block(elements: list[ElementRow], steps: list[StepRow], _iterations:
     if key not in _COMPILED:
         names = {**_environment(), **constants, **source.called}
         exec(source.text(), names)
-        signature = numba.types.void(numba.types.int64, numba.types.CPointer(numba.types.int64))
+        signature = numba.types.int64(numba.types.int64, numba.types.CPointer(numba.types.int64))
         _COMPILED[key] = numba.cfunc(signature, nopython=True, error_model="numpy")(names["line"])
     address: int = _COMPILED[key].address
     return address
@@ -309,7 +330,11 @@ def compiler(compiled: bool | None) -> Compile | None:
         return compile_long if _is_installed() and _has_room() else None
     if not compiled:
         return None
-    numba_module()
+    try:
+        numba_module()
+    except ImportError as error:
+        said = "loops: compiled=True needs numba, which is not installed: pip install outcore[jit]"
+        raise ImportError(f"{said}, or leave compiled away") from error
     return compile_block
 
 

@@ -96,9 +96,10 @@ def loops(function: Callable[..., object] | None = None, /, *, compiled: bool | 
         A function in a file, whose last statement returns the names of arrays. Its parameters are arrays (all that
         `asarray` takes, with at least one axis), integers, other numbers and element types.
     compiled
-        Whether numba, the extra `jit`, compiles bodies. None: where it is installed and loops are long enough to be
-        worth a second. Results have the same bits either way: bodies with functions that are not exact to the last
-        bit (exponentials, sines, powers), of complex numbers or of float16 are not compiled.
+        Whether numba, the extra `jit`, compiles bodies. None: where it is installed, the memory limit is 1 GiB or more
+        and loops are long enough to be worth a second; True: always, or a refusal that names the reason; False: never.
+        Results have the same bits either way: bodies with functions that are not exact to the last bit (exponentials,
+        sines, powers), of complex numbers or of float16 are not compiled.
 
     Returns
     -------

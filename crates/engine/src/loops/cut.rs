@@ -7,7 +7,7 @@ use super::dependences::dependences;
 use super::embedding::{embed, Embedding, PlaceRanges};
 use super::kernel::{line_block, LineCompiler, SharedKernel};
 use super::program::{ArrayElement, LoopItem, LoopProgram};
-use super::sweep::{chain_of, lines_of, BlockChain, BlockSweep, SweepLines};
+use super::sweep::{chain_of, dependences_of, effort, lines_of, BlockChain, BlockSweep, SweepLines};
 use crate::EngineError;
 
 /// Tiles of an array of so many axes in a task, beyond which another cut is looked for: one and all of its neighbours.
@@ -220,14 +220,17 @@ impl Cutting<'_> {
                 depth,
                 blocks: vec![block],
             });
+            let found = dependences_of(program, &chain);
             let lines_of = |compiled| match chain.first == depth {
                 true => SweepLines::Single,
-                false => lines_of(program, &chain, lengths, compiled),
+                false => lines_of(program, &chain, &found, lengths, compiled),
             };
-            let mut lines = lines_of(self.compiler.is_some());
-            let kernels = self.compiled(&chain, lines, lengths)?;
+            let own = lines_of(false);
+            let mut lines = if self.compiler.is_some() { lines_of(true) } else { own };
+            let effort = |block: usize| effort(program, block, own, lengths);
+            let kernels = self.compiled(&chain, lines, &effort)?;
             if kernels.iter().any(Option::is_none) {
-                lines = lines_of(false);
+                lines = own;
                 self.check_calls(&chain)?;
             }
             for (&block, kernel) in chain.blocks.iter().zip(&kernels) {
@@ -252,8 +255,7 @@ impl Cutting<'_> {
         match steps.all(|step| step.value.is_some()) {
             true => Ok(()),
             false => Err(EngineError::Argument(
-                "loops: statements that call functions of outcore.jit run compiled alone: not with compiled=False, with \
-                 complex numbers or float16, or beside functions that are not compiled"
+                "loops: statements that call functions of outcore.jit are always compiled: not with compiled=False"
                     .into(),
             )),
         }
@@ -264,12 +266,12 @@ impl Cutting<'_> {
         &self,
         chain: &BlockChain,
         lines: SweepLines,
-        lengths: &[f64; DEPTH_MAX],
+        effort: &dyn Fn(usize) -> f64,
     ) -> Result<Vec<Option<SharedKernel>>, EngineError> {
         let compile = |&block: &usize| {
             let direction = lines.direction(chain.depth);
             let Some(compiler) = self.compiler else { return Ok(None) };
-            match line_block(self.program, &self.program.blocks[block], &direction, lengths) {
+            match line_block(self.program, &self.program.blocks[block], &direction, effort(block)) {
                 Some(block) => compiler.compile(&block),
                 None => Ok(None),
             }

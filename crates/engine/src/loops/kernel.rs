@@ -6,7 +6,7 @@ use std::sync::Arc;
 use outcore_dtype::DType;
 use outcore_kernels::Binary;
 
-use super::affine::{LoopCounters, DEPTH_MAX};
+use super::affine::LoopCounters;
 use super::formula::LineFormula;
 use super::program::{ArrayElement, Leaf, LoopBlock, LoopProgram, StepTarget};
 use crate::EngineError;
@@ -52,8 +52,8 @@ pub struct LineStep<'a> {
 pub struct LineBlock<'a> {
     pub elements: Vec<LineElement>,
     pub steps: Vec<LineStep<'a>>,
-    /// Iterations of the block altogether, at most.
-    pub iterations: f64,
+    /// The work of the block altogether where it is not compiled, at most: elements that lines go through.
+    pub effort: f64,
 }
 
 /// A compiled block.
@@ -61,7 +61,9 @@ pub struct LineBlock<'a> {
 /// Words are the address of each element in the first iteration and its stride in elements, in the order of the block, then
 /// of each affine number its first value and its step.
 pub trait LineKernel: Debug + Send + Sync {
-    fn run(&self, count: usize, words: &[i64]);
+    /// # Errors
+    /// That of a function of the user.
+    fn run(&self, count: usize, words: &[i64]) -> Result<(), EngineError>;
 }
 
 pub type SharedKernel = Arc<dyn LineKernel>;
@@ -94,7 +96,7 @@ pub(super) fn line_block<'a>(
     program: &LoopProgram,
     block: &'a LoopBlock,
     direction: &LoopCounters,
-    lengths: &[f64; DEPTH_MAX],
+    effort: f64,
 ) -> Option<LineBlock<'a>> {
     let written: Vec<usize> = block
         .steps
@@ -155,6 +157,6 @@ pub(super) fn line_block<'a>(
     Some(LineBlock {
         elements,
         steps,
-        iterations: lengths[..block.path.len()].iter().product(),
+        effort,
     })
 }

@@ -105,12 +105,17 @@ pub(super) fn chain_of(program: &LoopProgram, number: usize, exact: usize) -> Op
 
 /// The lines of the blocks of a chain: those of least cost that keep dependences. With `compiled`, each block takes the iterations
 /// of a line one after the other, and a line in the order of the loops is better than one that is scattered.
-pub(super) fn lines_of(program: &LoopProgram, chain: &BlockChain, lengths: &[f64], compiled: bool) -> SweepLines {
+pub(super) fn lines_of(
+    program: &LoopProgram,
+    chain: &BlockChain,
+    found: &[Dependence],
+    lengths: &[f64],
+    compiled: bool,
+) -> SweepLines {
     let BlockChain { first, depth, .. } = *chain;
-    let found = dependences(program, &chain.blocks, first);
     let mut tried: Vec<SweepLines> = (first..depth)
         .filter(|&along| {
-            keeps(&found, |dependence| {
+            keeps(found, |dependence| {
                 let beside = (first..depth).filter(|&at| at != along);
                 beside.map(|at| dependence.distances[at].0).collect()
             })
@@ -119,7 +124,7 @@ pub(super) fn lines_of(program: &LoopProgram, chain: &BlockChain, lengths: &[f64
         .collect();
     if depth - first >= 2 && !compiled {
         let ahead = (1..=AHEAD_MAX).find(|&ahead| {
-            keeps(&found, |dependence| {
+            keeps(found, |dependence| {
                 let [outer, inner] = [depth - 2, depth - 1].map(|at| dependence.distances[at].0);
                 let sum = outer.zip(inner).map(|(outer, inner)| i128::from(ahead) * outer + inner);
                 let before = (first..depth - 2).map(|at| dependence.distances[at].0);
@@ -128,7 +133,7 @@ pub(super) fn lines_of(program: &LoopProgram, chain: &BlockChain, lengths: &[f64
         });
         tried.extend(ahead.map(SweepLines::Across));
     }
-    if compiled && !tried.contains(&SweepLines::Along(depth - 1)) && keeps_block_by_block(&found, depth - 1) {
+    if compiled && !tried.contains(&SweepLines::Along(depth - 1)) && keeps_block_by_block(found, depth - 1) {
         tried.push(SweepLines::Along(depth - 1));
     }
     let cost = |lines: &SweepLines| {
@@ -151,6 +156,17 @@ fn keeps_block_by_block(found: &[Dependence], last: usize) -> bool {
     };
     let turned = |dependence: &&Dependence| dependence.from.block > dependence.to.block;
     !found.iter().filter(turned).any(is_of_line)
+}
+
+/// Dependences among the blocks of a chain, within its loops.
+pub(super) fn dependences_of(program: &LoopProgram, chain: &BlockChain) -> Vec<Dependence> {
+    dependences(program, &chain.blocks, chain.first)
+}
+
+/// The cost of all iterations of a block, in elements.
+pub(super) fn effort(program: &LoopProgram, number: usize, lines: SweepLines, lengths: &[f64]) -> f64 {
+    let depth = program.blocks[number].path.len();
+    lengths[..depth].iter().product::<f64>() * cost(program, number, lines, lengths)
 }
 
 /// The cost of an iteration, in elements.

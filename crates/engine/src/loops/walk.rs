@@ -359,8 +359,7 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
                 self.words.extend([index.at(at), index.along(direction)]);
             }
         }
-        kernel.run(count, &self.words);
-        Ok(())
+        kernel.run(count, &self.words)
     }
 
     /// Runs the steps of a block for iterations whose elements lie in one tile of each array.

@@ -9,11 +9,13 @@ use outcore_engine::loops::{
     self, FormulaOperand, FormulaOperation, LineBlock, LineCompiler, LineKernel, LineLeaf, LineTarget, SharedKernel,
 };
 use outcore_engine::EngineError;
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use super::function::PyFunction;
 use super::node::{built, dtype_named, exprs, Built, PyExpr};
 use crate::base::errors::to_python;
+use crate::base::raised::Raised;
 
 /// The arrays that a program of loops writes, after it. The words tell the program: the front end writes them. `compile` is
 /// asked for the address of a function for each block: of a count and words, as `LineKernel` says.
@@ -49,7 +51,7 @@ impl LineCompiler for AskedCompiler<'_> {
         let py = self.compile.py();
         let address = self
             .compile
-            .call1((elements_of(block), steps_of(py, block), block.iterations));
+            .call1((elements_of(block), steps_of(py, block), block.effort));
         let address = address.and_then(|address| address.extract::<Option<usize>>());
         match address {
             Ok(address) => Ok(address.map(|address| Arc::new(AddressKernel { address }) as SharedKernel)),
@@ -143,10 +145,18 @@ struct AddressKernel {
 }
 
 impl LineKernel for AddressKernel {
-    fn run(&self, count: usize, words: &[i64]) {
+    fn run(&self, count: usize, words: &[i64]) -> Result<(), EngineError> {
         // SAFETY: the compiler gave the address of a function of this type, and never frees it; words are as it was told.
-        let function: extern "C" fn(i64, *const i64) = unsafe { std::mem::transmute(self.address) };
-        function(count as i64, words.as_ptr());
+        let function: extern "C" fn(i64, *const i64) -> i64 = unsafe { std::mem::transmute(self.address) };
+        match function(count as i64, words.as_ptr()) {
+            0 => Ok(()),
+            _ => {
+                let said = "a function of outcore.jit raised an exception; called on arrays by itself, it says which";
+                Err(EngineError::Function(
+                    Raised::new("loops", PyRuntimeError::new_err(said)).into(),
+                ))
+            }
+        }
     }
 }
 
