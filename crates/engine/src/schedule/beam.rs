@@ -17,7 +17,7 @@ const TILES_MAX: usize = 2048;
 /// Beginnings that are kept.
 const WIDTH: usize = 8;
 /// Ready tasks that each of them is tried with.
-const TRIED: usize = 32;
+const TRIED: usize = 16;
 
 /// The last task of a beginning, and those before it.
 struct LastTask {
@@ -33,6 +33,7 @@ struct Beginning {
     missing: Vec<u32>,
     is_made: Vec<bool>,
     is_resident: Vec<bool>,
+    resident: Vec<TileId>,
     is_dirty: Vec<bool>,
     /// Tasks that are left of those that touch each tile, and that write it.
     uses: Vec<u32>,
@@ -127,6 +128,7 @@ impl BeamSearch<'_> {
             missing: self.graph.missing(),
             is_made,
             is_resident: vec![false; count],
+            resident: vec![],
             is_dirty: vec![false; count],
             uses: self.users.iter().map(|users| users.len() as u32).collect(),
             writes,
@@ -213,7 +215,7 @@ impl BeamSearch<'_> {
         let mut leaving = vec![];
         if held > self.memory {
             let oldest = beginning.is_done.iter().position(|is_done| !is_done).unwrap_or(0) as u32;
-            let resident = (0..self.tiles.len() as u32).filter(|&tile| beginning.is_resident[tile as usize]);
+            let resident = beginning.resident.iter().copied();
             let mut others: Vec<(u64, TileId)> = resident
                 .filter(|tile| touched.binary_search(tile).is_err())
                 .map(|tile| {
@@ -287,6 +289,10 @@ impl BeamSearch<'_> {
                 }
             }
         }
+        after.resident.extend(self.touched(task));
+        after.resident.sort_unstable();
+        after.resident.dedup();
+        after.resident.retain(|&tile| after.is_resident[tile as usize]);
         after.held = longer.held;
         after.is_done[task as usize] = true;
         after.hash ^= fact(0, task);

@@ -40,6 +40,9 @@ const SIMULATED_TASKS: u64 = 2_000_000;
 /// Shares of memory that list schedules are found for: less of it leaves room for what is read ahead.
 const SEARCHED: [f64; 3] = [0.9, 0.65, 0.4];
 
+/// The same for beam searches, which take more time.
+const BEAMS: [f64; 2] = [1.0, 0.65];
+
 /// One way to order a program's tasks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Candidate {
@@ -214,8 +217,8 @@ fn searched(plan: &Plan, plain: Candidate, memory: u64) -> Vec<Candidate> {
     let together = sweeps_together(plan).into_iter().map(FoundOrder::Together);
     let most = (SIMULATED_TASKS / plan.tasks().max(1)) as usize;
     let blocks = nests::blocks(plan, memory, most).into_iter().map(FoundOrder::Blocks);
-    let beams = std::iter::once(1.0).chain(SEARCHED).map(FoundOrder::Beam);
-    let beams = beams.filter(|_| plan.tasks() <= TASKS_FOR_BEAM);
+    let beams = BEAMS.map(FoundOrder::Beam);
+    let beams = beams.into_iter().filter(|_| plan.tasks() <= TASKS_FOR_BEAM);
     let found = lists.into_iter().chain(beams).chain(together).chain(blocks);
     found
         .map(|found| Candidate {

@@ -5,13 +5,13 @@ use outcore_store::{FramePool, Reclaim, GROUP_STAGING_BYTES};
 
 use crate::place::window::InBytes;
 use crate::place::{self, Limits, Placed, Shortage, Window};
-use crate::plan::Plan;
+use crate::plan::{Plan, PlanOptions};
 use crate::run::prepare::planning::Supposed;
 use crate::run::prepare::refusal::{Fit, HeldBytes, Looking};
 use crate::run::session::residency::KeptKey;
 use crate::run::session::Session;
 use crate::schedule::tiles::tasks_per_read;
-use crate::schedule::{TileId, TileTable, TASKS_FOR_SEARCH};
+use crate::schedule::{is_searched, TileId, TileTable, TASKS_FOR_SEARCH};
 use crate::EngineError;
 
 /// Frames' worth of memory left to frames that wait to be used again.
@@ -49,6 +49,8 @@ struct Try<'a> {
     group: bool,
     /// Leave room to frames that wait to be used again, where there is.
     spare: bool,
+    /// Search for orders.
+    search: bool,
 }
 
 /// A program that fits, and the memory it was given.
@@ -132,11 +134,14 @@ impl Session {
         budget: u64,
         offered: &[(TileId, KeptKey)],
     ) -> Result<Placement, Shortage> {
-        let within = |window| self.attempt_within(request, fixed_bytes, budget, offered, window);
+        // Orders of programs without loops are searched for in the window that is best for the fixed ones.
+        let has_loops = is_searched(request.plan);
+        let within = |window, search| self.attempt_within(request, fixed_bytes, budget, offered, (window, search));
         let mut window = self
             .window(request.plan, request.tiles, budget.saturating_sub(fixed_bytes))
             .tasks;
-        let mut best = within(window);
+        let mut best = within(window, has_loops || self.options.window.is_some());
+        let mut best_window = window;
         if self.options.window.is_some() {
             return best;
         }
@@ -146,7 +151,7 @@ impl Session {
         }
         while window > 1 && best.as_ref().map_or(true, |best| may_save(request, best)) {
             window /= 2;
-            let placement = within(window);
+            let placement = within(window, has_loops);
             let (before, now) = (moved(&best), moved(&placement));
             // Tasks of algorithms are large: a few of them keep the disk busy, and any saving is one.
             let is_enough = match has_works(request.plan) && window >= 2 * self.options.threads {
@@ -155,6 +160,13 @@ impl Session {
             };
             if best.is_err() || is_enough {
                 best = placement;
+                best_window = window;
+            }
+        }
+        if !has_loops && best.as_ref().is_ok_and(|best| may_save(request, best)) {
+            let found = within(best_window, true);
+            if moved(&found) < moved(&best) {
+                best = found;
             }
         }
         best
@@ -174,6 +186,7 @@ impl Session {
             window_max: self.options.window.unwrap_or(1),
             group: false,
             spare: false,
+            search: false,
         };
         self.attempt_reading(request, how)
     }
@@ -186,7 +199,7 @@ impl Session {
         fixed_bytes: u64,
         budget: u64,
         offered: &[(TileId, KeptKey)],
-        window_max: usize,
+        (window_max, search): (usize, bool),
     ) -> Result<Placement, Shortage> {
         let plan = request.plan;
         let alone = Try {
@@ -196,6 +209,7 @@ impl Session {
             window_max,
             group: false,
             spare: true,
+            search,
         };
         let together = Try {
             fixed_bytes: fixed_bytes + self.staging_bytes(),
@@ -243,7 +257,11 @@ impl Session {
                 ..Limits::new(memory, self.window(plan, tiles, memory).at_most(how.window_max))
             };
             let ids: Vec<TileId> = start.iter().map(|&(tile, _)| tile).collect();
-            let placed = place::place(plan, tiles, self.options.plan, limits, &ids)?;
+            let options = PlanOptions {
+                search: how.search && self.options.plan.search,
+                ..self.options.plan
+            };
+            let placed = place::place(plan, tiles, options, limits, &ids)?;
             Ok(Placement {
                 placed,
                 fixed_bytes,
