@@ -30,7 +30,7 @@ const SAMPLE_COST: f64 = 1.02;
 const PATIENT_GAIN: f64 = 0.95;
 
 /// Orders that move more than so many times what the best does are not tried with patience.
-const PATIENT_MOST: f64 = 1.5;
+const PATIENT_MOST: f64 = 2.5;
 
 /// Orders that are found by search must save so much: others lay reads and work out evenly.
 const FOUND_GAIN: f64 = 0.98;
