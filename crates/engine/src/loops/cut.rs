@@ -78,7 +78,7 @@ pub(super) struct Unit {
     pub embedding: Option<Embedding>,
     /// The sweep of each block of the program, where it is one of the unit's.
     pub sweeps: Vec<Option<BlockSweep>>,
-    /// What runs the lines of each block of the program, where it is compiled.
+    /// The kernel of each block of the program that is compiled.
     pub kernels: Vec<Option<SharedKernel>>,
     /// Of each loop of the program the blocks below it, where lines go through all of them.
     pub lines_below: Vec<Option<Vec<usize>>>,
@@ -90,7 +90,7 @@ impl Unit {
         self.band.iter().filter(|of| of.pieces != LoopPieces::WHOLE)
     }
 
-    /// What holds of the counters of a block in a task with these places.
+    /// Constraints on the counters of a block in a task with these places.
     pub fn within(&self, block: usize, places: &PlaceRanges) -> Vec<Affine> {
         let embedding = self.embedding.as_ref();
         embedding.map_or(vec![], |embedding| embedding.within(block, places))
@@ -121,7 +121,7 @@ struct Choice {
     embedding: Option<Embedding>,
     /// Tiles that a task in the middle touches.
     tiles: usize,
-    /// Those of an array with more than a task should have.
+    /// Tiles of the array that has more of them in a task than it should.
     beyond: usize,
     tasks: f64,
 }

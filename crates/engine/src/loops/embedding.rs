@@ -31,7 +31,7 @@ pub(super) struct Embedding {
 pub(super) type PlaceRanges = [CounterRange; PLACES_MAX];
 
 impl Embedding {
-    /// What holds of the counters of a block whose places are in these ranges.
+    /// Constraints on the counters of a block whose places are in these ranges.
     pub fn within(&self, block: usize, ranges: &PlaceRanges) -> Vec<Affine> {
         let places = self.places[block].iter().zip(ranges).zip(&self.is_cut);
         let cut = places.filter(|(_, is_cut)| **is_cut);

@@ -31,7 +31,7 @@ impl FormulaOperation {
     }
 }
 
-/// What a term is made of, or a whole formula.
+/// A part of a term, or the result of a formula.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FormulaOperand {
     /// A leaf of the step, by its number.

@@ -62,7 +62,7 @@ pub struct LineBlock<'a> {
 /// of each affine number its first value and its step.
 pub trait LineKernel: Debug + Send + Sync {
     /// # Errors
-    /// That of a function of the user.
+    /// An exception of a function of the user.
     fn run(&self, count: usize, words: &[i64]) -> Result<(), EngineError>;
 }
 
@@ -71,7 +71,7 @@ pub type SharedKernel = Arc<dyn LineKernel>;
 /// Makes kernels of blocks.
 pub trait LineCompiler {
     /// # Errors
-    /// Those of the compiler. Blocks that it does not take give nothing.
+    /// Errors of the compiler. Blocks that the compiler does not take give nothing.
     fn compile(&self, block: &LineBlock<'_>) -> Result<Option<SharedKernel>, EngineError>;
 }
 

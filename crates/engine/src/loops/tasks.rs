@@ -147,7 +147,7 @@ pub fn loop_nest(
     }
 }
 
-/// What makes a program differ from others over the same operands.
+/// The key by which a program differs from others over the same operands.
 fn key_of(words: &[i64], nodes: &[Expr], initial: &[Initial], results: &[Grid]) -> Vec<u8> {
     let mut key = Vec::new();
     words.iter().for_each(|word| key.extend(word.to_le_bytes()));

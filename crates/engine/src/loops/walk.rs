@@ -104,7 +104,7 @@ pub(super) struct TaskWalk<'a, 'w, 'b> {
     program: &'a LoopProgram,
     unit: &'a Unit,
     over: CounterBox,
-    /// What holds of the counters of each block of the program besides its own constraints.
+    /// Constraints on the counters of each block of the program besides its own.
     within: Vec<Vec<Affine>>,
     places: TilePlaces,
     tiles: &'w mut Bound<'b>,
