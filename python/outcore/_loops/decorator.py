@@ -11,6 +11,7 @@ from typing import Generic, ParamSpec, Protocol, TypeVar, cast, overload
 from outcore._loops.binding import BoundProgram
 from outcore._loops.checking import check
 from outcore._loops.compiling import compiler
+from outcore._loops.pivots import cut_at_pivots
 from outcore._loops.program import LoopProgram, results_of
 from outcore._loops.syntax import listed
 
@@ -43,7 +44,7 @@ class Loops(Generic[LoopArguments, LoopResults]):
     def __call__(self, *args: LoopArguments.args, **kwargs: LoopArguments.kwargs) -> LoopResults:
         """The lazy arrays that the program returns: one, or a tuple of several."""
         bound = self._bound(args, kwargs)
-        written = results_of(bound.program, compiler(self._compiled))
+        written = results_of(cut_at_pivots(bound.program), compiler(self._compiled))
         results = tuple(written.get(result.number, result.array) for result in bound.results)
         return cast(LoopResults, results if bound.gives_tuple else results[0])
 

@@ -1,5 +1,6 @@
 //! The cut of a program into tasks: which loops are gone through one iteration a task, and where others are cut.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::affine::{enclose, tighten, Affine, CounterBox, CounterRange, DEPTH_MAX};
@@ -14,6 +15,9 @@ use crate::EngineError;
 fn tiles_max(axes: usize) -> usize {
     3usize.saturating_pow(axes.clamp(2, 4) as u32)
 }
+
+/// Tiles of all arrays that a task may have without being worse for it.
+const TILES_OF_TASK: usize = 9;
 
 /// A part of a program, in the order of its text.
 #[derive(Clone, Debug)]
@@ -119,17 +123,43 @@ struct Choice {
     exact: usize,
     band: Vec<CutLoop>,
     embedding: Option<Embedding>,
-    /// Tiles that a task in the middle touches.
+    /// Tiles that a task touches: one in the middle, and the one with most.
     tiles: usize,
+    most: usize,
     /// Tiles of the array that has more of them in a task than it should.
     beyond: usize,
     tasks: f64,
 }
 
 impl Choice {
-    /// The best choice has the least: few tiles at a time, few of them altogether, few tasks.
-    fn rank(&self) -> (usize, f64, f64) {
-        (self.beyond, self.tasks * self.tiles as f64, self.tasks)
+    /// The choice of a cut whose sample tasks touch so many tiles, each one of so many tasks; all of that so many times.
+    fn of(
+        exact: usize,
+        band: Vec<CutLoop>,
+        embedding: Option<Embedding>,
+        samples: [(CutFootprint, f64); SAMPLES],
+        times: f64,
+    ) -> Choice {
+        let touched = |of: &&(CutFootprint, f64)| of.0.tiles as f64 * of.1;
+        let most = samples.iter().max_by(|a, b| touched(a).total_cmp(&touched(b)));
+        let typical = Some(&samples[MIDDLE]).filter(|of| of.0.tiles > 0).or(most);
+        Choice {
+            exact,
+            band,
+            embedding,
+            tiles: typical.map_or(0, |of| of.0.tiles),
+            most: samples.iter().map(|of| of.0.tiles).max().unwrap_or(0),
+            beyond: samples.iter().map(|of| of.0.beyond).max().unwrap_or(0),
+            tasks: typical.map_or(0.0, |of| of.1) * times,
+        }
+    }
+
+    /// The best choice has the least: tiles of one array beyond those that a task should have, then tiles that all tasks touch,
+    /// more of which are better than many in one task; then tasks.
+    fn rank(&self) -> [f64; 3] {
+        let touched = self.tasks * self.tiles.max(1) as f64;
+        let excess = self.most.max(TILES_OF_TASK) as f64 / TILES_OF_TASK as f64;
+        [self.beyond as f64, touched * excess.sqrt(), self.tasks]
     }
 }
 
@@ -171,10 +201,11 @@ impl Cutting<'_> {
         };
         let choices = (0..chain.len().max(1)).map(|at| self.choice(&chain, at, exact, &blocks, &whole));
         let choices = choices.chain(self.embedded(exact, &blocks, &whole));
-        let best = choices.min_by(|a, b| {
-            let (a, b) = (a.rank(), b.rank());
-            a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.total_cmp(&b.2))
-        });
+        let is_less = |a: &Choice, b: &Choice| {
+            let pairs = a.rank().into_iter().zip(b.rank());
+            pairs.fold(Ordering::Equal, |order, (a, b)| order.then(a.total_cmp(&b)))
+        };
+        let best = choices.min_by(is_less);
         let Some(best) = best else {
             return Ok(vec![]);
         };
@@ -279,6 +310,37 @@ impl Cutting<'_> {
         chain.blocks.iter().map(compile).collect()
     }
 
+    /// Boxes with one iteration of the first loops, so many: the first, one in the middle, the last.
+    fn samples(&self, blocks: &[usize], whole: &CounterBox, exact: usize) -> [SampleTask; SAMPLES] {
+        std::array::from_fn(|place| {
+            let mut over = *whole;
+            for depth in 0..=exact {
+                over = self.tightened(blocks, &over);
+                if let Some(range) = over.get_mut(depth).filter(|_| depth < exact) {
+                    let at = [range.low, (range.low + range.high) / 2, range.high][place];
+                    *range = CounterRange { low: at, high: at };
+                }
+            }
+            SampleTask {
+                over,
+                places: PlaceRanges::default(),
+                tasks: 1.0,
+            }
+        })
+    }
+
+    /// A box as small as bounds and guards of blocks have it, or as it is where none of them runs.
+    fn tightened(&self, blocks: &[usize], over: &CounterBox) -> CounterBox {
+        let mut hull = None;
+        for &block in blocks {
+            let mut own = *over;
+            if tighten(&mut own, &self.program.blocks[block].constraints) {
+                enclose(&mut hull, own);
+            }
+        }
+        hull.unwrap_or(*over)
+    }
+
     /// The box of all blocks.
     fn whole(&self, blocks: &[usize]) -> Result<Option<CounterBox>, EngineError> {
         let mut all: Option<CounterBox> = None;
@@ -294,10 +356,7 @@ impl Cutting<'_> {
     fn choice(&self, chain: &[usize], first: usize, exact: usize, blocks: &[usize], whole: &CounterBox) -> Choice {
         let found = dependences(self.program, blocks, exact + first);
         let mut band = vec![];
-        let mut tasks: f64 = (exact..exact + first)
-            .map(|depth| whole[depth].length() as f64)
-            .product();
-        let mut samples = samples_of(whole, exact + first);
+        let mut samples = self.samples(blocks, whole, exact + first);
         for (at, &of) in chain.iter().enumerate().skip(first) {
             let depth = exact + at;
             let mut held = found.iter().filter(|dependence| !dependence.is_between_updates);
@@ -306,55 +365,44 @@ impl Cutting<'_> {
                 true => self.pieces(blocks, depth),
                 false => LoopPieces::WHOLE,
             };
-            tasks *= pieces.of(whole[depth]).count() as f64;
-            for (sample, piece) in samples.iter_mut().zip(pieces_of(pieces.of(whole[depth]))) {
-                sample[depth] = piece;
+            for (place, sample) in samples.iter_mut().enumerate() {
+                let (piece, count) = piece_of(pieces, sample.over[depth], place);
+                (sample.over[depth], sample.tasks) = (piece, sample.tasks * count);
             }
             band.push(CutLoop { of, pieces });
         }
-        let footprints = samples.map(|sample| self.footprint(blocks, &sample, &|_| vec![]));
-        Choice {
-            exact: first,
-            band,
-            embedding: None,
-            tiles: footprints[MIDDLE].tiles,
-            beyond: footprints.iter().map(|footprint| footprint.beyond).max().unwrap_or(0),
-            tasks,
-        }
+        let footprints = samples.map(|sample| (self.footprint(blocks, &sample.over, &|_| vec![]), sample.tasks));
+        let iterations = (exact..exact + first).map(|depth| whole[depth].length() as f64);
+        Choice::of(first, band, None, footprints, iterations.product())
     }
 
     /// The cut of an imperfect nest by the loops of its deepest block.
     fn embedded(&self, exact: usize, blocks: &[usize], whole: &CounterBox) -> Option<Choice> {
         let embedding = embed(self.program, blocks, exact)?;
         let path = &self.program.blocks[embedding.main].path;
-        let (mut band, mut ranges, mut tasks) = (vec![], [PlaceRanges::default(); SAMPLES], 1.0);
+        let (mut band, mut samples) = (vec![], self.samples(blocks, whole, exact));
         for (place, &is_cut) in embedding.is_cut.iter().enumerate() {
             let depth = exact + place;
             let pieces = match is_cut {
                 true => self.pieces(&[embedding.main], depth),
                 false => LoopPieces::WHOLE,
             };
-            tasks *= pieces.of(whole[depth]).count() as f64;
-            for (ranges, piece) in ranges.iter_mut().zip(pieces_of(pieces.of(whole[depth]))) {
-                ranges[place] = piece;
+            for (at, sample) in samples.iter_mut().enumerate() {
+                // Other blocks may have another loop at this depth.
+                let own = self.tightened(&[embedding.main], &sample.over);
+                let (piece, count) = piece_of(pieces, own[depth], at);
+                (sample.places[place], sample.tasks) = (piece, sample.tasks * count);
             }
             band.push(CutLoop {
                 of: path[depth],
                 pieces,
             });
         }
-        let samples = samples_of(whole, exact).into_iter().zip(&ranges);
-        let footprints: Vec<CutFootprint> = samples
-            .map(|(sample, ranges)| self.footprint(blocks, &sample, &|block| embedding.within(block, ranges)))
-            .collect();
-        Some(Choice {
-            exact: 0,
-            band,
-            tiles: footprints[MIDDLE].tiles,
-            beyond: footprints.iter().map(|footprint| footprint.beyond).max().unwrap_or(0),
-            embedding: Some(embedding),
-            tasks,
-        })
+        let footprints = samples.map(|sample| {
+            let within = |block: usize| embedding.within(block, &sample.places);
+            (self.footprint(blocks, &sample.over, &within), sample.tasks)
+        });
+        Some(Choice::of(0, band, Some(embedding), footprints, 1.0))
     }
 
     /// Pieces of a loop that follow the tiles of the array with the shortest along it, of one that is written where several are.
@@ -416,23 +464,20 @@ struct CutFootprint {
 const SAMPLES: usize = 3;
 const MIDDLE: usize = 1;
 
-/// The box of all counters with one iteration of the first loops, so many: the first, one in the middle, the last.
-fn samples_of(whole: &CounterBox, exact: usize) -> [CounterBox; SAMPLES] {
-    let mut samples = [*whole; SAMPLES];
-    for (place, sample) in samples.iter_mut().enumerate() {
-        for range in &mut sample[..exact] {
-            let at = [range.low, (range.low + range.high) / 2, range.high][place];
-            *range = CounterRange { low: at, high: at };
-        }
-    }
-    samples
+/// One of those tasks, and of how many it is one where it is.
+#[derive(Clone, Copy)]
+struct SampleTask {
+    over: CounterBox,
+    places: PlaceRanges,
+    tasks: f64,
 }
 
-/// The first piece, the one in the middle, the last.
-fn pieces_of(pieces: impl Iterator<Item = CounterRange>) -> [CounterRange; SAMPLES] {
-    let pieces: Vec<CounterRange> = pieces.take(1 << 16).collect();
-    let last = pieces.len().saturating_sub(1);
-    [0, pieces.len() / 2, last].map(|at| pieces.get(at).copied().unwrap_or_default())
+/// The piece of a range that is the first, one in the middle or the last, and how many there are.
+fn piece_of(pieces: LoopPieces, range: CounterRange, place: usize) -> (CounterRange, f64) {
+    let all: Vec<CounterRange> = pieces.of(range).take(1 << 16).collect();
+    let at = [0, all.len() / 2, all.len().saturating_sub(1)][place];
+    let none = CounterRange { low: 0, high: -1 };
+    (all.get(at).copied().unwrap_or(none), pieces.of(range).count() as f64)
 }
 
 /// Parts within loops that are gone through one iteration at a time.

@@ -8,7 +8,7 @@ use super::cut::{touched, CutLoop, Cutting, ProgramPart, Unit};
 use super::embedding::{Embedding, PlaceRanges, PLACES_MAX};
 use super::kernel::LineCompiler;
 use super::program::{LoopBlock, LoopProgram};
-use super::tiling::in_wide_tiles;
+use super::tiling::{in_own_tiles, in_wide_tiles};
 use super::walk::{scratch_bytes, TaskWalk};
 use crate::cancel;
 use crate::expr::{Digest, Expr, Op};
@@ -79,9 +79,11 @@ pub fn loop_nest(
     nodes: &[Expr],
     compiler: Option<&dyn LineCompiler>,
 ) -> Result<Vec<Expr>, EngineError> {
-    let mut program = LoopProgram::read(words, nodes, inputs)?;
-    let inputs = &in_wide_tiles(&mut program, inputs)[..];
-    let elements = elements_of(&mut program, inputs);
+    let own: Vec<Expr> = inputs.iter().map(in_own_tiles).collect();
+    let mut program = LoopProgram::read(words, nodes, &own)?;
+    let has_own_tiles = |array: usize| !Arc::ptr_eq(&own[array], &inputs[array]);
+    let inputs = &in_wide_tiles(&mut program, &own)[..];
+    let elements = elements_of(&mut program, inputs, &has_own_tiles);
     let (parts, units) = Cutting::of(&program, compiler)?;
     let mut listing = Listing {
         program: &program,
@@ -163,7 +165,11 @@ fn key_of(words: &[i64], nodes: &[Expr], initial: &[Initial], results: &[Grid]) 
 }
 
 /// The element of each array that is written and is the same element everywhere before; such arrays get tiles like others.
-fn elements_of(program: &mut LoopProgram, inputs: &[Expr]) -> Vec<Option<Vec<u8>>> {
+fn elements_of(
+    program: &mut LoopProgram,
+    inputs: &[Expr],
+    has_own_tiles: &dyn Fn(usize) -> bool,
+) -> Vec<Option<Vec<u8>>> {
     let elements: Vec<Option<Vec<u8>>> = (inputs.iter().zip(&program.arrays))
         .map(|(input, array)| match &input.op {
             Op::Generate(Generator::Full(value)) if array.is_written => value.to_bytes(input.dtype).ok(),
@@ -171,7 +177,7 @@ fn elements_of(program: &mut LoopProgram, inputs: &[Expr]) -> Vec<Option<Vec<u8>
         })
         .collect();
     for (array, element) in elements.iter().enumerate() {
-        if let Some(element) = element {
+        if let Some(element) = element.as_ref().filter(|_| !has_own_tiles(array)) {
             program.cut_like_others(array, &|other| elements[other].is_some(), element.len() as u64);
         }
     }

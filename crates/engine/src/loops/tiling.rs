@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use outcore_kernels::Generator;
 use outcore_store::Layout;
 
 use super::program::{ArrayElement, LoopProgram};
@@ -11,15 +12,30 @@ use crate::expr::{Expr, Node, Op};
 const RUN_BYTES: u64 = 16 << 10;
 const TILE_BYTES: u64 = 8 << 20;
 
+/// An input in the tiles that the program asks for: where it is a copy in other tiles of a row-major file or of one element over
+/// and over, that itself, since it may be had in any tiles.
+pub(super) fn in_own_tiles(input: &Expr) -> Expr {
+    let source = match (&input.op, input.inputs.first()) {
+        (Op::Cast, Some(source)) if source.dtype == input.dtype => source,
+        _ => return input.clone(),
+    };
+    match source.op {
+        Op::Generate(Generator::Full(_)) => {}
+        _ if is_row_major(source) => {}
+        _ => return input.clone(),
+    }
+    Node::intern(source.op.clone(), vec![], input.shape.clone(), input.dtype, input.tile.clone())
+}
+
+fn is_row_major(input: &Expr) -> bool {
+    matches!(&input.op, Op::Source(key) if matches!(key.0.layout(), Layout::RowMajor))
+}
+
 /// Inputs with wide tiles where a program multiplies arrays: those of row-major files, whose tiles are the plan's choice.
 pub(super) fn in_wide_tiles(program: &mut LoopProgram, inputs: &[Expr]) -> Vec<Expr> {
     let products = products(program);
     let of = |(array, input): (usize, &Expr)| {
-        let Op::Source(key) = &input.op else {
-            return input.clone();
-        };
-        let is_row_major = matches!(key.0.layout(), Layout::RowMajor);
-        match wide_tile(input).filter(|_| is_row_major && products.contains(&array)) {
+        match wide_tile(input).filter(|_| is_row_major(input) && products.contains(&array)) {
             Some(tile) => {
                 program.arrays[array].tile.clone_from(&tile);
                 Node::intern(input.op.clone(), vec![], input.shape.clone(), input.dtype, tile)
@@ -38,7 +54,9 @@ fn wide_tile(input: &Expr) -> Option<Vec<u64>> {
     };
     let width = (RUN_BYTES / item).min(columns);
     let height = (TILE_BYTES / item / width.max(1)).min(rows);
-    let is_larger = rows > height && columns > width;
+    // Tiles that are asked for end within rows.
+    let has_rows = input.tile.last() == Some(&columns);
+    let is_larger = has_rows && rows > height && columns > width;
     is_larger.then(|| {
         let mut tile = vec![1; input.ndim()];
         tile.splice(input.ndim() - 2.., [height, width]);
