@@ -1,18 +1,17 @@
 """Nests that need a row and a column of pivots as they go, as Floyd and Warshall's, cut over the loop of the pivots.
 
-In `d[i, j] = f(d[i, j], d[i, k], d[k, j])` iterations of `k` read a row and a column that they change themselves, so that no
-tile of `d` can go through several `k` before the others. Here the loop over `k` is cut in blocks as long as a tile, and each
-row and column of pivots is copied as it is before and after its own iteration: with the copies, tiles of `d` go through all
-iterations of a block one by one, to the same bits. First comes the tile of the pivots, then the tiles of its row and column,
-then all others. In place, without copies, that needs values that pivots do not change (Venkataraman, Sahni, Mukhopadhyaya,
-"A blocked all-pairs shortest-paths algorithm", 2003).
+In `d[i, j] = f(d[i, j], d[i, k], d[k, j])` iterations of `k` read a row and a column that they change themselves, so
+that no tile of `d` can go through several `k` before the others. Here the loop over `k` is cut in blocks as long as a
+tile, and each row and column of pivots is copied as it is before and after its own iteration: with the copies, tiles of
+`d` go through all iterations of a block one by one, to the same bits. First comes the tile of the pivots, then the
+tiles of its row and column, then all others. In place, without copies, that needs values that pivots do not change
+(Venkataraman, Sahni, Mukhopadhyaya, "A blocked all-pairs shortest-paths algorithm", 2003).
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from outcore._lazy.array import Array
@@ -41,10 +40,10 @@ _BEFORE, _AMONG, _AFTER = -1, 0, 1  # where rows or columns are, seen from a blo
 
 @dataclass(frozen=True)
 class _Nest:
-    """Three loops around a block that reads and writes an array, and reads lines of pivots of the same array."""
+    """Three loops around blocks that read and write an array, and read lines of pivots of the same array."""
 
     loops: tuple[CountedLoop, ...]
-    block: GuardedBlock
+    blocks: tuple[GuardedBlock, ...]
     array: int
     own: tuple[Affine, ...]
     offsets: tuple[int, int]  # of a row and of a column of pivots from the counter of the outermost loop
@@ -63,31 +62,38 @@ class _Nest:
 def _nest(item: ProgramItem, arrays: Sequence[Array]) -> _Nest | None:
     """The nest that an item is, if it is one."""
     loops: list[CountedLoop] = []
-    while isinstance(item, CountedLoop) and len(item.items) == 1:
-        loops.append(item)
-        item = item.items[0]
-    if len(loops) != 3 or not isinstance(item, GuardedBlock):
+    items: tuple[ProgramItem, ...] = (item,)
+    while len(items) == 1 and isinstance(items[0], CountedLoop):
+        loops.append(items[0])
+        items = items[0].items
+    blocks = tuple(part for part in items if isinstance(part, GuardedBlock))
+    if len(loops) != 3 or len(blocks) != len(items):
         return None
-    targets = [part.target for part in item.assignments if isinstance(part.target, ElementTarget)]
+    targets = {(target.array, target.subscripts) for target in _targets(blocks)}
     is_box = all(loop.extent.is_constant and loop.divisor == 1 for loop in loops)
-    if not is_box or len(targets) != 1 or len(targets[0].subscripts) != 2:
+    if not is_box or len(targets) != 1:
         return None
-    array, own = targets[0].array, targets[0].subscripts
-    if {subscript.terms for subscript in own} != {Affine.counter(1).terms, Affine.counter(2).terms}:
+    [(array, own)] = targets
+    if sorted(subscript.terms for subscript in own) != [Affine.counter(depth).terms for depth in (1, 2)]:
         return None
-    offsets = _offsets(item, array, own)
+    offsets = _offsets(blocks, array, own)
     if offsets is None:
         return None
     ends = ((offset, offset + loops[0].extent.constant) for offset in offsets)
     if any(low < 0 or high >= length for (low, high), length in zip(ends, arrays[array].shape, strict=True)):
         return None
-    return _Nest(tuple(loops), item, array, own, offsets)
+    return _Nest(tuple(loops), blocks, array, own, offsets)
 
 
-def _offsets(block: GuardedBlock, array: int, own: tuple[Affine, ...]) -> tuple[int, int] | None:
-    """How far rows and columns of pivots are from the counter, where the array is read there and at its own element alone."""
+def _targets(blocks: Sequence[GuardedBlock]) -> Iterator[ElementTarget]:
+    targets = (part.target for block in blocks for part in block.assignments)
+    return (target for target in targets if isinstance(target, ElementTarget))
+
+
+def _offsets(blocks: Sequence[GuardedBlock], array: int, own: tuple[Affine, ...]) -> tuple[int, int] | None:
+    """How far rows and columns of pivots are from the counter, where the array is read there and at its own element."""
     found: tuple[set[int], set[int]] = set(), set()
-    for leaf in itertools.chain.from_iterable(part.leaves for part in block.assignments):
+    for leaf in (leaf for block in blocks for part in block.assignments for leaf in part.leaves):
         if not isinstance(leaf, ElementLeaf) or leaf.array != array:
             continue
         others = [axis for axis in (0, 1) if leaf.subscripts[axis] != own[axis]]
@@ -138,7 +144,8 @@ class _Cut:
 
     def loop(self) -> CountedLoop:
         """The loop over blocks of pivots."""
-        places = sorted(itertools.product((_BEFORE, _AMONG, _AFTER), repeat=2), key=lambda at: abs(at[0]) + abs(at[1]))
+        sides = (_AMONG, _BEFORE, _AFTER)
+        places = sorted(((row, column) for row in sides for column in sides), key=lambda at: abs(at[0]) + abs(at[1]))
         return CountedLoop(Affine(0), Affine(self.last), 1, tuple(_Part(self, at).loop() for at in places))
 
 
@@ -160,16 +167,16 @@ class _Part:
         loops = [self._range(depth, self._nest.axis_of(depth), depth + 1) for depth in (1, 2)]
         starts = [start for start, _, _ in loops]
         counters = [self._pivot, *(start + Affine.counter(depth) for depth, start in enumerate(starts, _FIRST))]
-        guards = [guard for _, _, guards in loops for guard in guards]
-        block = GuardedBlock(
-            (*self._pivot_guards(), *guards, *(_substituted(guard, counters) for guard in self._nest.block.guards)),
-            self._nest.block.registers,
-            tuple(self._assignment(part, counters) for part in self._nest.block.assignments),
-        )
-        item: ProgramItem = block
+        around = (*self._pivot_guards(), *(guard for _, _, guards in loops for guard in guards))
+        items: tuple[ProgramItem, ...] = tuple(self._block(block, around, counters) for block in self._nest.blocks)
         for depth, (start, extent, _) in reversed(list(enumerate(loops, 1))):
-            item = CountedLoop(self._nest.loops[depth].shift + start, extent, 1, (item,))
-        return item
+            items = (CountedLoop(self._nest.loops[depth].shift + start, extent, 1, items),)
+        return items[0]
+
+    def _block(self, block: GuardedBlock, around: tuple[Affine, ...], counters: Sequence[Affine]) -> GuardedBlock:
+        guards = (_substituted(guard, counters) for guard in block.guards)
+        assignments = tuple(self._assignment(part, counters) for part in block.assignments)
+        return GuardedBlock((*around, *guards), block.registers, assignments)
 
     def _copy(self, axis: int, is_after: bool) -> CountedLoop:
         """Keeps a row (axis 0) or a column of pivots, as far as the part reaches along the other axis."""

@@ -4,15 +4,20 @@
 //! later place: then all of the nest may go through the places tile by tile (code sinking and unimodular embedding: Ahmed,
 //! Mateev, Pingali, Synthesizing transformations for locality enhancement of imperfectly-nested loop nests, ICS 2000).
 
+use std::collections::HashMap;
+
 use super::affine::{Affine, CounterRange, DEPTH_MAX};
 use super::dependences::{dependent_pairs, DependentPair};
 use super::polyhedron::Extremes;
 use super::program::LoopProgram;
+use crate::cancel;
 
 /// Loops that are cut together at most.
 pub(super) const PLACES_MAX: usize = 3;
 /// Pairs of accesses that are looked at.
 const PAIRS_MAX: usize = 400;
+/// Counters of blocks that are tried for a loop.
+const TRIED_MAX: usize = 2000;
 
 /// The places of blocks.
 #[derive(Clone, Debug)]
@@ -75,59 +80,109 @@ pub(super) fn embed(program: &LoopProgram, blocks: &[usize], exact: usize) -> Op
         places: vec![vec![]; program.blocks.len()],
         is_cut: vec![],
     };
+    let others: Vec<usize> = blocks.iter().copied().filter(|&block| block != main).collect();
+    let mut search = PlaceSearch {
+        program,
+        pairs: &pairs,
+        known: HashMap::new(),
+        exact,
+        main,
+        chosen: vec![],
+        tried: 0,
+    };
     for place in 0..count {
-        let mut chosen = vec![None; program.blocks.len()];
-        chosen[main] = Some(counter(exact + place));
-        let others: Vec<usize> = blocks.iter().copied().filter(|&block| block != main).collect();
-        let is_cut = is_kept(&pairs, &chosen, main) && choose(program, &pairs, &others, exact, place, &mut chosen);
+        let is_cut = search.is_found(exact + place, &others);
         for &block in blocks {
-            embedding.places[block].push(chosen[block].unwrap_or_default());
+            let chosen = search.chosen[block].map(counter);
+            embedding.places[block].push(chosen.unwrap_or_default());
         }
         embedding.is_cut.push(is_cut);
     }
     (embedding.is_cut.iter().filter(|&&is_cut| is_cut).count() >= 2).then_some(embedding)
 }
 
-/// Chooses a counter of each of some blocks; false where none will do.
-fn choose(
-    program: &LoopProgram,
-    pairs: &[DependentPair],
-    others: &[usize],
+/// A search for a counter of each block as its place along a loop of the main one.
+struct PlaceSearch<'a> {
+    program: &'a LoopProgram,
+    pairs: &'a [DependentPair],
+    /// By pair, and the depths of its two counters: whether it is kept.
+    known: HashMap<[usize; 3], bool>,
+    /// Loops that have one iteration a task.
     exact: usize,
-    place: usize,
-    chosen: &mut Vec<Option<Affine>>,
-) -> bool {
-    let Some((&block, rest)) = others.split_first() else {
-        return true;
-    };
-    // The loop at the same depth first.
-    let mut depths: Vec<usize> = (exact..program.blocks[block].path.len()).collect();
-    depths.sort_by_key(|&depth| (depth != exact + place, depth));
-    for depth in depths {
-        chosen[block] = Some(counter(depth));
-        if is_kept(pairs, chosen, block) && choose(program, pairs, rest, exact, place, chosen) {
-            return true;
-        }
-    }
-    chosen[block] = None;
-    false
+    main: usize,
+    /// By block: the depth of its counter.
+    chosen: Vec<Option<usize>>,
+    tried: usize,
 }
 
-/// Whether places keep all dependences of a block from and to blocks that have one.
-fn is_kept(pairs: &[DependentPair], chosen: &[Option<Affine>], block: usize) -> bool {
-    let of_block = pairs.iter().filter(|pair| pair.from == block || pair.to == block);
-    of_block.into_iter().all(|pair| {
-        let (Some(from), Some(to)) = (chosen[pair.from], chosen[pair.to]) else {
+impl PlaceSearch<'_> {
+    /// Finds places along the loop at a depth of the main block; false where none keep all dependences.
+    fn is_found(&mut self, at: usize, others: &[usize]) -> bool {
+        self.chosen = vec![None; self.program.blocks.len()];
+        self.chosen[self.main] = Some(at);
+        self.tried = 0;
+        self.is_kept(self.main) && self.choose(at, others)
+    }
+
+    fn choose(&mut self, at: usize, others: &[usize]) -> bool {
+        let Some((&block, rest)) = others.split_first() else {
             return true;
         };
-        let mut ahead = vec![0i128; 2 * DEPTH_MAX];
-        for depth in 0..DEPTH_MAX {
-            ahead[depth] -= i128::from(from.coefficients[depth]);
-            ahead[DEPTH_MAX + depth] += i128::from(to.coefficients[depth]);
+        cancel::check();
+        let program = self.program;
+        // The same loop first, then one that goes along the same axis of an array, then the one at the same depth.
+        let paths = [block, self.main].map(|block| &program.blocks[block].path);
+        let is_same = |depth: usize| depth == at && paths[0][at] == paths[1][at];
+        let mut depths: Vec<usize> = (self.exact..paths[0].len()).collect();
+        depths.sort_by_key(|&depth| {
+            let goes_along = goes_along(program, (block, depth), (self.main, at));
+            (!is_same(depth), !goes_along, depth != at, depth)
+        });
+        for depth in depths {
+            self.tried += 1;
+            self.chosen[block] = Some(depth);
+            if self.tried <= TRIED_MAX && self.is_kept(block) && self.choose(at, rest) {
+                return true;
+            }
         }
-        match pair.system.extremes(&ahead) {
-            Extremes::Infeasible => true,
-            Extremes::Between(low, _) => low.is_some_and(|low| low >= 0),
-        }
+        self.chosen[block] = None;
+        false
+    }
+
+    /// Whether places keep all dependences of a block from and to blocks that have one.
+    fn is_kept(&mut self, block: usize) -> bool {
+        let pairs = self.pairs.iter().enumerate();
+        let mut of_block = pairs.filter(|(_, pair)| pair.from == block || pair.to == block);
+        of_block.all(|(number, pair)| {
+            let (Some(from), Some(to)) = (self.chosen[pair.from], self.chosen[pair.to]) else {
+                return true;
+            };
+            let known = self.known.entry([number, from, to]);
+            *known.or_insert_with(|| {
+                let mut ahead = vec![0i128; 2 * DEPTH_MAX];
+                ahead[from] = -1;
+                ahead[DEPTH_MAX + to] = 1;
+                match pair.system.extremes(&ahead) {
+                    Extremes::Infeasible => true,
+                    Extremes::Between(low, _) => low.is_some_and(|low| low >= 0),
+                }
+            })
+        })
+    }
+}
+
+/// Whether the loops at depths of two blocks go along the same axis of an array.
+fn goes_along(program: &LoopProgram, of: (usize, usize), other: (usize, usize)) -> bool {
+    let elements = |block: usize| {
+        program.blocks[block]
+            .steps
+            .iter()
+            .flat_map(|step| step.reads().chain(step.written()))
+    };
+    elements(of.0).any(|element| {
+        let others = elements(other.0).filter(|other| other.array == element.array);
+        others
+            .flat_map(|other| element.subscripts.iter().zip(&other.subscripts))
+            .any(|(own, its)| own.single_loop() == Some(of.1) && its.single_loop() == Some(other.1))
     })
 }

@@ -59,6 +59,8 @@ pub(super) struct LoopTasks {
     touched_ends: Arc<[usize]>,
     /// Of each unit the least numbers of pieces.
     least_pieces: Vec<[i64; 3]>,
+    /// The least iteration of outermost loops that tasks have one of.
+    least_iteration: i64,
     initial: Arc<[Initial]>,
     /// The tile set of each array: of an input, or of a result.
     sets: Vec<usize>,
@@ -136,6 +138,7 @@ pub fn loop_nest(
         touched: touched.into(),
         touched_ends: touched_ends.into(),
         least_pieces: vec![],
+        least_iteration: 0,
         initial: initial.into(),
         sets,
         written,
@@ -405,6 +408,8 @@ impl LoopTasks {
             *least = std::array::from_fn(|at| least[at].min(pieces[at]));
         }
         self.least_pieces = least;
+        let below_one = self.boxes.iter().filter(|of| self.units[of.unit as usize].exact == 1);
+        self.least_iteration = below_one.map(|of| of.over[0].low).min().unwrap_or(0);
     }
 
     /// The numbers of the pieces of the first loops that are cut, which may be negative.
@@ -424,6 +429,22 @@ impl LoopTasks {
             Some(embedding) => of.places[depth - embedding.first],
             None => of.over[depth],
         }
+    }
+
+    /// The place of a task among those below one loop: its iteration, and the row and column of the first tile that it writes.
+    fn place_by_tile(&self, task: u64) -> Option<NestPlace> {
+        let of = self.boxed(task);
+        if self.units[of.unit as usize].exact != 1 {
+            return None;
+        }
+        let written = self.touched(task).iter().find(|of| of.is_written)?;
+        let array = &self.program.arrays[written.array as usize];
+        let &[_, columns] = &array.shape[..] else { return None };
+        let count = columns.div_ceil(array.tile[1].max(1)) as u32;
+        let iteration = (of.over[0].low - self.least_iteration) as u32;
+        let pieces = [iteration, written.tile / count, written.tile % count];
+        // All nests below the loop are one.
+        Some(NestPlace { nest: 0, pieces })
     }
 
     /// Tiles that a task touches.
@@ -496,7 +517,7 @@ impl Work for LoopTasks {
         let of = self.boxed(task);
         let unit = &self.units[of.unit as usize];
         if !unit.has_sweeps() {
-            return None;
+            return self.place_by_tile(task);
         }
         let (pieces, least) = (self.pieces_of(of), self.least_pieces[of.unit as usize]);
         let pieces = std::array::from_fn(|at| (pieces[at] - least[at]) as u32);

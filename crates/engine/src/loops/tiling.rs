@@ -24,7 +24,13 @@ pub(super) fn in_own_tiles(input: &Expr) -> Expr {
         _ if is_row_major(source) => {}
         _ => return input.clone(),
     }
-    Node::intern(source.op.clone(), vec![], input.shape.clone(), input.dtype, input.tile.clone())
+    Node::intern(
+        source.op.clone(),
+        vec![],
+        input.shape.clone(),
+        input.dtype,
+        input.tile.clone(),
+    )
 }
 
 fn is_row_major(input: &Expr) -> bool {
@@ -34,14 +40,14 @@ fn is_row_major(input: &Expr) -> bool {
 /// Inputs with wide tiles where a program multiplies arrays: those of row-major files, whose tiles are the plan's choice.
 pub(super) fn in_wide_tiles(program: &mut LoopProgram, inputs: &[Expr]) -> Vec<Expr> {
     let products = products(program);
-    let of = |(array, input): (usize, &Expr)| {
-        match wide_tile(input).filter(|_| is_row_major(input) && products.contains(&array)) {
-            Some(tile) => {
-                program.arrays[array].tile.clone_from(&tile);
-                Node::intern(input.op.clone(), vec![], input.shape.clone(), input.dtype, tile)
-            }
-            None => input.clone(),
+    let of = |(array, input): (usize, &Expr)| match wide_tile(input)
+        .filter(|_| is_row_major(input) && products.contains(&array))
+    {
+        Some(tile) => {
+            program.arrays[array].tile.clone_from(&tile);
+            Node::intern(input.op.clone(), vec![], input.shape.clone(), input.dtype, tile)
         }
+        None => input.clone(),
     };
     inputs.iter().enumerate().map(of).collect()
 }

@@ -211,6 +211,7 @@ fn order_of(
         }
         (Some(FoundOrder::Together(sweeps)), Some(graph)) => search::sweeps_together(plan, graph, sweeps),
         (Some(FoundOrder::Blocks(blocks)), Some(graph)) => search::in_blocks(plan, graph, blocks),
+        (Some(FoundOrder::Cubes(side)), Some(graph)) => search::in_cubes(plan, graph, side),
         _ => {
             let cells = order::sequential(plan, tiles, candidate, memory);
             match candidate.pipeline {

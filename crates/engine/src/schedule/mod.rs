@@ -75,6 +75,8 @@ pub enum FoundOrder {
     Together(u32),
     /// Nests are gone through in blocks.
     Blocks(NestBlocks),
+    /// Nests are gone through in cubes of so many pieces each way.
+    Cubes(u32),
 }
 
 impl FoundOrder {
@@ -87,6 +89,7 @@ impl FoundOrder {
                 streamed,
                 sides: [p, q],
             }) => format!("blocks of {p} x {q}, along loop {}", streamed + 1),
+            FoundOrder::Cubes(side) => format!("cubes of {side} x {side} x {side}"),
         }
     }
 }
@@ -219,7 +222,13 @@ fn searched(plan: &Plan, plain: Candidate, memory: u64) -> Vec<Candidate> {
     let blocks = nests::blocks(plan, memory, most).into_iter().map(FoundOrder::Blocks);
     let beams = BEAMS.map(FoundOrder::Beam);
     let beams = beams.into_iter().filter(|_| plan.tasks() <= TASKS_FOR_BEAM);
-    let found = lists.into_iter().chain(beams).chain(together).chain(blocks);
+    let cubes = nests::cubes(plan, memory, most).into_iter().map(FoundOrder::Cubes);
+    let found = lists
+        .into_iter()
+        .chain(beams)
+        .chain(together)
+        .chain(blocks)
+        .chain(cubes);
     found
         .map(|found| Candidate {
             found: Some(found),

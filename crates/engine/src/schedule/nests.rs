@@ -8,6 +8,8 @@ use crate::task::NestPlace;
 
 /// Blocks that are simulated at most.
 const SIMULATED_MAX: usize = 12;
+/// The same of cubes.
+const CUBES_MAX: usize = 5;
 
 /// Blocks of a nest of up to three loops: within a block the pieces of one loop come one after the other, each with all
 /// pieces of the others.
@@ -50,6 +52,37 @@ pub fn blocks(plan: &Plan, memory: u64, most: usize) -> Vec<NestBlocks> {
         .collect()
 }
 
+/// Sides of cubes that are worth trying where tiles have so much memory: those whose face may fill it, and shorter ones.
+pub fn cubes(plan: &Plan, memory: u64, most: usize) -> Vec<u32> {
+    let mut sides = vec![];
+    for step in plan.works() {
+        let places = (0..step.work.tasks()).filter_map(|task| Some((task, step.work.nest_place(task)?)));
+        let (mut longest, mut face) = ([0; 3], 0);
+        for (task, place) in places {
+            cancel::check();
+            longest = std::array::from_fn(|at| longest[at].max(place.pieces[at] + 1));
+            if face == 0 {
+                // One of the tiles of a task is held for each place in the face.
+                step.operands(task, &mut |array, _, _| face = face.max(tile_bytes(plan, array)));
+            }
+        }
+        let shortest = longest.into_iter().min().unwrap_or(0);
+        let fitting = (memory / face.max(1)).isqrt().min(shortest.into()) as u32;
+        let fewer = |side: &u32| (*side > 2).then(|| (side * 3 / 4).max(2));
+        let first = (fitting > 1 && shortest > 2).then_some(fitting);
+        sides.extend(std::iter::successors(first, fewer).take(CUBES_MAX));
+    }
+    sides.sort_unstable_by(|a, b| b.cmp(a));
+    sides.dedup();
+    sides.truncate(most);
+    sides
+}
+
+fn tile_bytes(plan: &Plan, array: ArrayId) -> u64 {
+    let grid = plan.arrays[array as usize].node.grid();
+    grid.tile.iter().product::<u64>() * grid.dtype.size() as u64
+}
+
 fn touch(tiles: &mut CornerTiles, array: ArrayId, tile: u64, at: [u32; 2]) {
     let known = tiles.entry((array, tile)).or_default();
     if !known.iter().any(|least| least[0] <= at[0] && least[1] <= at[1]) {
@@ -89,11 +122,7 @@ fn blocks_along(
         let inside = tiles
             .iter()
             .filter(|(_, least)| least.iter().any(|at| at[0] < p && at[1] < q));
-        let sizes = inside.map(|(&(array, _), _)| {
-            let grid = plan.arrays[array as usize].node.grid();
-            grid.tile.iter().product::<u64>() * grid.dtype.size() as u64
-        });
-        sizes.sum::<u64>()
+        inside.map(|(&(array, _), _)| tile_bytes(plan, array)).sum::<u64>()
     };
     let more = |side: &u32| (*side < counts[0]).then(|| (side + 1).max(side.saturating_mul(3) / 2).min(counts[0]));
     let sides = std::iter::successors(Some(1), more);

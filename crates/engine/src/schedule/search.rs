@@ -179,6 +179,34 @@ pub fn in_blocks(plan: &Plan, graph: &TaskGraph, blocks: NestBlocks) -> Vec<(u32
     })
 }
 
+/// All tasks of a list with nests gone through in cubes, so many pieces of each of three loops: for each slab of the first loop the
+/// cube on the diagonal, then those in its row and column, then the others; a factorization by blocks of blocks.
+pub fn in_cubes(plan: &Plan, graph: &TaskGraph, side: u32) -> Vec<(u32, u32)> {
+    ranked(plan, graph, &|work, task| {
+        let place = work.nest_place(task)?;
+        let off_diagonal = |[along, row, column]: [u32; 3]| i64::from(row != along) + i64::from(column != along);
+        let cube @ [slab, row, column] = place.pieces.map(|piece| piece / side);
+        // Back and forth, so that tiles at the turn are used again at once.
+        let turned = |piece: u32, turns: u32| {
+            if turns % 2 == 0 {
+                i64::from(piece)
+            } else {
+                -i64::from(piece)
+            }
+        };
+        let [along, own_row, own_column] = place.pieces;
+        let own = i64::from(own_row) << 24 | i64::from(own_column);
+        Some([
+            i64::from(place.nest) << 32 | i64::from(slab),
+            off_diagonal(cube),
+            turned(row, slab),
+            turned(column, row),
+            along.into(),
+            off_diagonal(place.pieces) << 48 | own,
+        ])
+    })
+}
+
 /// The rank that a work gives a task.
 type RankOf<'a> = dyn Fn(&dyn Work, u64) -> Option<[i64; 6]> + 'a;
 
