@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from support.loop_programs import cholesky, floyd_warshall, seidel
-
-
-class FixedCase(NamedTuple):
-    """`is_exact` where no sum is taken in another order than that of the plain function."""
-
-    function: Callable[..., Any]
-    arguments: Callable[..., tuple[Any, ...]]
-    is_exact: bool = True
+from support.loop_programs import FixedCase, cholesky, floyd_warshall, seidel
+from support.loop_scalars import SCALARS
 
 
 def nine_points(u: Any, steps: Any) -> Any:
@@ -202,4 +194,5 @@ FIXED = {
     "guarded": FixedCase(guarded, lambda random: (random.random((17, 12)), random.random((17, 12)))),
     "crossing": FixedCase(crossing, lambda random: (random.random((14, 15)), random.random((14, 15)))),
     "volumes": FixedCase(volumes, lambda random: (random.random((7, 8, 9)), random.random((9, 8, 7)))),
+    **SCALARS,
 }

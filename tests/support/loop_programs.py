@@ -16,6 +16,14 @@ class LoopCase(NamedTuple):
     arguments: Callable[[], tuple[Any, ...]]
 
 
+class FixedCase(NamedTuple):
+    """`is_exact` where no sum is taken in another order than that of the plain function."""
+
+    function: Callable[..., Any]
+    arguments: Callable[..., tuple[Any, ...]]
+    is_exact: bool = True
+
+
 def _random(*shape: int, dtype: str = "f8", seed: int = 0) -> Any:
     values = np.random.default_rng(seed).random(shape)
     return (values * 100).astype(dtype) if np.dtype(dtype).kind in "iu" else values.astype(dtype)

@@ -53,7 +53,7 @@ class DrawnProgram(NamedTuple):
 
 
 class Writer:
-    """Writes a program: nests of loops, with statements, registers, guards and inner loops in their bodies.
+    """Writes a program: nests of loops, with statements, registers, scalars, guards and inner loops in their bodies.
 
     `kind` is "integers", "elements" (floats of which no sum depends on an order) or "sums".
     """
@@ -65,6 +65,7 @@ class Writer:
         self.stretch = pick([1, 1, 1, 96])
         self.arrays = tuple(self.array(name, dtype) for name in "abcd"[: pick([1, 2, 2, 3, 4])])
         self.registers: list[str] = []
+        self.scalars: list[str] = []  # numbers that all statements within see, and those after
         self.count = 0
 
     def often(self, hundredths: int) -> bool:
@@ -111,6 +112,8 @@ class Writer:
     def read(self, around: Sequence[Variable]) -> str:
         if self.registers and self.often(30):
             return str(self.pick(self.registers))
+        if self.scalars and self.often(25):
+            return str(self.pick(self.scalars))
         return self.element(around, self.pick(self.arrays))
 
     def value(self, around: Sequence[Variable], depth: int = 0) -> str:
@@ -153,6 +156,26 @@ class Writer:
         else:
             self.write(depth, f"{target} {self.pick(['+=', '-='])} 0.125 * ({value})")
 
+    def scalar(self, depth: int, around: Sequence[Variable]) -> None:
+        """A number that is carried, begun: by an element, or by a number of Python's where those have its type."""
+        name = f"s{self.count}"
+        self.count += 1
+        of = self.pick(self.arrays)
+        is_wide = bool(around) and all(np.dtype(part.dtype).itemsize == 8 for part in self.arrays)
+        zero = "0" if self.kind == "integers" else "0.0"
+        self.write(depth, f"{name} = {zero if is_wide and self.often(50) else self.element(around, of)}")
+        self.scalars.append(name)
+
+    def carry(self, depth: int, around: Sequence[Variable]) -> None:
+        """A number that is carried, assigned anew."""
+        name, read = self.pick(self.scalars), self.element(around, self.pick(self.arrays))
+        forms = [f"{name} = 0.5 * ({name} + {read})", f"{name} = {self.pick(['min', 'max'])}({name}, {read})"]
+        if self.kind == "integers":
+            forms = [f"{name} {self.pick(['+=', '-=', '*='])} {read}", f"{name} = {read} - {name} * 3", forms[1]]
+        elif self.kind == "sums":
+            forms.append(f"{name} {self.pick(['+=', '-='])} 0.125 * {read}")
+        self.write(depth, self.pick(forms))
+
     def condition(self, around: Sequence[Variable]) -> str:
         of, other = self.pick(around), self.pick(around)
         text = self.pick([f"{of.name} > {(of.low + of.high) // 2}", f"{of.name} <= {other.name} + 1"])
@@ -184,7 +207,9 @@ class Writer:
 
     def body(self, depth: int, around: Sequence[Variable]) -> None:
         self.registers = []
-        begin = len(self.lines)
+        begin, outer = len(self.lines), len(self.scalars)
+        if self.often(20):
+            self.scalar(depth, around)
         for at in range(self.pick([1, 1, 2, 3])):
             if len(around) < 3 and self.often(55 if at == 0 else 20):
                 self.loop(depth, around)
@@ -195,11 +220,14 @@ class Writer:
                 if self.often(40):
                     self.write(depth, "else:")
                     self.branch(depth + 1, around)
+            elif self.scalars and self.often(35):
+                self.carry(depth, around)
             else:
                 self.statement(depth, around)
         if not any("] " in line for line in self.lines[begin:]):
             # A body of registers alone is no program.
             self.write(depth, f"{self.element(around, self.pick(self.arrays))} = {self.value(around)}")
+        del self.scalars[outer:]
 
     def branch(self, depth: int, around: Sequence[Variable]) -> None:
         self.body(depth, around)
@@ -208,9 +236,12 @@ class Writer:
     def program(self) -> DrawnProgram:
         names = ", ".join(of.name for of in self.arrays)
         self.write(0, f"def drawn({names}):")
+        if self.often(15):
+            self.scalar(1, [])
         for _ in range(self.pick([1, 1, 2, 3])):
             self.loop(1, [])
-        self.write(1, f"return ({names},)")
+        results = ", ".join([names, *self.scalars])
+        self.write(1, f"return ({results},)")
         source = "\n".join(self.lines) + "\n"
         return DrawnProgram(function_of(source), source, self.arrays, self.kind != "sums")
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-import numpy as np
-
+from outcore._base.types import DType
 from outcore._lazy.array import Array
 from outcore._loops import reasons
 from outcore._loops.affine import Affine
+from outcore._loops.arguments import Arguments
+from outcore._loops.bound import BoundArray, InMemory, Register
 from outcore._loops.bounds import Domain
 from outcore._loops.conditions import Conditions, Conjunction
 from outcore._loops.creating import created
-from outcore._loops.expressions import BoundArray, Expressions, Register
+from outcore._loops.expressions import Expressions
 from outcore._loops.functions import creation_of
+from outcore._loops.kinds import ScalarKind
 from outcore._loops.program import (
     Assignment,
     CountedLoop,
@@ -24,15 +27,15 @@ from outcore._loops.program import (
     LoopProgram,
     ProgramItem,
     RegisterTarget,
+    Update,
 )
+from outcore._loops.reaching import Facts, LoopRuns
 from outcore._loops.refusal import quoted
+from outcore._loops.scalars import CarriedScalars, Coordinate, ScalarElements
 from outcore._loops.storing import Storing
 from outcore._loops.syntax import Listed
-from outcore._loops.values import Computed, Leaves, as_array
-from outcore._standard.creation import asarray
-from outcore.errors import OutcoreError
-
-_SHARING_WORK_MAX = 1000  # candidates of a common element; beyond, two views count as sharing
+from outcore._loops.turns import Turns
+from outcore._loops.values import Computed, Leaves, NumberTerm, as_array, stored
 
 
 @dataclass
@@ -44,69 +47,53 @@ class _OpenBlock:
     assignments: list[Assignment] = field(default_factory=list)
 
 
+class LoopResult(NamedTuple):
+    """A result: an array of the program, or the one element of a scalar's."""
+
+    array: BoundArray
+    is_scalar: bool
+
+
 class BoundProgram:
     """The tree of a program for given arguments, and the names of its results."""
 
-    def __init__(self, listed: Listed, arguments: dict[str, object]) -> None:
-        self._listed, self._listing = listed, listed.listing
-        self._expressions = Expressions(listed)
+    def __init__(self, listed: Listed, arguments: Arguments, scalars: CarriedScalars) -> None:
+        self._listed, self._listing, self._scalars = listed, listed.listing, scalars
+        self._elements = ScalarElements(scalars, self._add)
+        self._expressions = Expressions(listed, self._elements)
+        self._turns = Turns(self._expressions, scalars)
         self._storing = Storing(self._expressions)
         self._arrays: list[BoundArray] = []
         self._items: list[ProgramItem] = []
         self._open: _OpenBlock | None = None
         self._guards: Conjunction = ()
-        self.results: list[BoundArray] = []
+        self._loops: list[ast.For] = []  # around, by depth
+        self.facts = Facts()
+        self.results: list[LoopResult] = []
         self.gives_tuple = False
         self._bind(arguments)
         self._statements(listed.definition.body)
         self._close()
         self.program = LoopProgram(tuple(bound.array for bound in self._arrays), tuple(self._items))
-        self._refuse_aliases(arguments)
+        written = self.program.written()
+        arguments.refuse_aliases({bound.name for bound in self._arrays if bound.number in written})
 
-    # -- arguments ----------------------------------------------------------------------------------------------
-
-    def _bind(self, arguments: dict[str, object]) -> None:
-        for parameter in self._listed.parameters:
-            name, value = parameter.arg, arguments[parameter.arg]
-            is_number = isinstance(value, (bool, int, float, complex, np.generic))
-            is_option = value is None or isinstance(value, (str, type, np.dtype))
-            if name in self._listed.array_parameters or not (is_number or is_option):
-                self._add(name, self._array(parameter, value))
+    def _bind(self, arguments: Arguments) -> None:
+        for name, value in arguments.bound.items():
+            if isinstance(value, Array):
+                self._expressions.names[name] = self._add(name, value)
             else:
                 self._expressions.names[name] = value
+        for parameter in self._listed.parameters:
+            if self._scalars.web(parameter) is not None:
+                value = self._expressions.names[parameter.arg]
+                term = self._expressions.as_term(parameter, value, None)
+                self._scalars.add_kind(parameter, ScalarKind.of(term))
+                self._emit(*self._storing.kept(parameter, value))
 
-    def _array(self, parameter: ast.arg, value: object) -> Array:
-        try:
-            array = asarray(value)
-        except (OutcoreError, TypeError, ValueError) as error:
-            raise self._listing.refusal(parameter, f"the argument `{parameter.arg}`: {error}") from None
-        if not isinstance(array, Array):
-            kind = type(value).__name__
-            raise self._listing.refusal(parameter, f"the argument `{parameter.arg}` is no array of numbers: {kind}")
-        if array.ndim == 0:
-            is_array = hasattr(value, "shape")
-            reason = "has no axes: pass a number of Python's, as by `.item()`" if is_array else reasons.NO_ARRAY
-            raise self._listing.refusal(parameter, f"the argument `{parameter.arg}` {reason}")
-        return array
-
-    def _add(self, name: str, array: Array) -> None:
-        bound = BoundArray(len(self._arrays), name, array)
-        self._arrays.append(bound)
-        self._expressions.names[name] = bound
-
-    def _refuse_aliases(self, arguments: dict[str, object]) -> None:
-        """Two arguments of the same elements, one of them written, are another program than two arrays."""
-        written = self.program.written()
-        bound = {array.name: array.number for array in self._arrays}
-        parameters = [part for part in self._listed.parameters if part.arg in bound]
-        for place, later in enumerate(parameters):
-            for earlier in parameters[:place]:
-                numbers = bound[earlier.arg], bound[later.arg]
-                if any(number in written for number in numbers) and _is_shared(
-                    arguments[earlier.arg], arguments[later.arg]
-                ):
-                    said = f"the arguments `{earlier.arg}` and `{later.arg}` are the same array, and one is written"
-                    raise self._listing.refusal(later, f"{said}: pass a copy of one")
+    def _add(self, name: str, array: Array) -> BoundArray:
+        self._arrays.append(BoundArray(len(self._arrays), name, array))
+        return self._arrays[-1]
 
     # -- statements ---------------------------------------------------------------------------------------------
 
@@ -118,10 +105,10 @@ class BoundProgram:
                 case ast.If():
                     self._branches(statement)
                 case ast.Assign():
-                    self._assign(statement.targets[0], statement.value)
+                    self._assign(statement, statement.targets[0], statement.value)
                 case ast.AnnAssign():
                     if statement.value is not None:
-                        self._assign(statement.target, statement.value)
+                        self._assign(statement, statement.target, statement.value)
                 case ast.AugAssign():
                     self._augment(statement)
                 case ast.Return():
@@ -137,13 +124,19 @@ class BoundProgram:
         inner = domain.within(extent, abs(step))
         self._close()
         if inner.is_empty:
+            self.facts.add_loop(statement, LoopRuns.NEVER)
             return
+        fewest = domain.range_of(extent)
+        self.facts.add_loop(statement, LoopRuns.SOMETIMES if fewest is None or fewest[0] < 0 else LoopRuns.ALWAYS)
         variable = start + step * Affine.counter(len(domain.loops))
         expressions.bounds.width(statement.iter, variable, inner)
         names, items = expressions.names, self._items
         expressions.names = {**names, statement.target.id: variable}
         expressions.domain, self._items = inner, []
+        self._elements.coordinates[statement] = _coordinate(variable, abs(step), inner)
+        self._loops.append(statement)
         self._statements(statement.body)
+        self._loops.pop()
         self._close()
         if self._items:
             shift = step * start if abs(step) == 1 else Affine(0)
@@ -168,6 +161,7 @@ class BoundProgram:
         domain = self._expressions.domain
         self._close()
         cases = Conditions(self._expressions, domain).cases(statement.test)
+        self.facts.add_branches(statement, bool(cases.holds), bool(cases.fails))
         for conjunctions, body in ((cases.holds, statement.body), (cases.fails, statement.orelse)):
             for conjunction in conjunctions:
                 self._branch(conjunction, body, domain)
@@ -185,42 +179,87 @@ class BoundProgram:
         self.gives_tuple = isinstance(value, ast.Tuple)
         for part in value.elts if isinstance(value, ast.Tuple) else [value]:
             bound = self._expressions.names.get(part.id) if isinstance(part, ast.Name) else None
-            if not isinstance(bound, BoundArray):
+            if isinstance(part, ast.Name) and self._scalars.is_carried(part):
+                self.results.append(self._scalar_result(statement, part))
+            elif isinstance(bound, BoundArray):
+                self.results.append(LoopResult(bound, False))
+            else:
                 raise self._listing.refusal(part or statement, reasons.no_result(part))
-            self.results.append(bound)
+
+    def _scalar_result(self, statement: ast.Return, name: ast.Name) -> LoopResult:
+        def alone(term: NumberTerm) -> NumberTerm:
+            return Computed(as_array(term), False)
+
+        self._expressions.term(name, Leaves())
+        self._turns.check(statement, name, alone)
+        element = self._expressions.element(name)
+        assert element is not None
+        return LoopResult(element.array, True)
 
     # -- assignments --------------------------------------------------------------------------------------------
 
-    def _assign(self, target: ast.expr, value: ast.expr) -> None:
+    def _assign(self, statement: ast.stmt, target: ast.expr, value: ast.expr) -> None:
         if isinstance(target, ast.Tuple):
-            self._assign_tuple(target, value)
+            self._assign_tuple(statement, target, value)
             return
         if isinstance(target, ast.Subscript):
-            self._emit(*self._storing.assignment(target, value))
+            assigned = self._storing.assignment(target, value)
+            self._check(statement, value, assigned.value.dtype)
+            self._emit(*assigned)
             return
         assert isinstance(target, ast.Name)
         creation = creation_of(self._listed.resolved(value.func)) if isinstance(value, ast.Call) else None
         if creation is not None:
             assert isinstance(value, ast.Call)
             self._close()
-            self._add(target.id, created(value, creation, self._expressions))
+            self._expressions.names[target.id] = self._add(target.id, created(value, creation, self._expressions))
             return
         self._refuse_rebinding(target)
+        if self._scalars.web(target) is not None:
+            self._assign_scalar(statement, target, value)
+            return
+        if self._scalars.carried and self._scalars.is_used(target):
+            self._turns.collect(target, value)
+            self._turns.check(statement, value)
         leaves = Leaves()
         self._expressions.names[target.id] = self._local(self._expressions.evaluate(value, leaves), leaves)
 
-    def _assign_tuple(self, target: ast.Tuple, value: ast.expr) -> None:
+    def _assign_scalar(self, statement: ast.stmt, target: ast.Name, value: ast.expr) -> None:
+        """A number that is carried goes into memory; statements beside use the register where its kind is certain."""
+        self._turns.collect(target, value)
+        assigned = self._storing.extreme(target, value)
+        if assigned is None and self._has_register(target):
+            self._turns.check(statement, value)
+            leaves = Leaves()
+            self._keep(target, self._local(self._expressions.evaluate(value, leaves), leaves))
+            return
+        assigned = assigned or self._storing.assignment(target, value)
+        self._check(statement, value, assigned.value.dtype)
+        self._emit(*assigned)
+        self._expressions.names[target.id] = InMemory()
+
+    def _has_register(self, target: ast.Name) -> bool:
+        return self._scalars.is_used_beside(target) and len(self._scalars.kinds_assigned(target)) == 1
+
+    def _keep(self, target: ast.Name, kept: object) -> None:
+        """A name, and where the number is carried its element as well, take a value."""
+        self._expressions.names[target.id] = kept
+        if self._scalars.web(target) is not None:
+            self._emit(*self._storing.kept(target, kept))
+            if not self._has_register(target):
+                self._expressions.names[target.id] = InMemory()
+
+    def _assign_tuple(self, statement: ast.stmt, target: ast.Tuple, value: ast.expr) -> None:
         """All values before the first target."""
         if isinstance(value, ast.Tuple):
-            values = []
-            for part in value.elts:
-                leaves = Leaves()
-                values.append(self._local(self._expressions.evaluate(part, leaves), leaves))
+            values = [self._part(statement, *parts) for parts in zip(target.elts, value.elts, strict=False)]
+            count = len(value.elts)
         else:
             known = self._expressions.known(value, reasons.VALUE)
             values = list(known) if isinstance(known, tuple) else []
-        if len(values) != len(target.elts):
-            said = f"{quoted(value)} has {len(values)} parts, and {len(target.elts)} names are assigned"
+            count = len(values)
+        if count != len(target.elts):
+            said = f"{quoted(value)} has {count} parts, and {len(target.elts)} names are assigned"
             raise self._listing.refusal(value, said)
         for part, kept in zip(target.elts, values, strict=True):
             if isinstance(part, ast.Subscript):
@@ -228,19 +267,43 @@ class BoundProgram:
             else:
                 assert isinstance(part, ast.Name)
                 self._refuse_rebinding(part)
-                self._expressions.names[part.id] = kept
+                self._keep(part, kept)
+
+    def _part(self, statement: ast.stmt, target: ast.expr, value: ast.expr) -> object:
+        """One of several values that are assigned together."""
+        if isinstance(target, ast.Name):
+            self._turns.collect(target, value)
+        element = self._expressions.element(target)
+        if element is None or (isinstance(target, ast.Name) and self._has_register(target)):
+            self._turns.check(statement, value)
+        else:
+            self._check(statement, value, element.array.array.dtype)
+        leaves = Leaves()
+        return self._local(self._expressions.evaluate(value, leaves), leaves)
 
     def _augment(self, statement: ast.AugAssign) -> None:
         target = statement.target
-        if isinstance(target, ast.Subscript):
-            self._emit(*self._storing.augmented(statement))
-            return
-        assert isinstance(target, ast.Name)
-        self._refuse_rebinding(target)
-        name = ast.copy_location(ast.Name(target.id, ast.Load()), target)
-        value = ast.copy_location(ast.BinOp(name, statement.op, statement.value), statement)
-        leaves = Leaves()
-        self._expressions.names[target.id] = self._local(self._expressions.evaluate(value, leaves), leaves)
+        if isinstance(target, ast.Name):
+            self._refuse_rebinding(target)
+            plain = self._listed.assignment_of(statement)
+            assert isinstance(plain.value, ast.BinOp)
+            assert isinstance(plain.value.left, ast.Name)
+            is_update = self._scalars.is_update(target, plain.value.left)
+            if not is_update or self._expressions.element(plain.value.left) is None:
+                self._assign(statement, target, plain.value)
+                return
+            self._turns.collect(target, plain.value)
+            self._expressions.names[target.id] = InMemory()
+            value = plain.value
+        else:
+            value = ast.copy_location(ast.BinOp(target, statement.op, statement.value), statement)
+        assigned = self._storing.augmented(statement)
+        self._check(statement, value, assigned.value.dtype)
+        self._emit(*assigned)
+
+    def _check(self, statement: ast.stmt, value: ast.expr, dtype: DType) -> None:
+        """Refuses a number that goes into memory and depends on the types that scalars have by turns."""
+        self._turns.check(statement, value, lambda term: Computed(stored(term, dtype), False))
 
     def _local(self, value: object, leaves: Leaves) -> object:
         """The value of a local name: a number that depends on leaves goes into a register."""
@@ -265,7 +328,14 @@ class BoundProgram:
 
     def _emit(self, target: RegisterTarget | ElementTarget, value: Array, leaves: Leaves) -> None:
         stand_ins = leaves.stand_ins
+        if isinstance(target, ElementTarget) and target.update is Update.STORE:
+            self._note_overwriting(target)
         self._block().assignments.append(Assignment(target, value, tuple(stand_ins), tuple(stand_ins.values())))
+
+    def _note_overwriting(self, target: ElementTarget) -> None:
+        if not self._elements.holds(self._arrays[target.array]):
+            depths = {depth for subscript in target.subscripts for depth, _ in subscript.terms}
+            self.facts.overwriting |= {loop for depth, loop in enumerate(self._loops) if depth not in depths}
 
     def _close(self) -> None:
         """Ends the block; registers of it are out of reach."""
@@ -276,16 +346,43 @@ class BoundProgram:
         self._expressions.block += 1
 
 
-def _is_shared(first: object, second: object) -> bool:
-    """Whether two arguments have elements in common. Equal lazy arrays are two values, one lazy array is one."""
-    if first is second:
-        return True
-    if not isinstance(first, np.ndarray) or not isinstance(second, np.ndarray):
-        return False
-    try:
-        return np.shares_memory(first, second, max_work=_SHARING_WORK_MAX)  # type: ignore[arg-type]
-    except np.exceptions.TooHardError:
-        return True
+def _coordinate(variable: Affine, stride: int, domain: Domain) -> Coordinate:
+    """The loop variable, counted from 0 where its values are far from there; or the counter of the loop.
+
+    With the variable the axis is cut where those of arrays with the same subscript are. The counter takes over where
+    the variable skips values, or leaves most of them to other iterations of the loops around.
+    """
+    counter = Coordinate(Affine.counter(len(domain.loops) - 1), domain.box[-1][1] + 1)
+    interval = Domain(domain.loops).range_of(variable)
+    if stride > 1 or interval is None:
+        return counter
+    low, high = interval
+    span = high - low + 1
+    offset = 0 if 0 <= low <= span else -low
+    return Coordinate(variable + offset, high + offset + 1) if span <= 2 * counter.length else counter
 
 
-__all__ = ["BoundProgram"]
+def bound_program(listed: Listed, carried: frozenset[ast.Name], arguments: Arguments) -> BoundProgram:
+    """The program of a call.
+
+    Where numbers are carried a first binding tells which loops run, others the types of these numbers, until none is
+    new, and the last is held against them.
+    """
+    scalars = CarriedScalars(listed, carried)
+    bound = BoundProgram(listed, arguments, scalars)
+    if not carried:
+        return bound
+    facts, scalars = bound.facts, CarriedScalars(listed, carried, bound.facts)
+    while True:
+        scalars.has_grown = False
+        BoundProgram(listed, arguments, scalars)
+        if scalars.has_grown:
+            continue
+        if scalars.mixed <= scalars.carried:
+            break
+        scalars = CarriedScalars(listed, scalars.carried | scalars.mixed, facts)
+    scalars.is_settled = True
+    return BoundProgram(listed, arguments, scalars)
+
+
+__all__ = ["BoundProgram", "bound_program"]

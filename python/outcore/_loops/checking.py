@@ -1,18 +1,19 @@
 """Statements of the source, checked without arguments: the forms that are taken, and the reach of local names.
 
-A local number is used by the statements beside its assignment: of the same body, with no loop or branch between. A
-number that is the same in all iterations, and an affine function of loop variables, is used inside of loops and
-branches as well, since nothing is computed for it.
+A local number that the statements beside its assignment use, of the same body, with no loop or branch between, needs
+no memory. Nor does one that is the same in all iterations, or an affine function of loop variables, inside of loops and
+branches, since nothing is computed for it. All other uses are carried: of what another block or iteration has assigned.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from outcore._loops import reasons
 from outcore._loops.functions import creation_of, is_range
-from outcore._loops.ranks import Rank, Ranks
+from outcore._loops.ranks import Elsewhere, NameState, Rank, Ranks
+from outcore._loops.reaching import Webs
 from outcore._loops.refusal import quoted
 from outcore._loops.syntax import Listed, assigned_names
 
@@ -66,10 +67,29 @@ class _Checker:
             raise self._listing.refusal(definition, said)
         parts = last.value.elts if isinstance(last.value, ast.Tuple) else [last.value]
         for result in parts:
-            if not self._ranks.is_array(result):
-                raise self._listing.refusal(result or last, reasons.no_result(result))
+            self._result(result, last)
         if not parts:
             raise self._listing.refusal(last, reasons.no_result(last.value))
+        self._refuse_unassigned()
+
+    @property
+    def carried(self) -> frozenset[ast.Name]:
+        """Uses of numbers that other blocks or iterations assign."""
+        return frozenset(self._ranks.carried)
+
+    def _result(self, result: ast.expr | None, last: ast.Return) -> None:
+        if self._ranks.is_array(result):
+            return
+        state = self._ranks.names.get(result.id) if isinstance(result, ast.Name) else None
+        if not isinstance(result, ast.Name) or not (state is Rank.DATA or isinstance(state, Elsewhere)):
+            raise self._listing.refusal(result or last, reasons.no_result(result))
+        self._ranks.carried.add(result)
+
+    def _refuse_unassigned(self) -> None:
+        """Refuses carried uses that come before every assignment."""
+        if self.carried:
+            for use in self.carried & Webs(self._listed, self.carried).never_assigned:
+                raise self._listing.refusal(use, reasons.unassigned(use.id))
 
     def _statements(self, statements: Sequence[ast.stmt]) -> None:
         for statement in statements:
@@ -116,13 +136,12 @@ class _Checker:
             raise self._listing.refusal(statement, f"loops are nested more than {DEPTH_MAX} deep")
         assigned = assigned_names(statement.body)
         names = self._ranks.names
-        inner = self._beyond(names)
-        inner.update({name: reasons.carried(name) for name in assigned if names.get(name) is not Rank.ARRAY})
-        self._ranks.names = {**inner, variable: Rank.INDEX}
+        scalars = {name for name in assigned if names.get(name) is not Rank.ARRAY}
+        self._ranks.names = {**self._after(names, scalars, statement.body), variable: Rank.INDEX}
         self._variables.append(variable)
         self._statements(statement.body)
         self._variables.pop()
-        self._ranks.names = self._after(names, assigned | {variable})
+        self._ranks.names = self._after(names, assigned | {variable}, [statement])
 
     def _variable(self, statement: ast.For) -> str:
         target = statement.target
@@ -154,15 +173,21 @@ class _Checker:
             self._ranks.names = self._beyond(names)
             self._statements(body)
         self._branches -= 1
-        self._ranks.names = self._after(names, assigned_names([*statement.body, *statement.orelse]))
+        bodies = [*statement.body, *statement.orelse]
+        self._ranks.names = self._after(names, assigned_names(bodies), bodies)
 
-    def _beyond(self, names: dict[str, Rank | str]) -> dict[str, Rank | str]:
+    def _beyond(self, names: dict[str, NameState]) -> dict[str, NameState]:
         """The states of names in another block."""
-        return {name: reasons.out_of_reach(name) if state is Rank.DATA else state for name, state in names.items()}
+        return {name: Elsewhere() if state is Rank.DATA else state for name, state in names.items()}
 
-    def _after(self, names: dict[str, Rank | str], assigned: set[str]) -> dict[str, Rank | str]:
-        """The states of names after a loop or a branch that assigns some."""
-        return {**self._beyond(names), **{name: reasons.beyond(name) for name in assigned}}
+    def _after(
+        self, names: dict[str, NameState], assigned: set[str], statements: Sequence[ast.stmt]
+    ) -> dict[str, NameState]:
+        """The states of names in another block, where the statements may have assigned some."""
+        variables = {part.target.id for part in _loops(statements) if isinstance(part.target, ast.Name)}
+        states: dict[str, NameState] = dict.fromkeys(assigned, Elsewhere())
+        states |= {name: reasons.beyond(name) for name in assigned & variables}
+        return {**self._beyond(names), **states}
 
     # -- assignments --------------------------------------------------------------------------------------------
 
@@ -219,21 +244,23 @@ class _Checker:
     def _augment(self, statement: ast.AugAssign) -> None:
         target, rank = statement.target, self._ranks.of(statement.value)
         if isinstance(target, ast.Name) and not self._ranks.is_array(target):
-            rank = self._ranks.of(_read(target, statement))
+            rank = self._ranks.of(self._listed.assignment_of(statement).value)
         elif isinstance(statement.op, ast.MatMult):
             raise self._listing.refusal(statement, f"{quoted(statement)}: the operator is not taken")
         self._target(target, rank)
 
 
-def _read(target: ast.Name, statement: ast.AugAssign) -> ast.BinOp:
-    """The operation of `t += value`."""
-    name = ast.copy_location(ast.Name(target.id, ast.Load()), target)
-    return ast.copy_location(ast.BinOp(name, statement.op, statement.value), statement)
+def _loops(statements: Sequence[ast.stmt]) -> Iterator[ast.For]:
+    """Loops among the statements and within."""
+    nodes = (node for statement in statements for node in ast.walk(statement))
+    return (node for node in nodes if isinstance(node, ast.For))
 
 
-def check(listed: Listed) -> None:
-    """Refuses a function that no arguments make a loop program."""
-    _Checker(listed).check()
+def check(listed: Listed) -> frozenset[ast.Name]:
+    """Uses of numbers that are carried. Refuses a function that no arguments make a loop program."""
+    checker = _Checker(listed)
+    checker.check()
+    return checker.carried
 
 
 __all__ = ["DEPTH_MAX", "check"]

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from outcore._lazy.array import Array
 from outcore._loops import reasons
-from outcore._loops.expressions import BoundArray, Expressions
+from outcore._loops.bound import BoundArray
+from outcore._loops.expressions import Expressions
 from outcore._loops.refusal import quoted
 from outcore._standard.creation import full, ones, zeros
 

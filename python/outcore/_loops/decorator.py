@@ -8,7 +8,8 @@ import sys
 from collections.abc import Callable
 from typing import Generic, ParamSpec, Protocol, TypeVar, cast, overload
 
-from outcore._loops.binding import BoundProgram
+from outcore._loops.arguments import Arguments
+from outcore._loops.binding import BoundProgram, bound_program
 from outcore._loops.checking import check
 from outcore._loops.compiling import compiler
 from outcore._loops.pivots import cut_at_pivots
@@ -36,7 +37,7 @@ class Loops(Generic[LoopArguments, LoopResults]):
         compiler(compiled)  # refused here where numba is missing
         self._compiled = compiled
         self._listed = listed(function)
-        check(self._listed)
+        self._carried = check(self._listed)
         functools.update_wrapper(self, function)
         self.plain = function
         self._signature = inspect.signature(function)
@@ -45,7 +46,10 @@ class Loops(Generic[LoopArguments, LoopResults]):
         """The lazy arrays that the program returns: one, or a tuple of several."""
         bound = self._bound(args, kwargs)
         written = results_of(cut_at_pivots(bound.program), compiler(self._compiled))
-        results = tuple(written.get(result.number, result.array) for result in bound.results)
+        arrays = (written.get(result.array.number, result.array.array) for result in bound.results)
+        results = tuple(
+            array[0] if result.is_scalar else array for array, result in zip(arrays, bound.results, strict=True)
+        )
         return cast(LoopResults, results if bound.gives_tuple else results[0])
 
     def __repr__(self) -> str:
@@ -58,7 +62,7 @@ class Loops(Generic[LoopArguments, LoopResults]):
     def _bound(self, args: tuple[object, ...], kwargs: dict[str, object]) -> BoundProgram:
         arguments = self._signature.bind(*args, **kwargs)
         arguments.apply_defaults()
-        return BoundProgram(self._listed, arguments.arguments)
+        return bound_program(self._listed, self._carried, Arguments(self._listed, arguments.arguments))
 
     def __reduce__(self) -> str | tuple[object, ...]:
         # A decorated function is found by its name, as plain functions are.
@@ -86,16 +90,18 @@ def loops(function: Callable[..., object] | None = None, /, *, compiled: bool | 
     Loops are `for i in range(...)` with bounds, subscripts and conditions of `if` that are affine functions of loop
     variables, shapes and integers (sums, differences and multiples), nested up to 8 deep, in any number one after the
     other. A body assigns elements one at a time, `a[i, j] = …`, `a[i] += …`, `a[i] = min(a[i], …)`, from operators,
-    conditional expressions `x if c else y` and element-wise functions of numpy, math and outcore; local names hold
-    numbers for the statements beside them. New arrays are made before the loops, as by `oc.zeros`; those of `empty`
-    hold zeros. Types follow NumPy: elements decide, loop indices and Python's numbers adapt. Both sides of a
-    conditional expression promote together, as do the arguments of `min` and `max`, which give NaN where one is NaN.
+    conditional expressions `x if c else y` and element-wise functions of numpy, math and outcore. Local names hold
+    numbers, which loops may carry (`s += a[i, j]`), in the type that NumPy gives them; a first value comes before the
+    first use. New arrays are made before the loops, as by `oc.zeros`; those of `empty` hold zeros. Types follow NumPy:
+    elements decide, loop indices and Python's numbers adapt. Both sides of a conditional expression promote together,
+    as do the arguments of `min` and `max`, which give NaN where one is NaN.
 
     Parameters
     ----------
     function
-        A function in a file, whose last statement returns the names of arrays. Its parameters are arrays (all that
-        `asarray` takes, with at least one axis), integers, other numbers and element types.
+        A function in a file, whose last statement returns names: of arrays, or of numbers, which become arrays without
+        axes. Its parameters are arrays (all that `asarray` takes, with at least one axis), integers, other numbers and
+        element types.
     compiled
         Whether numba, the extra `jit`, compiles bodies. None: where it is installed, the memory limit is 1 GiB or more
         and loops are long enough to be worth a second; True: always, or a refusal that names the reason; False: never.

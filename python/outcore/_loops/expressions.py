@@ -5,19 +5,19 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar, cast
 
 import numpy as np
 
-from outcore._base.types import DType
 from outcore._lazy.array import Array
 from outcore._loops import reasons
 from outcore._loops.affine import Affine, simplified
+from outcore._loops.bound import BoundArray, BoundElement, InMemory, Register
 from outcore._loops.bounds import BoundsCheck, Domain
-from outcore._loops.functions import callee_of, is_length
+from outcore._loops.functions import callee_of, is_length, taken_beside
 from outcore._loops.program import ElementLeaf, IndexLeaf, RegisterLeaf
 from outcore._loops.refusal import quoted
+from outcore._loops.scalars import ScalarElements
 from outcore._loops.syntax import Listed
 from outcore._loops.values import (
     ArrayOperator,
@@ -66,32 +66,14 @@ COMPARISONS = cast(
 )
 
 
-@dataclass(frozen=True)
-class BoundArray:
-    """An array of the program: its number, and its values when the program begins."""
-
-    number: int
-    name: str
-    array: Array
-
-
-@dataclass(frozen=True)
-class Register:
-    """A local number of one block that depends on leaves."""
-
-    number: int
-    dtype: DType
-    is_weak: bool
-    block: int
-
-
 class Expressions:
     """Values of names at one point of the program, and expressions of them."""
 
-    def __init__(self, listed: Listed) -> None:
-        self.listed, self.listing = listed, listed.listing
+    def __init__(self, listed: Listed, scalars: ScalarElements) -> None:
+        self.listed, self.listing, self.scalars = listed, listed.listing, scalars
         self.bounds = BoundsCheck(listed.listing)
         self.names: dict[str, object] = {}
+        self.assumed: dict[str, NumberTerm] = {}  # instead of what memory holds of some names
         self.domain = Domain()
         self.block = 0
         self._role = reasons.SUBSCRIPT
@@ -119,25 +101,31 @@ class Expressions:
         """A number of a body."""
         return self.as_term(node, self.evaluate(node, leaves), leaves)
 
-    def element(self, node: ast.Subscript, leaves: Leaves) -> Computed:
-        """An element that is read."""
-        bound = self.array(node)
-        leaf = ElementLeaf(bound.number, self.subscripts(node, bound))
-        return Computed(leaves.stand_in(leaf, bound.array.dtype), False)
+    def read(self, element: BoundElement, leaves: Leaves) -> Computed:
+        """The number that an element holds."""
+        array = element.array
+        leaf = ElementLeaf(array.number, element.subscripts)
+        is_weak = self.scalars.is_weak(array)
+        return Computed(leaves.stand_in(leaf, array.array.dtype), is_weak)
 
-    def array(self, node: ast.Subscript) -> BoundArray:
-        """The array that a subscript is of."""
-        value = self.names.get(node.value.id) if isinstance(node.value, ast.Name) else None
-        if not isinstance(value, BoundArray):
-            raise self.listing.refusal(node, f"{quoted(node.value)} is no array")
-        return value
+    def element(self, node: ast.AST) -> BoundElement | None:
+        """The element that an expression or a target is: one of an array, or that of a scalar; None for all else."""
+        if isinstance(node, ast.Subscript):
+            value = self.names.get(node.value.id) if isinstance(node.value, ast.Name) else None
+            return BoundElement(value, self.subscripts(node, value)) if isinstance(value, BoundArray) else None
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and not self._is_in_memory(node):
+            return None
+        return self.scalars.of(node)
+
+    def _is_in_memory(self, node: ast.Name) -> bool:
+        return self.scalars.is_carried(node) or isinstance(self.names.get(node.id), InMemory)
 
     def subscripts(self, node: ast.Subscript, bound: BoundArray) -> tuple[Affine, ...]:
         """The subscripts of an element, within the array."""
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         shape = bound.array.shape
         if len(parts) != len(shape):
-            said = f"{quoted(node)} has {len(parts)} subscripts, and `{bound.name}` has {len(shape)} axes"
+            said = f"{quoted(node)} has {len(parts)} subscripts, and {quoted(node.value)} has {len(shape)} axes"
             raise self.listing.refusal(node, said)
         values = [self.integer(part, reasons.SUBSCRIPT) for part in parts]
         return tuple(
@@ -182,7 +170,7 @@ class Expressions:
                 return tuple(self.evaluate(part, leaves) for part in node.elts)
         raise self.listing.refusal(node, f"{quoted(node)} is not taken in a loop program")
 
-    def as_term(self, node: ast.expr, value: object, leaves: Leaves | None) -> NumberTerm:
+    def as_term(self, node: ast.expr | ast.arg, value: object, leaves: Leaves | None) -> NumberTerm:
         """A value as a number of a body; a loop index becomes a leaf."""
         if isinstance(value, Computed) or is_plain(value):
             return value  # type: ignore[return-value]  # narrowed by is_plain
@@ -196,9 +184,12 @@ class Expressions:
         return Computed(leaves.stand_in(IndexLeaf(value), np.dtype(np.int64)), True, interval)
 
     def _name(self, node: ast.Name, leaves: Leaves | None) -> object:
+        element = self.element(node)
+        if element is not None:
+            return self._scalar(node, element, leaves)
         if node.id not in self.names:
             if node.id in self.listed.names:
-                raise self.listing.refusal(node, f"`{node.id}` has no value here")
+                raise self.listing.refusal(node, reasons.uncertain(node.id))
             return self._object(node, self.listed.free(node))
         value = self.names[node.id]
         if isinstance(value, BoundArray):
@@ -207,9 +198,15 @@ class Expressions:
             return value
         if leaves is None:
             raise self.listing.refusal(node, reasons.data(node, self._role))
-        if value.block != self.block:
-            raise self.listing.refusal(node, reasons.out_of_reach(node.id))
+        assert value.block == self.block
         return Computed(leaves.stand_in(RegisterLeaf(value.number), value.dtype), value.is_weak)
+
+    def _scalar(self, node: ast.Name, element: BoundElement, leaves: Leaves | None) -> NumberTerm:
+        if leaves is None:
+            raise self.listing.refusal(node, reasons.data(node, self._role))
+        if self.scalars.is_unassigned(node):
+            raise self.listing.refusal(node, reasons.uncertain(node.id))
+        return self.assumed[node.id] if node.id in self.assumed else self.read(element, leaves)
 
     def _object(self, node: ast.expr, value: object) -> object:
         """An object from outside of the function: a number or a type."""
@@ -238,7 +235,9 @@ class Expressions:
         if isinstance(node.value, ast.Name) and isinstance(self.names.get(node.value.id), BoundArray):
             if leaves is None:
                 raise self.listing.refusal(node, reasons.data(node, self._role))
-            return self.element(node, leaves)
+            element = self.element(node)
+            assert element is not None
+            return self.read(element, leaves)
         owner = self.evaluate(node.value, None)
         place = self.integer(node.slice, reasons.SUBSCRIPT)
         if not isinstance(owner, tuple) or not place.is_constant:
@@ -356,7 +355,7 @@ class Expressions:
             return self._length(node)
         callee = callee_of(function)
         if callee is None or node.keywords:
-            raise self.listing.refusal(node, reasons.unknown_function(node))
+            raise self.listing.refusal(node, reasons.unknown_function(node, taken_beside(function)))
         values = [self.evaluate(part, leaves) for part in node.args]
         if callee.name == "int" and len(values) == 1 and isinstance(values[0], Affine):
             return values[0]
@@ -395,4 +394,4 @@ def _affine_result(op: ast.operator, left: object, right: object) -> Affine | in
     return None
 
 
-__all__ = ["COMPARISONS", "OPERATORS", "BoundArray", "Expressions", "Register"]
+__all__ = ["COMPARISONS", "OPERATORS", "Expressions"]

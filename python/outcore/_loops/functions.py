@@ -128,6 +128,13 @@ def is_length(value: object) -> bool:
     return value is builtins.len
 
 
+def taken_beside(value: object) -> str:
+    """The functions that are taken, for one that is not: of `math` by name, since others of it are none of numbers."""
+    if getattr(value, "__module__", None) == math.__name__:
+        return f"of the module math, {', '.join(sorted(_MATH))}"
+    return "element-wise functions of numpy and outcore, most of math, min, max, abs, pow and round"
+
+
 def folded(call: NumberFunction, parts: Sequence[object]) -> object:
     """A function of two, from the left."""
     total, *others = parts
@@ -145,5 +152,6 @@ __all__ = [
     "folded",
     "is_length",
     "is_range",
+    "taken_beside",
     "update_of",
 ]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 from enum import IntEnum
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from outcore._lazy.array import Array
 from outcore._loops import reasons
 from outcore._loops.expressions import COMPARISONS, OPERATORS
-from outcore._loops.functions import callee_of, is_length
+from outcore._loops.functions import callee_of, is_length, taken_beside
 from outcore._loops.refusal import quoted
 from outcore._loops.syntax import Listed
 from outcore._loops.values import is_plain
@@ -26,7 +26,11 @@ class Rank(IntEnum):
     ARRAY = 3
 
 
-NameState: TypeAlias = "Rank | str"  # a rank, or the reason for which a name is refused
+class Elsewhere(NamedTuple):
+    """The state of a number that another block has computed, or an iteration before."""
+
+
+NameState: TypeAlias = "Rank | Elsewhere | str"  # a string is the reason for which a name is refused
 _TYPES = (str, type, np.dtype)
 _UNTAKEN: dict[type, str] = {
     ast.Lambda: "lambdas are not taken",
@@ -53,6 +57,7 @@ class Ranks:
     def __init__(self, listed: Listed) -> None:
         self.listed, self._listing = listed, listed.listing
         self.names: dict[str, NameState] = {}
+        self.carried: set[ast.Name] = set()  # uses of numbers of other blocks or iterations
 
     def of(self, node: ast.expr) -> Rank:
         """The rank of a number. Refuses arrays, and all that bodies of loops do not take."""
@@ -150,6 +155,9 @@ class Ranks:
             raise self._listing.refusal(node, state)
         if state is Rank.ARRAY:
             raise self._listing.refusal(node, reasons.unsubscripted(node.id))
+        if isinstance(state, Elsewhere):
+            self.carried.add(node)
+            return Rank.DATA
         return state
 
     def _object(self, node: ast.expr, value: object) -> Rank:
@@ -200,7 +208,7 @@ class Ranks:
             return Rank.NUMBER
         callee = callee_of(function)
         if callee is None:
-            raise self._listing.refusal(node, reasons.unknown_function(node))
+            raise self._listing.refusal(node, reasons.unknown_function(node, taken_beside(function)))
         if node.keywords or not node.args:
             raise self._listing.refusal(node, f"{quoted(node)}: functions take numbers by position")
         rank = max(map(self.of, node.args))
@@ -218,4 +226,4 @@ class Ranks:
         return self._listing.refusal(node, reasons.not_affine(node, role))
 
 
-__all__ = ["NameState", "Rank", "Ranks"]
+__all__ = ["Elsewhere", "NameState", "Rank", "Ranks"]

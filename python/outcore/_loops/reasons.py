@@ -11,7 +11,6 @@ BOUND = "a bound of a loop"
 CONDITION = "the condition of an `if`"
 VALUE = "a number beside arrays"
 NO_ARRAY = "is a number, and the program takes an array there"
-KEEP = "keep it in an element of the result, or in an array of length one"
 OPERATIONS: dict[type, str] = {
     ast.Mult: "a product of loop variables",
     ast.Div: "a quotient of a loop variable",
@@ -33,7 +32,7 @@ def data(node: ast.AST, role: str) -> str:
     return f"{quoted(node)} depends on data, and {role} must follow from loop variables and integers alone{advice}"
 
 
-def not_affine(node: ast.expr, role: str) -> str:
+def not_affine(node: ast.AST, role: str) -> str:
     """An expression of loop variables that is not affine."""
     if isinstance(node, ast.BinOp):
         operation = OPERATIONS.get(type(node.op), "an operation on bits")
@@ -48,22 +47,35 @@ def unsubscripted(name: str) -> str:
     return f"the array `{name}` stands without subscripts; elements are computed one at a time"
 
 
-def out_of_reach(name: str) -> str:
-    """A local number that is used in another block than the one that computes it."""
+def unassigned(name: str) -> str:
+    """A name that has no value where it is used."""
+    return f"`{name}` is used before it has a value: assign it before the loop"
+
+
+def uncertain(name: str) -> str:
+    """A name that has no value where it is used, if a loop has no iteration or a branch is not taken."""
     return (
-        f"`{name}` is a local number of the statements beside its assignment, and is used beyond a loop or in another"
-        f" branch: {KEEP}"
+        f"`{name}` may be used before it has a value, where a branch is not taken or a loop has no iterations: assign"
+        " it before"
     )
 
 
-def carried(name: str) -> str:
-    """A name that an iteration leaves for the next one."""
-    return f"`{name}` is carried from iteration to iteration: {KEEP}"
+def mixed(name: str, kinds: str, statement: ast.AST) -> str:
+    """A name whose types in different iterations lead to different numbers."""
+    return (
+        f"`{name}` is {kinds} by turns, and {quoted(statement)} depends on which: begin with a number of the type that"
+        " later iterations have, as np.float32(0)"
+    )
+
+
+def many_kinds(node: ast.AST) -> str:
+    """A statement whose scalars have types by turns that combine in too many ways."""
+    return f"{quoted(node)}: the types of its names combine in too many ways: begin with numbers of one type"
 
 
 def beyond(name: str) -> str:
-    """A name that is assigned in a loop or a branch, and used after it."""
-    return f"`{name}` is assigned in a loop or a branch and used beyond it: {KEEP}"
+    """The variable of a loop that is used after it, or before."""
+    return f"`{name}` is assigned by a loop and used beyond it: use what it counts to"
 
 
 def rebound(name: str) -> str:
@@ -82,9 +94,9 @@ def outside(node: ast.expr) -> str:
     return f"{quoted(node)} is an array from outside of the function: make it a parameter"
 
 
-def unknown_function(node: ast.Call) -> str:
+def unknown_function(node: ast.Call, taken: str) -> str:
     """A function that bodies do not call."""
-    return f"the function {quoted(node.func)} is not taken: element-wise functions of numpy, math and outcore are"
+    return f"the function {quoted(node.func)} is not taken: {taken} are"
 
 
 __all__ = [
@@ -94,13 +106,15 @@ __all__ = [
     "SUBSCRIPT",
     "VALUE",
     "beyond",
-    "no_result",
-    "rebound",
-    "carried",
     "data",
+    "many_kinds",
+    "mixed",
+    "no_result",
     "not_affine",
-    "out_of_reach",
     "outside",
+    "rebound",
+    "unassigned",
+    "uncertain",
     "unknown_function",
     "unsubscripted",
 ]

@@ -25,6 +25,7 @@ class Listed:
         self.parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
         self.names = {part.arg for part in self.parameters} | assigned_names(definition.body)
         self.array_parameters = {part.arg for part in self.parameters} & _names_of_arrays(definition)
+        self._assignments: dict[ast.AugAssign, ast.Assign] = {}
 
     def free(self, node: ast.Name) -> object:
         """The object that a name means which the function does not assign. Refuses unknown names."""
@@ -41,6 +42,16 @@ class Listed:
         if value is _MISSING:
             raise self.listing.refusal(node, f"the name `{node.id}` is not known")
         return value
+
+    def assignment_of(self, statement: ast.AugAssign) -> ast.Assign:
+        """`t = t + value` for `t += value` of a name: the same nodes at every call."""
+        if statement not in self._assignments:
+            target = statement.target
+            assert isinstance(target, ast.Name)
+            use = ast.copy_location(ast.Name(target.id, ast.Load()), target)
+            value = ast.copy_location(ast.BinOp(use, statement.op, statement.value), statement)
+            self._assignments[statement] = ast.copy_location(ast.Assign([target], value), statement)
+        return self._assignments[statement]
 
     def resolved(self, node: ast.expr) -> object:
         """The object of a name, or of a chain of attributes of one, that is not the function's own; else None."""

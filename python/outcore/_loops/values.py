@@ -21,7 +21,6 @@ from outcore._lazy.hooks import functions
 from outcore._lazy.node import as_numpy, constant, default_dtype
 from outcore._loops.functions import Callee, Manner, folded
 from outcore._loops.program import Leaf
-from outcore._standard.creation import asarray
 from outcore.errors import DTypeError, RangeError
 
 PlainNumber: TypeAlias = "bool | int | float | complex | np.generic"
@@ -68,7 +67,7 @@ def dtype_of_term(term: NumberTerm) -> DType:
     return term.dtype if isinstance(term, np.generic) else default_dtype(term)
 
 
-def _weak_zero(dtype: DType) -> bool | int | float | complex:
+def weak_zero(dtype: DType) -> bool | int | float | complex:
     """A Python number of the kind of an element type."""
     return {"b": False, "f": 0.0, "c": 0j}.get(dtype.kind, 0)
 
@@ -79,14 +78,14 @@ def promoted(terms: Sequence[NumberTerm]) -> DType:
     weak = [dtype_of_term(term) for term in terms if not is_strong(term)]
     if not strong:
         return np.result_type(*weak)
-    return np.result_type(*strong, *map(_weak_zero, weak))
+    return np.result_type(*strong, *map(weak_zero, weak))
 
 
 def as_dtype(term: NumberTerm, dtype: DType) -> Array:
     """The term as an array of a type that it promotes to. Raises RangeError for integers beyond the type."""
     if not isinstance(term, Computed):
         if isinstance(term, np.generic):
-            return asarray(term).astype(dtype)
+            return Array(constant((), term.astype(dtype).item(), dtype))
         return Array(constant((), term, dtype))
     if term.interval is not None and dtype.kind in "iu":
         limits, (low, high) = np.iinfo(dtype), term.interval
@@ -282,4 +281,5 @@ __all__ = [
     "promoted",
     "stored",
     "truth",
+    "weak_zero",
 ]
