@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from support.loop_exchanges import EXCHANGES
 from support.loop_programs import FixedCase, cholesky, floyd_warshall, seidel
 from support.loop_scalars import SCALARS
 
@@ -195,4 +196,5 @@ FIXED = {
     "crossing": FixedCase(crossing, lambda random: (random.random((14, 15)), random.random((14, 15)))),
     "volumes": FixedCase(volumes, lambda random: (random.random((7, 8, 9)), random.random((9, 8, 7)))),
     **SCALARS,
+    **EXCHANGES,
 }

@@ -64,6 +64,9 @@ class Writer:
         dtype = pick(["i8", "i8", "i4"] if kind == "integers" else ["f8", "f8", "f4"])
         self.stretch = pick([1, 1, 1, 96])
         self.arrays = tuple(self.array(name, dtype) for name in "abcd"[: pick([1, 2, 2, 3, 4])])
+        if self.often(20):
+            self.arrays = tuple(self.arrays[0]._replace(name=of.name) for of in self.arrays)
+        self.uncounted = 0  # branches around, and loops of lengths that others decide
         self.registers: list[str] = []
         self.scalars: list[str] = []  # numbers that all statements within see, and those after
         self.count = 0
@@ -203,7 +206,17 @@ class Writer:
             # The same numbers from the other end; with steps, others between the same ends.
             texts, step = [f"{texts[1]} - 1", f"{texts[0]} - 1"], -step
         self.write(depth, f"for {name} in range({', '.join([*texts, str(step)] if step != 1 else texts)}):")
+        is_counted = not any(of.name in text for of in around for text in texts)
+        self.uncounted += not is_counted
         self.body(depth + 1, [*around, Variable(name, *ends)])
+        self.exchange(depth + 1)
+        self.uncounted -= not is_counted
+
+    def exchange(self, depth: int) -> None:
+        """Arrays of one shape change names at the end of a loop."""
+        alike = [of.name for of in self.arrays if of.shape == self.arrays[0].shape]
+        if len(alike) > 1 and not self.uncounted and self.often(30):
+            self.write(depth, f"{', '.join(alike)} = {', '.join([*alike[1:], alike[0]])}")
 
     def body(self, depth: int, around: Sequence[Variable]) -> None:
         self.registers = []
@@ -230,7 +243,9 @@ class Writer:
         del self.scalars[outer:]
 
     def branch(self, depth: int, around: Sequence[Variable]) -> None:
+        self.uncounted += 1
         self.body(depth, around)
+        self.uncounted -= 1
         self.registers = []
 
     def program(self) -> DrawnProgram:

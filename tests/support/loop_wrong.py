@@ -123,7 +123,92 @@ WRONG = {
     "slice": Wrong("a, b", "for i in range(4):\n    a[i, :] = b[i]  #\nreturn a", "lanes are not supported yet"),
     "whole array": Wrong("a", "for i in range(4):\n    a[i] = a * 2  #\nreturn a", "stands without subscripts"),
     "rebound array": Wrong("a", "a = 3  #\nreturn a", "the array `a` is rebound"),
-    "second name of an array": Wrong("a", "b = a  #\nb[0] = 1\nreturn a", "`a` is an array, and has one name"),
+    "exchange in a condition": Wrong(
+        "a, b",
+        """
+        for t in range(4):
+            if t > 1:
+                a, b = b, a  #
+            a[t] = b[t]
+        return a
+        """,
+        "`a` takes another array within a condition: arrays are exchanged in each iteration, or in none",
+    ),
+    "array without a name": Wrong(
+        "a, b",
+        """
+        for t in range(4):
+            a[t] = b[t]
+            a = b  #
+        return a
+        """,
+        "`a` takes an array whose other names keep it: arrays of a loop are exchanged, as `u, v = v, u`",
+    ),
+    "exchange in a loop of no fixed length": Wrong(
+        "a, b",
+        """
+        for i in range(4):
+            for j in range(i):  #
+                a[j] = b[i]
+                a, b = b, a
+        return a
+        """,
+        "exchanged in the loop over `j`, whose number of iterations depends on a loop around",
+        (A4, A4 + 1),
+    ),
+    "exchange of many arrays": Wrong(
+        "a, b, c, d, e, f, g, h",
+        """
+        for t in range(4):  #
+            a[t] = b[t] + c[t] + d[t] + e[t] + f[t] + g[t] + h[t]
+            a, b, c, d, e, f, g, h = b, c, a, e, f, g, h, d
+        return a
+        """,
+        "exchanged in the loop over `t` so that more than 12 iterations bring them back",
+        tuple(np.zeros(4) for _ in range(8)),
+    ),
+    "exchange of unlike arrays": Wrong(
+        "a, b",
+        """
+        for t in range(4):
+            a[3] = 1.0  #
+            a, b = b, a
+        return a, b
+        """,
+        "subscript `3` of `a` is 3, and axis 0 has length 3",
+        (A4, np.zeros(3)),
+    ),
+    "name of an exchange beyond its loop": Wrong(
+        "a, b",
+        """
+        for t in range(4):
+            c = a
+            a = b
+            b = c
+        c[0] = 1.0  #
+        return a, b
+        """,
+        "`c` is another name of an array within a loop, and used beyond it",
+    ),
+    "name of an array and of a number": Wrong(
+        "a, b",
+        """
+        c = 1.0
+        for t in range(4):
+            a[t] = c  #
+            c = a
+            a = b
+            b = c
+        return a, b
+        """,
+        "`c` is the name of an array, and of a number",
+    ),
+    "array as an element": Wrong(
+        "a, b", "a[0], b[0] = a, b  #\nreturn a, b", "the array `a` stands without subscripts"
+    ),
+    "array as a number with a name": Wrong(
+        "a, n", "h = n  #\na[0] = h\nreturn a", "`n` stands without subscripts", (A4, A4 + 1)
+    ),
     "unknown name": Wrong("a", "for i in range(4):\n    a[i] = missing + 1  #\nreturn a", "`missing` is not known"),
     "unknown function": Wrong("a", "for i in range(4):\n    a[i] = np.sum(a[i])  #\nreturn a", "the function `np.sum`"),
     "function that is missing": Wrong("a", "a[0] = np.sqroot(a[0])  #\nreturn a", "`np` has no `sqroot`"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from outcore._loops.affine import Affine
 from outcore._loops.arguments import Arguments
 from outcore._loops.bound import BoundArray, InMemory, Register
 from outcore._loops.bounds import Domain
+from outcore._loops.checking import CheckedNames
 from outcore._loops.conditions import Conditions, Conjunction
 from outcore._loops.creating import created
 from outcore._loops.expressions import Expressions
@@ -31,11 +32,13 @@ from outcore._loops.program import (
 )
 from outcore._loops.reaching import Facts, LoopRuns
 from outcore._loops.refusal import quoted
-from outcore._loops.scalars import CarriedScalars, Coordinate, ScalarElements
+from outcore._loops.scalars import CarriedScalars, ScalarAxis, ScalarElements, axis_of
 from outcore._loops.storing import Storing
-from outcore._loops.syntax import Listed
+from outcore._loops.syntax import Listed, assigned_names
 from outcore._loops.turns import Turns
 from outcore._loops.values import Computed, Leaves, NumberTerm, as_array, stored
+
+_ORDER_MAX = 12  # iterations of a loop in one of the program
 
 
 @dataclass
@@ -45,6 +48,21 @@ class _OpenBlock:
     guards: Conjunction
     registers: int = 0
     assignments: list[Assignment] = field(default_factory=list)
+
+
+class _SourceLoop(NamedTuple):
+    """A loop of the source: its variable is `start + step · iteration`."""
+
+    statement: ast.For
+    start: Affine
+    step: int
+    axis: ScalarAxis
+
+    @property
+    def name(self) -> str:
+        """The name of the variable."""
+        assert isinstance(self.statement.target, ast.Name)
+        return self.statement.target.id
 
 
 class LoopResult(NamedTuple):
@@ -57,8 +75,9 @@ class LoopResult(NamedTuple):
 class BoundProgram:
     """The tree of a program for given arguments, and the names of its results."""
 
-    def __init__(self, listed: Listed, arguments: Arguments, scalars: CarriedScalars) -> None:
+    def __init__(self, listed: Listed, names: CheckedNames, arguments: Arguments, scalars: CarriedScalars) -> None:
         self._listed, self._listing, self._scalars = listed, listed.listing, scalars
+        self._renamed = names.renamed
         self._elements = ScalarElements(scalars, self._add)
         self._expressions = Expressions(listed, self._elements)
         self._turns = Turns(self._expressions, scalars)
@@ -128,20 +147,70 @@ class BoundProgram:
             return
         fewest = domain.range_of(extent)
         self.facts.add_loop(statement, LoopRuns.SOMETIMES if fewest is None or fewest[0] < 0 else LoopRuns.ALWAYS)
-        variable = start + step * Affine.counter(len(domain.loops))
+        counter = Affine.counter(len(domain.loops))
+        variable = start + step * counter
         expressions.bounds.width(statement.iter, variable, inner)
-        names, items = expressions.names, self._items
-        expressions.names = {**names, statement.target.id: variable}
-        expressions.domain, self._items = inner, []
-        self._elements.coordinates[statement] = _coordinate(variable, abs(step), inner)
-        self._loops.append(statement)
-        self._statements(statement.body)
+        source = _SourceLoop(statement, start, step, axis_of(variable, abs(step), inner))
+        if not assigned_names(statement.body).isdisjoint(_arrays(expressions.names)):
+            self._exchanging(source, extent)
+            return
+        shift = step * start if abs(step) == 1 else Affine(0)
+        self._counted(shift, extent, abs(step), source, [counter])
+
+    def _counted(
+        self, shift: Affine, extent: Affine, divisor: int, source: _SourceLoop, iterations: Sequence[Affine]
+    ) -> None:
+        """A loop of the program; each of its iterations does some of those of the source."""
+        inner = self._expressions.domain.within(extent, divisor)
+        self._loops.append(source.statement)
+        items = [item for iteration in iterations for item in self._iteration(source, iteration, inner)]
         self._loops.pop()
+        if items:
+            self._items.append(CountedLoop(shift, extent, divisor, tuple(items)))
+
+    def _iteration(self, source: _SourceLoop, iteration: Affine, domain: Domain) -> list[ProgramItem]:
+        """One iteration of a loop of the source. Arrays keep the names that it leaves them with."""
+        expressions, outer = self._expressions, self._items
+        names, around = expressions.names, expressions.domain
+        variable = source.start + source.step * iteration
         self._close()
-        if self._items:
-            shift = step * start if abs(step) == 1 else Affine(0)
-            items.append(CountedLoop(shift, extent, abs(step), tuple(self._items)))
-        expressions.names, expressions.domain, self._items = names, domain, items
+        expressions.names = {**names, source.name: variable}
+        expressions.domain, self._items = domain, []
+        self._elements.coordinates[source.statement] = source.axis.at(variable, iteration)
+        self._statements(source.statement.body)
+        self._close()
+        items, self._items = self._items, outer
+        left = expressions.names
+        expressions.names = {
+            name: left[name] if isinstance(value, BoundArray) else value for name, value in names.items()
+        }
+        expressions.domain = around
+        return items
+
+    # -- exchanges of arrays ------------------------------------------------------------------------------------
+
+    def _exchanging(self, source: _SourceLoop, extent: Affine) -> None:
+        """Iterations in groups after which all arrays have their names again, and those that are left."""
+        if not extent.is_constant:
+            raise self._listing.refusal(source.statement, reasons.exchange_count(source.name))
+        count = extent.constant // abs(source.step) + 1
+        order = self._order(source)
+        groups = count // order if count >= 2 * order else 0
+        if groups:
+            counter = Affine.counter(len(self._expressions.domain.loops))
+            iterations = [order * counter + place for place in range(order)]
+            self._counted(Affine(0), Affine(groups - 1), 1, source, iterations)
+        for iteration in range(groups * order, count):
+            self._items += self._iteration(source, Affine(iteration), self._expressions.domain)
+
+    def _order(self, source: _SourceLoop) -> int:
+        """The number of iterations after which all arrays have their names again."""
+        arrays = _arrays(self._expressions.names)
+        for order in range(1, _ORDER_MAX + 1):
+            self._iteration(source, Affine(0), self._expressions.domain)
+            if _arrays(self._expressions.names) == arrays:
+                return order
+        raise self._listing.refusal(source.statement, reasons.exchange_order(source.name, _ORDER_MAX))
 
     def _range(self, node: ast.Call) -> tuple[Affine, Affine, int]:
         """Start, stop and step."""
@@ -199,6 +268,8 @@ class BoundProgram:
     # -- assignments --------------------------------------------------------------------------------------------
 
     def _assign(self, statement: ast.stmt, target: ast.expr, value: ast.expr) -> None:
+        if self._rename(target, value):
+            return
         if isinstance(target, ast.Tuple):
             self._assign_tuple(statement, target, value)
             return
@@ -223,6 +294,19 @@ class BoundProgram:
             self._turns.check(statement, value)
         leaves = Leaves()
         self._expressions.names[target.id] = self._local(self._expressions.evaluate(value, leaves), leaves)
+
+    def _rename(self, target: ast.expr, value: ast.expr) -> bool:
+        """Gives names the arrays of others, where the values are some."""
+        targets = target.elts if isinstance(target, ast.Tuple) else [target]
+        values = value.elts if isinstance(value, ast.Tuple) else [value]
+        names = self._expressions.names
+        pairs = {
+            part.id: names[of.id]
+            for part, of in zip(targets, values, strict=False)
+            if isinstance(part, ast.Name) and isinstance(of, ast.Name) and part in self._renamed
+        }
+        names |= pairs
+        return bool(pairs)
 
     def _assign_scalar(self, statement: ast.stmt, target: ast.Name, value: ast.expr) -> None:
         """A number that is carried goes into memory; statements beside use the register where its kind is certain."""
@@ -346,43 +430,31 @@ class BoundProgram:
         self._expressions.block += 1
 
 
-def _coordinate(variable: Affine, stride: int, domain: Domain) -> Coordinate:
-    """The loop variable, counted from 0 where its values are far from there; or the counter of the loop.
-
-    With the variable the axis is cut where those of arrays with the same subscript are. The counter takes over where
-    the variable skips values, or leaves most of them to other iterations of the loops around.
-    """
-    counter = Coordinate(Affine.counter(len(domain.loops) - 1), domain.box[-1][1] + 1)
-    interval = Domain(domain.loops).range_of(variable)
-    if stride > 1 or interval is None:
-        return counter
-    low, high = interval
-    span = high - low + 1
-    offset = 0 if 0 <= low <= span else -low
-    return Coordinate(variable + offset, high + offset + 1) if span <= 2 * counter.length else counter
+def _arrays(names: Mapping[str, object]) -> dict[str, BoundArray]:
+    return {name: value for name, value in names.items() if isinstance(value, BoundArray)}
 
 
-def bound_program(listed: Listed, carried: frozenset[ast.Name], arguments: Arguments) -> BoundProgram:
+def bound_program(listed: Listed, names: CheckedNames, arguments: Arguments) -> BoundProgram:
     """The program of a call.
 
     Where numbers are carried a first binding tells which loops run, others the types of these numbers, until none is
     new, and the last is held against them.
     """
-    scalars = CarriedScalars(listed, carried)
-    bound = BoundProgram(listed, arguments, scalars)
+    carried = names.carried
+    bound = BoundProgram(listed, names, arguments, CarriedScalars(listed, carried))
     if not carried:
         return bound
     facts, scalars = bound.facts, CarriedScalars(listed, carried, bound.facts)
     while True:
         scalars.has_grown = False
-        BoundProgram(listed, arguments, scalars)
+        BoundProgram(listed, names, arguments, scalars)
         if scalars.has_grown:
             continue
         if scalars.mixed <= scalars.carried:
             break
         scalars = CarriedScalars(listed, scalars.carried | scalars.mixed, facts)
     scalars.is_settled = True
-    return BoundProgram(listed, arguments, scalars)
+    return BoundProgram(listed, names, arguments, scalars)
 
 
 __all__ = ["BoundProgram", "bound_program"]

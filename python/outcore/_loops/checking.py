@@ -3,12 +3,16 @@
 A local number that the statements beside its assignment use, of the same body, with no loop or branch between, needs
 no memory. Nor does one that is the same in all iterations, or an affine function of loop variables, inside of loops and
 branches, since nothing is computed for it. All other uses are carried: of what another block or iteration has assigned.
+
+Names of arrays may be exchanged. Each iteration of a loop is then to leave the arrays that had names before it with
+names, so that they come back in turns.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from outcore._loops import reasons
 from outcore._loops.functions import creation_of, is_range
@@ -42,6 +46,13 @@ _UNTAKEN: dict[type, str] = {
 }
 
 
+class CheckedNames(NamedTuple):
+    """Uses of numbers that other blocks or iterations assign, and names where they take arrays of others."""
+
+    carried: frozenset[ast.Name]
+    renamed: frozenset[ast.Name]
+
+
 class _Checker:
     """The statements from the first to the last, with the states of names at each."""
 
@@ -50,9 +61,12 @@ class _Checker:
         self._ranks = Ranks(listed)
         self._variables: list[str] = []  # of the loops around, from the outermost in
         self._branches = 0
+        self._arrays: dict[str, str] = {}  # of each name, the name that its array had first
+        self._renamed: list[ast.Name] = []  # where names take arrays that others have
         for parameter in listed.parameters:
             is_array = parameter.arg in listed.array_parameters
             self._ranks.names[parameter.arg] = Rank.ARRAY if is_array else Rank.NUMBER
+            self._arrays |= {parameter.arg: parameter.arg} if is_array else {}
 
     def check(self) -> None:
         definition = self._listed.definition
@@ -73,9 +87,9 @@ class _Checker:
         self._refuse_unassigned()
 
     @property
-    def carried(self) -> frozenset[ast.Name]:
-        """Uses of numbers that other blocks or iterations assign."""
-        return frozenset(self._ranks.carried)
+    def names(self) -> CheckedNames:
+        """Uses and definitions that the binding knows by their nodes."""
+        return CheckedNames(frozenset(self._ranks.carried), frozenset(self._renamed))
 
     def _result(self, result: ast.expr | None, last: ast.Return) -> None:
         if self._ranks.is_array(result):
@@ -86,10 +100,16 @@ class _Checker:
         self._ranks.carried.add(result)
 
     def _refuse_unassigned(self) -> None:
-        """Refuses carried uses that come before every assignment."""
-        if self.carried:
-            for use in self.carried & Webs(self._listed, self.carried).never_assigned:
+        """Refuses carried uses that come before every assignment, and those of names that are arrays at times."""
+        carried, renamed = self.names
+        if not carried:
+            return
+        webs = Webs(self._listed, carried)
+        for use in carried:
+            if use in webs.never_assigned:
                 raise self._listing.refusal(use, reasons.unassigned(use.id))
+            if not renamed.isdisjoint(webs.reaching[use]):
+                raise self._listing.refusal(use, reasons.array_at_times(use.id))
 
     def _statements(self, statements: Sequence[ast.stmt]) -> None:
         for statement in statements:
@@ -137,11 +157,21 @@ class _Checker:
         assigned = assigned_names(statement.body)
         names = self._ranks.names
         scalars = {name for name in assigned if names.get(name) is not Rank.ARRAY}
+        arrays = {name: array for name, array in self._arrays.items() if names.get(name) is Rank.ARRAY}
         self._ranks.names = {**self._after(names, scalars, statement.body), variable: Rank.INDEX}
         self._variables.append(variable)
         self._statements(statement.body)
         self._variables.pop()
-        self._ranks.names = self._after(names, assigned | {variable}, [statement])
+        self._refuse_lost(arrays)
+        lent = {name for name in scalars if self._ranks.is_array(ast.Name(name))}
+        self._ranks.names = self._after(names, scalars | {variable}, [statement])
+        self._ranks.names |= {name: reasons.lent(name) for name in lent}
+
+    def _refuse_lost(self, arrays: dict[str, str]) -> None:
+        """Refuses exchanges after which an array has no name any more that had one when the iteration began."""
+        if sorted(self._arrays[name] for name in arrays) != sorted(arrays.values()):
+            last = next(node for node in reversed(self._renamed) if node.id in arrays)
+            raise self._listing.refusal(last, reasons.lost(last.id))
 
     def _variable(self, statement: ast.For) -> str:
         target = statement.target
@@ -196,8 +226,11 @@ class _Checker:
         if creation is not None and isinstance(value, ast.Call):
             self._create(target, value)
             return
-        if self._ranks.is_array(value):
-            raise self._listing.refusal(value, f"{quoted(value)} is an array, and has one name")
+        values = value.elts if isinstance(value, ast.Tuple) else [value]
+        targets = target.elts if isinstance(target, ast.Tuple) else [target]
+        if values and len(values) == len(targets) and all(map(self._ranks.is_array, values)):
+            self._rename(targets, values)
+            return
         if not isinstance(target, ast.Tuple):
             rank = self._ranks.of(value)
             self._target(target, rank)
@@ -213,6 +246,23 @@ class _Checker:
         for part, rank in zip(target.elts, ranks, strict=True):
             self._target(part, rank)
 
+    def _rename(self, targets: Sequence[ast.expr], values: Sequence[ast.expr]) -> None:
+        """Names take the arrays of others."""
+        arrays = [self._arrays[value.id] for value in values if isinstance(value, ast.Name)]
+        for target, value, array in zip(targets, values, arrays, strict=True):
+            if not isinstance(target, ast.Name):
+                raise self._listing.refusal(value, reasons.unsubscripted(array))
+            if self._branches:
+                raise self._listing.refusal(target, reasons.renamed_in_branch(target.id))
+            self._refuse_variable(target)
+            self._renamed.append(target)
+            self._arrays[target.id] = array
+            self._ranks.names[target.id] = Rank.ARRAY
+
+    def _refuse_variable(self, target: ast.Name) -> None:
+        if target.id in self._variables:
+            raise self._listing.refusal(target, f"`{target.id}` is the variable of a loop, and is not assigned")
+
     def _target(self, target: ast.expr, rank: Rank) -> None:
         if isinstance(target, ast.Subscript):
             if not self._ranks.is_array(target.value):
@@ -223,9 +273,8 @@ class _Checker:
             raise self._listing.refusal(target, f"{quoted(target)} is not assigned in a loop program")
         elif self._ranks.is_array(target):
             raise self._listing.refusal(target, reasons.rebound(target.id))
-        elif target.id in self._variables:
-            raise self._listing.refusal(target, f"`{target.id}` is the variable of a loop, and is not assigned")
         else:
+            self._refuse_variable(target)
             self._ranks.names[target.id] = rank
 
     def _create(self, target: ast.expr, value: ast.Call) -> None:
@@ -240,6 +289,7 @@ class _Checker:
             if not self._ranks.is_array(part):
                 self._ranks.known(part, reasons.VALUE)
         self._ranks.names[target.id] = Rank.ARRAY
+        self._arrays[target.id] = target.id
 
     def _augment(self, statement: ast.AugAssign) -> None:
         target, rank = statement.target, self._ranks.of(statement.value)
@@ -256,11 +306,11 @@ def _loops(statements: Sequence[ast.stmt]) -> Iterator[ast.For]:
     return (node for node in nodes if isinstance(node, ast.For))
 
 
-def check(listed: Listed) -> frozenset[ast.Name]:
-    """Uses of numbers that are carried. Refuses a function that no arguments make a loop program."""
+def check(listed: Listed) -> CheckedNames:
+    """Names that the binding knows by their nodes. Refuses a function that no arguments make a loop program."""
     checker = _Checker(listed)
     checker.check()
-    return checker.carried
+    return checker.names
 
 
-__all__ = ["DEPTH_MAX", "check"]
+__all__ = ["DEPTH_MAX", "CheckedNames", "check"]

@@ -37,7 +37,7 @@ class Loops(Generic[LoopArguments, LoopResults]):
         compiler(compiled)  # refused here where numba is missing
         self._compiled = compiled
         self._listed = listed(function)
-        self._carried = check(self._listed)
+        self._names = check(self._listed)
         functools.update_wrapper(self, function)
         self.plain = function
         self._signature = inspect.signature(function)
@@ -62,7 +62,7 @@ class Loops(Generic[LoopArguments, LoopResults]):
     def _bound(self, args: tuple[object, ...], kwargs: dict[str, object]) -> BoundProgram:
         arguments = self._signature.bind(*args, **kwargs)
         arguments.apply_defaults()
-        return bound_program(self._listed, self._carried, Arguments(self._listed, arguments.arguments))
+        return bound_program(self._listed, self._names, Arguments(self._listed, arguments.arguments))
 
     def __reduce__(self) -> str | tuple[object, ...]:
         # A decorated function is found by its name, as plain functions are.
@@ -92,9 +92,10 @@ def loops(function: Callable[..., object] | None = None, /, *, compiled: bool | 
     other. A body assigns elements one at a time, `a[i, j] = …`, `a[i] += …`, `a[i] = min(a[i], …)`, from operators,
     conditional expressions `x if c else y` and element-wise functions of numpy, math and outcore. Local names hold
     numbers, which loops may carry (`s += a[i, j]`), in the type that NumPy gives them; a first value comes before the
-    first use. New arrays are made before the loops, as by `oc.zeros`; those of `empty` hold zeros. Types follow NumPy:
-    elements decide, loop indices and Python's numbers adapt. Both sides of a conditional expression promote together,
-    as do the arguments of `min` and `max`, which give NaN where one is NaN.
+    first use. Names of arrays are exchanged at the end of an iteration, `u, v = v, u`. New arrays are made before the
+    loops, as by `oc.zeros`; those of `empty` hold zeros. Types follow NumPy: elements decide, loop indices and Python's
+    numbers adapt. Both sides of a conditional expression promote together, as do the arguments of `min` and `max`,
+    which give NaN where one is NaN.
 
     Parameters
     ----------

@@ -78,6 +78,39 @@ def beyond(name: str) -> str:
     return f"`{name}` is assigned by a loop and used beyond it: use what it counts to"
 
 
+def renamed_in_branch(name: str) -> str:
+    """A name that takes an array within an `if`."""
+    return f"`{name}` takes another array within a condition: arrays are exchanged in each iteration, or in none"
+
+
+def lost(name: str) -> str:
+    """A name that takes an array in each iteration, for one that then has no name."""
+    return f"`{name}` takes an array whose other names keep it: arrays of a loop are exchanged, as `u, v = v, u`"
+
+
+def lent(name: str) -> str:
+    """A name that is one of an array within a loop alone."""
+    return f"`{name}` is another name of an array within a loop, and used beyond it"
+
+
+def array_at_times(name: str) -> str:
+    """A name of a number that was one of an array before."""
+    return f"`{name}` is the name of an array, and of a number: give the number another name"
+
+
+def exchange_count(name: str) -> str:
+    """An exchange in a loop whose iterations are not counted before the program runs."""
+    return (
+        f"arrays are exchanged in the loop over `{name}`, whose number of iterations depends on a loop around: there it"
+        " must be the same in all iterations"
+    )
+
+
+def exchange_order(name: str, order: int) -> str:
+    """Exchanges of too many arrays."""
+    return f"arrays are exchanged in the loop over `{name}` so that more than {order} iterations bring them back"
+
+
 def rebound(name: str) -> str:
     """An array whose name is assigned."""
     return f"the array `{name}` is rebound: assign its elements, or give the new one another name"
@@ -105,14 +138,20 @@ __all__ = [
     "OPERATIONS",
     "SUBSCRIPT",
     "VALUE",
+    "array_at_times",
     "beyond",
     "data",
+    "exchange_count",
+    "exchange_order",
+    "lent",
+    "lost",
     "many_kinds",
     "mixed",
     "no_result",
     "not_affine",
     "outside",
     "rebound",
+    "renamed_in_branch",
     "unassigned",
     "uncertain",
     "unknown_function",

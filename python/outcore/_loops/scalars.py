@@ -15,6 +15,7 @@ from typing import NamedTuple
 from outcore._lazy.array import Array
 from outcore._loops.affine import Affine
 from outcore._loops.bound import BoundArray, BoundElement
+from outcore._loops.bounds import Domain
 from outcore._loops.kinds import ScalarKind, joined
 from outcore._loops.reaching import Definition, Facts, Web, Webs
 from outcore._loops.syntax import Listed
@@ -26,6 +27,33 @@ class Coordinate(NamedTuple):
 
     value: Affine
     length: int
+
+
+class ScalarAxis(NamedTuple):
+    """An axis for a loop: by its variable and an offset, or by the number of the iteration, where there is none."""
+
+    offset: int | None
+    length: int
+
+    def at(self, variable: Affine, iteration: Affine) -> Coordinate:
+        """The place of an iteration."""
+        return Coordinate(iteration if self.offset is None else variable + self.offset, self.length)
+
+
+def axis_of(variable: Affine, stride: int, domain: Domain) -> ScalarAxis:
+    """The axis for the innermost loop of a domain.
+
+    With the variable the axis is cut where those of arrays with the same subscript are. The number of the iteration
+    takes over where the variable skips values, or leaves most of them to other iterations of the loops around.
+    """
+    count = domain.box[-1][1] + 1
+    interval = Domain(domain.loops).range_of(variable)
+    if stride > 1 or interval is None:
+        return ScalarAxis(None, count)
+    low, high = interval
+    span = high - low + 1
+    offset = 0 if 0 <= low <= span else -low
+    return ScalarAxis(offset, high + offset + 1) if span <= 2 * count else ScalarAxis(None, count)
 
 
 class CarriedScalars:
@@ -132,4 +160,4 @@ class ScalarElements:
         return BoundElement(self._arrays[web], tuple(axis.value for axis in axes))
 
 
-__all__ = ["Coordinate", "ScalarElements", "CarriedScalars"]
+__all__ = ["CarriedScalars", "ScalarAxis", "ScalarElements", "axis_of"]

@@ -1,0 +1,96 @@
+"""Arrays that are exchanged from step to step: the loops that come of it, and the arrays that names have after them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from support.loop_exchanges import exchanges_within, heat, waves
+from support.loop_runs import as_tuple, assert_same, plain
+from support.loop_sources import function_of
+from support.running import session
+
+import outcore as oc
+from outcore._loops.affine import Affine
+from outcore._loops.program import CountedLoop, ElementTarget, GuardedBlock
+
+
+def targets(items: Any) -> list[int]:
+    """Arrays that are assigned, in the order of the source."""
+    blocks: list[int] = []
+    for item in items:
+        if isinstance(item, CountedLoop):
+            blocks += targets(item.items)
+        else:
+            assert isinstance(item, GuardedBlock)
+            elements = (assignment.target for assignment in item.assignments)
+            blocks += [element.array for element in elements if isinstance(element, ElementTarget)]
+    return blocks
+
+
+def test_steps_go_by_groups_and_those_that_are_left() -> None:
+    u = np.zeros((5, 6))
+    groups, *left = oc.loops(heat).tree(u, u.copy(), 7).items
+    assert (groups.extent, groups.divisor) == (Affine(2), 1)
+    assert targets(groups.items) == [1, 0]
+    assert targets(left) == [1]
+    groups, *left = oc.loops(waves).tree(u, u.copy(), u.copy(), 7).items
+    assert groups.extent == Affine(1)
+    assert sorted(targets(groups.items)) == [0, 1, 3]
+    assert targets(left) == targets(groups.items)[:1]
+
+
+def test_steps_are_those_that_are_written_out() -> None:
+    """Plans know nothing of exchanges."""
+    pairs = function_of(
+        "def drawn(u, v, steps):\n    n = len(u)\n    for t in range(0, steps, 2):\n"
+        "        for i in range(1, n - 1):\n            v[i] = u[i - 1] + u[i + 1]\n"
+        "        for i in range(1, n - 1):\n            u[i] = v[i - 1] + v[i + 1]\n    return u\n"
+    )
+    turns = function_of(
+        "def drawn(u, v, steps):\n    n = len(u)\n    for t in range(steps):\n        for i in range(1, n - 1):\n"
+        "            v[i] = u[i - 1] + u[i + 1]\n        u, v = v, u\n    return u\n"
+    )
+    u = np.arange(9.0)
+    with session():
+        written_out, exchanged = (oc.explain(oc.loops(of)(u, u[::-1].copy(), 6)) for of in (pairs, turns))
+        assert (written_out.tasks, written_out.bytes_read) == (exchanged.tasks, exchanged.bytes_read)
+
+
+@pytest.mark.parametrize("steps", range(8))
+def test_names_are_those_of_the_arrays_that_python_leaves_them(steps: int) -> None:
+    """Each array has a number of its own at an element that no step writes."""
+    random = np.random.default_rng(steps)
+    for function, count in ((heat, 2), (waves, 3), (exchanges_within, 2)):
+        values: list[Any] = list(random.random((count, 7, 6)))
+        if function is exchanges_within:
+            values = [part[:, 0].copy() for part in values] + [steps % 3 + 1]
+        values.append(steps)
+        with session():
+            found = [part.compute() for part in as_tuple(oc.loops(function)(*values))]
+        assert_same(found, plain(function, values))
+
+
+ALIASES = {
+    "before loops": "u, v = v, u\nfor i in range(len(u)):\n    u[i] = 2 * v[i]\nreturn u, v",
+    "second name": "w = u\nfor i in range(1, len(u)):\n    w[i] = u[i - 1] + v[i]\nreturn w, u",
+    "second name within": "for i in range(3):\n    w = u\n    w[i] = v[i] + i\nreturn u",
+    "there and back": "for t in range(5):\n    u, v = v, u\n    u[t] = v[t] + 1\n    u, v = v, u\nreturn u, v",
+    "branches beside": "for t in range(5):\n    if t > 2:\n        u[t] = 2 * v[t]\n    else:\n"
+    "        v[t] = u[t] + 1\n    u, v = v, u\nreturn u, v",
+    "numbers beside": "s = 0.0\nfor t in range(5):\n    old = s\n    s = u[t] - old\n    v[t] = s\n    u, v = v, u\n"
+    "return u, v, s",
+    "unlike shapes": "n, m = len(u), len(v)\nfor t in range(3):\n    for i in range(min(n, m)):\n"
+    "        v[i] = u[len(u) - 1 - i] + len(v)\n    u, v = v, u\nreturn u, v",
+}
+
+
+@pytest.mark.parametrize("name", ALIASES)
+def test_names_take_arrays_of_others(name: str) -> None:
+    body = "\n".join(f"    {line}" for line in ALIASES[name].splitlines())
+    function = function_of(f"def drawn(u, v):\n{body}\n")
+    values = np.arange(7.0), np.arange(9.0, 0.0, -1.0) if name == "unlike shapes" else np.arange(8.0, 1.0, -1.0)
+    with session():
+        found = [part.compute() for part in as_tuple(oc.loops(function)(*values))]
+    assert_same(found, [np.asarray(part) for part in plain(function, values)])
