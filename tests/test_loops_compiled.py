@@ -191,6 +191,23 @@ def test_functions_of_jit_are_called_in_order(tmp_path: Path) -> None:
         np.testing.assert_allclose(found, generations(x, y.copy()), rtol=1e-13)
 
 
+def orbit(x: Any, y: Any) -> Any:
+    value = 0.5
+    for i in range(x.shape[0]):
+        value = logistic(value, x[i])
+        y[i] = value
+    return y
+
+
+def test_functions_of_jit_take_numbers_that_loops_carry(tmp_path: Path) -> None:
+    x, y = np.random.default_rng(6).random((2, 300)) + 2.0
+    arguments = stored(tmp_path, [x, y], [(17,), (40,)])
+    for compiled in (None, True):
+        program = oc.loops(orbit, compiled=compiled)
+        results = run_within(tmp_path, program, arguments, pool_limit=ROOM, threads=2).results
+        np.testing.assert_allclose(results[0], orbit(x, y.copy()), rtol=1e-13)
+
+
 def test_functions_of_jit_that_nothing_compiles_are_refused() -> None:
     x, y = np.ones((2, 9))
     with pytest.raises(ArgumentError, match="compiled=False"):

@@ -64,6 +64,14 @@ def test_loops_that_store_to_the_same_elements_have_no_axis() -> None:
     assert held(tree) == [((7, 15), "float64")] or held(tree) == [((7, 14), "float64")]
 
 
+def test_tiles_are_those_of_the_arrays_beside() -> None:
+    """One tile of many rows would have their tasks wait for each other."""
+    wide, narrow = oc.rechunk(oc.zeros((40, 5)), (8, 5)), oc.rechunk(oc.zeros(40), (10,))
+    with session():
+        assert program(SUMS).tree(wide, narrow).arrays[2]._expr.tile == (10,)
+        assert program(SUMS).tree(wide, np.zeros(40)).arrays[2]._expr.tile == (8,)
+
+
 def test_numbers_of_the_statements_beside_stay_registers() -> None:
     body = "for i in range(4):\n    t = x[i] * 2\n    t += y[i]\n    y[i] = t\nreturn y"
     tree = program(body).tree(np.zeros(4), np.zeros(4))
@@ -97,6 +105,8 @@ RESULTS = {
     "for i in range(len(x)):\n    c += x[i] == m\nreturn m, c",
     "element": "t = x[3] * 2\nreturn t, x",
     "argument": "for i in range(len(x)):\n    y = y * x[i]\nx[0] = y\nreturn x",
+    "number of a shape": "n, m = x.shape[0], 2\nfor i in range(len(x)):\n    m = m + n\n    x[i] = m\nreturn m, x",
+    "array made after": "t = x[1] * 2\nz = np.zeros(3)\nfor i in range(3):\n    z[i] = t + i\nreturn z",
     "truth": "f = False\nfor i in range(len(x)):\n    f = f or x[i] > 7\nreturn f",
     "choice": "s = 1.0\nif y > 2:\n    s = 2.0\nfor i in range(len(x)):\n    s = s * x[i]\nreturn s",
 }

@@ -23,6 +23,7 @@ from outcore._loops.kinds import ScalarKind
 from outcore._loops.program import (
     Assignment,
     CountedLoop,
+    ElementLeaf,
     ElementTarget,
     GuardedBlock,
     LoopProgram,
@@ -342,6 +343,9 @@ class BoundProgram:
             known = self._expressions.known(value, reasons.VALUE)
             values = list(known) if isinstance(known, tuple) else []
             count = len(values)
+            for part, number in zip(target.elts, values, strict=False):
+                if isinstance(part, ast.Name) and self._scalars.web(part) is not None:
+                    self._scalars.add_kind(part, ScalarKind.of(self._expressions.as_term(value, number, None)))
         if count != len(target.elts):
             said = f"{quoted(value)} has {count} parts, and {len(target.elts)} names are assigned"
             raise self._listing.refusal(value, said)
@@ -412,9 +416,27 @@ class BoundProgram:
 
     def _emit(self, target: RegisterTarget | ElementTarget, value: Array, leaves: Leaves) -> None:
         stand_ins = leaves.stand_ins
-        if isinstance(target, ElementTarget) and target.update is Update.STORE:
-            self._note_overwriting(target)
+        for leaf in stand_ins:
+            if isinstance(leaf, ElementLeaf):
+                self.facts.read_tiles |= self._tile(leaf)
+        if isinstance(target, ElementTarget):
+            self.facts.stored_tiles |= self._tile(target)
+            if target.update is Update.STORE:
+                self._note_overwriting(target)
         self._block().assignments.append(Assignment(target, value, tuple(stand_ins), tuple(stand_ins.values())))
+
+    def _tile(self, element: ElementTarget | ElementLeaf) -> dict[tuple[tuple[ast.For, int], ...], None]:
+        """Lengths of a tile along loops, where the array has several tiles and the loops count its elements."""
+        array = self._arrays[element.array]
+        tile = array.array._expr.tile
+        if self._elements.holds(array) or tile == array.array.shape:
+            return {}
+        counted = [
+            (part.terms[0], length)
+            for part, length in zip(element.subscripts, tile, strict=True)
+            if len(part.terms) == 1
+        ]
+        return {tuple((self._loops[depth], length) for (depth, by), length in counted if abs(by) == 1): None}
 
     def _note_overwriting(self, target: ElementTarget) -> None:
         if not self._elements.holds(self._arrays[target.array]):

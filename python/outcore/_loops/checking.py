@@ -288,7 +288,7 @@ class _Checker:
         for part in [*value.args, *(keyword.value for keyword in value.keywords)]:
             if not self._ranks.is_array(part):
                 self._ranks.known(part, reasons.VALUE)
-        self._ranks.names[target.id] = Rank.ARRAY
+        self._ranks.names = {**self._beyond(self._ranks.names), target.id: Rank.ARRAY}
         self._arrays[target.id] = target.id
 
     def _augment(self, statement: ast.AugAssign) -> None:

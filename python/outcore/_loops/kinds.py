@@ -7,12 +7,13 @@ node.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from typing import cast
 
 import numpy as np
 
+from outcore import _core
 from outcore._base.types import DType
 from outcore._loops.program import Leaf
 from outcore._loops.values import (
@@ -80,13 +81,26 @@ def as_held(leaf: Leaf, kind: ScalarKind, held: ScalarKind, leaves: Leaves) -> N
     return Computed(stand_in if kind.dtype == held.dtype else stand_in.astype(held.dtype), held.is_weak)
 
 
-def is_same(first: NumberTerm, second: NumberTerm) -> bool:
-    """Whether two numbers are one expression of one kind."""
+def is_same(first: NumberTerm, second: NumberTerm, jitted: Container[str]) -> bool:
+    """Whether two numbers are one expression of one kind. Each call of functions of `jit` makes a node of its own."""
     if is_plain(first) or is_plain(second):
         return is_plain(first) and is_plain(second) and ScalarKind.of(first) == ScalarKind.of(second)
     assert isinstance(first, Computed)
     assert isinstance(second, Computed)
-    return first.is_weak == second.is_weak and first.array._expr.id == second.array._expr.id
+    return first.is_weak == second.is_weak and _is_equal(first.array._expr, second.array._expr, jitted)
+
+
+def _is_equal(first: _core.Expr, second: _core.Expr, jitted: Container[str]) -> bool:
+    if first.id == second.id:
+        return True
+    parts, others = first.inputs, second.inputs
+    is_alike = first.op == second.op and first.dtype == second.dtype and len(parts) == len(others)
+    is_known = first.op in jitted or any(_holds_call(part, jitted) for part in parts)
+    return is_alike and is_known and all(_is_equal(*pair, jitted) for pair in zip(parts, others, strict=True))
+
+
+def _holds_call(node: _core.Expr, jitted: Container[str]) -> bool:
+    return node.op in jitted or any(_holds_call(part, jitted) for part in node.inputs)
 
 
 __all__ = ["ScalarKind", "as_taken", "as_held", "is_same", "joined"]

@@ -32,6 +32,16 @@ class Facts:
     branches: dict[ast.If, tuple[bool, bool]] = field(default_factory=dict)
     # Loops each iteration of which stores to the same elements: their order is fixed without scalars.
     overwriting: set[ast.For] = field(default_factory=set)
+    # Lengths of tiles along loops, by the elements that are stored and read; those that are stored come first.
+    stored_tiles: dict[tuple[tuple[ast.For, int], ...], None] = field(default_factory=dict)
+    read_tiles: dict[tuple[tuple[ast.For, int], ...], None] = field(default_factory=dict)
+
+    def tile(self, loops: Sequence[ast.For]) -> tuple[int, ...] | None:
+        """The tile, along these loops, of the first array whose elements they all count."""
+        for lengths in map(dict, (*self.stored_tiles, *self.read_tiles)):
+            if all(loop in lengths for loop in loops):
+                return tuple(lengths[loop] for loop in loops)
+        return None
 
     def add_loop(self, loop: ast.For, runs: LoopRuns) -> None:
         """Notes one visit of a loop."""
@@ -66,6 +76,7 @@ class _Definitions:
     def __init__(self, listed: Listed, facts: Facts | None) -> None:
         self._listed, self._facts = listed, facts
         self._loops: tuple[ast.For, ...] = ()
+        self._ended: dict[ast.For, _NameDefinitions] = {}  # by iterations so far
         self.reaching: dict[ast.Name, _Reaching] = {}
         self.reaching_first: dict[ast.Name, _Reaching] = {}  # when each use is first come to
         self.loops: dict[ast.Name | ast.arg, tuple[ast.For, ...]] = {}  # around each definition and use
@@ -122,7 +133,7 @@ class _Definitions:
             return
         assigned = assigned_names(loop.body)
         around, self._loops = self._loops, (*self._loops, loop)
-        ended: _NameDefinitions = {}
+        ended = self._ended.get(loop, {})
         while True:
             body = dict(state)
             body |= {name: state[name] | ended.get(name, frozenset()) | {Entry(loop)} for name in assigned}
@@ -131,7 +142,7 @@ class _Definitions:
             last = {name: body[name] - {Entry(loop)} for name in (*assigned, loop.target.id)}
             if last == ended:
                 break
-            ended = last
+            ended = self._ended[loop] = last
         self._loops = around
         for name, reaching in ended.items():
             state[name] = reaching if runs is LoopRuns.ALWAYS else reaching | state[name]

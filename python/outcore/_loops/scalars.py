@@ -20,6 +20,7 @@ from outcore._loops.kinds import ScalarKind, joined
 from outcore._loops.reaching import Definition, Facts, Web, Webs
 from outcore._loops.syntax import Listed
 from outcore._standard.creation import zeros
+from outcore._standard.manipulation import rechunk
 
 
 class Coordinate(NamedTuple):
@@ -61,7 +62,7 @@ class CarriedScalars:
 
     def __init__(self, listed: Listed, carried: frozenset[ast.Name], facts: Facts | None = None) -> None:
         self.carried = carried
-        self._webs = Webs(listed, carried, facts)
+        self._webs, self._facts = Webs(listed, carried, facts), facts
         self._kinds: dict[Definition, dict[ScalarKind, None]] = {}
         self.has_grown = False
         self.is_settled = False
@@ -103,6 +104,10 @@ class CarriedScalars:
     def held(self, web: Web) -> ScalarKind:
         """The kind in which memory holds a scalar."""
         return joined(kind for part in web.definitions for kind in self._kinds.get(part, ()))
+
+    def tile(self, web: Web) -> tuple[int, ...] | None:
+        """The tile of the arrays beside, along the loops that have an axis."""
+        return self._facts.tile(web.loops) if self._facts and web.loops else None
 
     def add_mixed(self, definition: Definition) -> None:
         """Notes that a number beside has several kinds by turns, so that it is held in memory as well."""
@@ -154,8 +159,9 @@ class ScalarElements:
         axes = [self.coordinates[loop] for loop in web.loops] or [Coordinate(Affine(0), 1)]
         if web not in self._arrays:
             shape = tuple(axis.length for axis in axes)
-            kind = self._scalars.held(web)
-            array = self._add_array(web.name, zeros(shape, dtype=kind.dtype))
+            kind, tile = self._scalars.held(web), self._scalars.tile(web)
+            values = zeros(shape, dtype=kind.dtype)
+            array = self._add_array(web.name, rechunk(values, tile) if tile else values)
             self._arrays[web], self._kinds[array.number] = array, kind
         return BoundElement(self._arrays[web], tuple(axis.value for axis in axes))
 

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 from itertools import product
 
+from outcore._functions.compiled import Jitted
 from outcore._loops import reasons
 from outcore._loops.expressions import Expressions
 from outcore._loops.kinds import ScalarKind, as_held, as_taken, is_same
@@ -44,10 +45,16 @@ class Turns:
             return
         for kinds, by_turn, held in self._terms(value):
             tried = self._expressions.tried
-            if kinds and not is_same(tried(value, finish, by_turn), tried(value, finish, held)):
-                use = next(use for use, kind in kinds.items() if kind != self._held(use))
+            use = next((use for use, kind in kinds.items() if kind != self._held(use)), None)
+            if use and not is_same(tried(value, finish, by_turn), tried(value, finish, held), self._jitted(value)):
                 by_turns = " and ".join(dict.fromkeys(map(str, self._scalars.kinds(use))))
                 raise self._expressions.listing.refusal(use, reasons.mixed(use.id, by_turns, statement))
+
+    def _jitted(self, value: ast.expr) -> set[str]:
+        """Names of functions of `jit` that an expression calls."""
+        calls = (node for node in ast.walk(value) if isinstance(node, ast.Call))
+        functions = (self._expressions.listed.resolved(call.func) for call in calls)
+        return {function.__name__ for function in functions if isinstance(function, Jitted)}
 
     def _held(self, use: ast.Name) -> ScalarKind:
         web = self._scalars.web(use)
