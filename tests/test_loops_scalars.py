@@ -107,6 +107,8 @@ RESULTS = {
     "argument": "for i in range(len(x)):\n    y = y * x[i]\nx[0] = y\nreturn x",
     "number of a shape": "n, m = x.shape[0], 2\nfor i in range(len(x)):\n    m = m + n\n    x[i] = m\nreturn m, x",
     "array made after": "t = x[1] * 2\nz = np.zeros(3)\nfor i in range(3):\n    z[i] = t + i\nreturn z",
+    "multiple of an index": "for i in range(3):\n    t = i * 0.5\n    for j in range(2):\n"
+    "        x[i] = x[i] * t\nreturn x",
     "truth": "f = False\nfor i in range(len(x)):\n    f = f or x[i] > 7\nreturn f",
     "choice": "s = 1.0\nif y > 2:\n    s = 2.0\nfor i in range(len(x)):\n    s = s * x[i]\nreturn s",
 }

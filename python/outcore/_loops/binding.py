@@ -12,7 +12,7 @@ from outcore._lazy.array import Array
 from outcore._loops import reasons
 from outcore._loops.affine import Affine
 from outcore._loops.arguments import Arguments
-from outcore._loops.bound import BoundArray, InMemory, Register
+from outcore._loops.bound import BoundArray, InMemory, OutOfReachError, Register
 from outcore._loops.bounds import Domain
 from outcore._loops.checking import CheckedNames
 from outcore._loops.conditions import Conditions, Conjunction
@@ -457,7 +457,16 @@ def _arrays(names: Mapping[str, object]) -> dict[str, BoundArray]:
 
 
 def bound_program(listed: Listed, names: CheckedNames, arguments: Arguments) -> BoundProgram:
-    """The program of a call.
+    """The program of a call. Arguments may have more numbers carried than the source alone."""
+    while True:
+        try:
+            return _settled(listed, names, arguments)
+        except OutOfReachError as out_of_reach:
+            names = names._replace(carried=names.carried | {out_of_reach.use})
+
+
+def _settled(listed: Listed, names: CheckedNames, arguments: Arguments) -> BoundProgram:
+    """The program with the types of carried numbers.
 
     Where numbers are carried a first binding tells which loops run, others the types of these numbers, until none is
     new, and the last is held against them.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -36,9 +37,17 @@ class Register:
     block: int
 
 
+class OutOfReachError(Exception):
+    """A register is used in another block: a number that seemed an affine function, until arguments made it a float."""
+
+    def __init__(self, use: ast.Name) -> None:
+        super().__init__(use.id)
+        self.use = use
+
+
 @dataclass(frozen=True)
 class InMemory:
     """The value of a name that the element of its scalar alone holds."""
 
 
-__all__ = ["BoundArray", "BoundElement", "InMemory", "Register"]
+__all__ = ["BoundArray", "BoundElement", "InMemory", "OutOfReachError", "Register"]

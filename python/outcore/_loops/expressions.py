@@ -12,7 +12,7 @@ import numpy as np
 from outcore._lazy.array import Array
 from outcore._loops import reasons
 from outcore._loops.affine import Affine, simplified
-from outcore._loops.bound import BoundArray, BoundElement, InMemory, Register
+from outcore._loops.bound import BoundArray, BoundElement, InMemory, OutOfReachError, Register
 from outcore._loops.bounds import BoundsCheck, Domain
 from outcore._loops.functions import callee_of, is_length, taken_beside
 from outcore._loops.program import ElementLeaf, IndexLeaf, RegisterLeaf
@@ -198,7 +198,8 @@ class Expressions:
             return value
         if leaves is None:
             raise self.listing.refusal(node, reasons.data(node, self._role))
-        assert value.block == self.block
+        if value.block != self.block:
+            raise OutOfReachError(node)
         return Computed(leaves.stand_in(RegisterLeaf(value.number), value.dtype), value.is_weak)
 
     def _scalar(self, node: ast.Name, element: BoundElement, leaves: Leaves | None) -> NumberTerm:

@@ -119,7 +119,7 @@ def rebound(name: str) -> str:
 def no_result(node: ast.expr | None) -> str:
     """A result that is no array."""
     said = "nothing" if node is None else quoted(node)
-    return f"`return` of {said}: the names of arrays are returned, one or several"
+    return f"`return` of {said}: the names of arrays are returned, one or several, or of numbers that elements decide"
 
 
 def outside(node: ast.expr) -> str:
