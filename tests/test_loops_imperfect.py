@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.loop_orders import conflicts, planned
-from support.loop_runs import ROOM, assert_same, lazy, plain, run_within, stored
+from support.loop_runs import ROOM, assert_close, assert_same, lazy, plain, run_within, stored
 from support.running import session
 
 import outcore as oc
@@ -107,6 +107,66 @@ def product(a: Any, b: Any, c: Any) -> Any:
             for k in range(a.shape[1]):
                 c[i, j] += a[i, k] * b[k, j]
     return c
+
+
+def scaled(a: Any, b: Any, c: Any) -> Any:
+    """A statement before the innermost loop, and one after."""
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            c[i, j] = 1.5 * c[i, j]
+            for k in range(a.shape[1]):
+                c[i, j] += a[i, k] * b[k, j]
+            c[i, j] = c[i, j] / 2
+    return c
+
+
+def scaled_by_rows(a: Any, b: Any, c: Any) -> Any:
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            c[i, j] = 1.5 * c[i, j]
+        for k in range(a.shape[1]):
+            for j in range(b.shape[1]):
+                c[i, j] += a[i, k] * b[k, j]
+    return c
+
+
+@pytest.mark.parametrize("function", [scaled, scaled_by_rows])
+def test_what_stands_beside_a_loop_goes_with_its_first_or_last_iteration(
+    function: Callable[..., Any], tmp_path: Path
+) -> None:
+    """The whole product was one task for each row of tiles before."""
+    values = [np.random.default_rng(number).random((96, 96)) for number in range(3)]
+    arguments = stored(tmp_path, values, [(8, 8)] * 3)
+    program = oc.loops(function)
+    with session(tmp_path, pool_limit=ROOM):
+        plan = planned({str(tmp_path / "r.zarr"): lazy(program, arguments)[0]})
+    boxes = [task for task in plan.tasks if task.updated]
+    assert len(boxes) == TILES**3
+    assert all(len(task.read) + len(task.updated) <= 3 for task in boxes)
+    assert conflicts(plan.in_text_order())
+    found = run_within(tmp_path, program, arguments, pool_limit=8 << 10, threads=3)
+    assert_close(found.results, plain(function, values))
+
+
+def triangle(a: Any, c: Any) -> Any:
+    for i in range(a.shape[0]):
+        for k in range(a.shape[1]):
+            for j in range(i + 1):
+                c[i, j] += a[i, k] * a[j, k]
+    return c
+
+
+@pytest.mark.parametrize("n", [8000, 8200])
+def test_triangles_of_files_are_cut_along_all_loops(n: int, tmp_path: Path) -> None:
+    """Tasks of one row each were planned, and 2.2 TiB."""
+    for name in "ac":
+        np.lib.format.open_memmap(tmp_path / f"{name}.npy", mode="w+", dtype="f8", shape=(n, n)).flush()
+    with session(tmp_path, pool_limit=64 << 20):
+        said = oc.explain(
+            {tmp_path / "r.npy": oc.loops(triangle)(*(oc.open(tmp_path / f"{name}.npy") for name in "ac"))}
+        )
+    least = n**3 / (64 << 20 >> 3) ** 0.5 / 2**0.5 * 8
+    assert said.bytes_read + said.bytes_written < 10 * least
 
 
 def test_products_of_files_move_a_few_times_the_least(tmp_path: Path) -> None:

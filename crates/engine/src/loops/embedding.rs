@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::affine::{Affine, CounterRange, DEPTH_MAX};
+use super::affine::{Affine, CounterRange};
 use super::dependences::{dependent_pairs, DependentPair};
 use super::polyhedron::Extremes;
 use super::program::LoopProgram;
@@ -93,8 +93,7 @@ pub(super) fn embed(program: &LoopProgram, blocks: &[usize], exact: usize) -> Op
     for place in 0..count {
         let is_cut = search.is_found(exact + place, &others);
         for &block in blocks {
-            let chosen = search.chosen[block].map(counter);
-            embedding.places[block].push(chosen.unwrap_or_default());
+            embedding.places[block].push(search.chosen[block].unwrap_or_default());
         }
         embedding.is_cut.push(is_cut);
     }
@@ -105,13 +104,13 @@ pub(super) fn embed(program: &LoopProgram, blocks: &[usize], exact: usize) -> Op
 struct PlaceSearch<'a> {
     program: &'a LoopProgram,
     pairs: &'a [DependentPair],
-    /// By pair, and the depths of its two counters: whether it is kept.
-    known: HashMap<[usize; 3], bool>,
+    /// By pair and its two places: whether it is kept.
+    known: HashMap<(usize, [Affine; 2]), bool>,
     /// Loops that have one iteration a task.
     exact: usize,
     main: usize,
-    /// By block: the depth of its counter.
-    chosen: Vec<Option<usize>>,
+    /// By block: its place along a loop.
+    chosen: Vec<Option<Affine>>,
     tried: usize,
 }
 
@@ -119,7 +118,7 @@ impl PlaceSearch<'_> {
     /// Finds places along the loop at a depth of the main block; false where none keep all dependences.
     fn is_found(&mut self, at: usize, others: &[usize]) -> bool {
         self.chosen = vec![None; self.program.blocks.len()];
-        self.chosen[self.main] = Some(at);
+        self.chosen[self.main] = Some(counter(at));
         self.tried = 0;
         self.is_kept(self.main) && self.choose(at, others)
     }
@@ -129,24 +128,36 @@ impl PlaceSearch<'_> {
             return true;
         };
         cancel::check();
-        let program = self.program;
-        // The same loop first, then one that goes along the same axis of an array, then the one at the same depth.
-        let paths = [block, self.main].map(|block| &program.blocks[block].path);
-        let is_same = |depth: usize| depth == at && paths[0][at] == paths[1][at];
-        let mut depths: Vec<usize> = (self.exact..paths[0].len()).collect();
-        depths.sort_by_key(|&depth| {
-            let goes_along = goes_along(program, (block, depth), (self.main, at));
-            (!is_same(depth), !goes_along, depth != at, depth)
-        });
-        for depth in depths {
+        for place in self.candidates(block, at) {
             self.tried += 1;
-            self.chosen[block] = Some(depth);
+            self.chosen[block] = Some(place);
             if self.tried <= TRIED_MAX && self.is_kept(block) && self.choose(at, rest) {
                 return true;
             }
         }
         self.chosen[block] = None;
         false
+    }
+
+    /// Places that a block may have along the loop at a depth of the main one. First the same loop, then one that goes along the
+    /// same axis of an array, then the first and the last iteration, for what stands before and after it; then other loops.
+    fn candidates(&self, block: usize, at: usize) -> Vec<Affine> {
+        let program = self.program;
+        let [path, main] = [block, self.main].map(|block| &program.blocks[block].path);
+        let is_same = |depth: usize| depth == at && path[at] == main[at];
+        let goes_along = |depth: usize| goes_along(program, (block, depth), (self.main, at));
+        let mut depths: Vec<usize> = (self.exact..path.len()).collect();
+        depths.sort_by_key(|&depth| (!is_same(depth), !goes_along(depth), depth != at, depth));
+        let like = depths
+            .iter()
+            .take_while(|&&depth| is_same(depth) || goes_along(depth))
+            .count();
+        let mut places: Vec<Affine> = depths.into_iter().map(counter).collect();
+        let shared = path.iter().zip(main).take_while(|(own, its)| own == its).count();
+        let ends = program.loops[main[at]].ends();
+        let of_shared = |end: &Affine| end.coefficients[shared..].iter().all(|&by| by == 0);
+        places.splice(like..like, ends.into_iter().flatten().filter(of_shared));
+        places
     }
 
     /// Whether places keep all dependences of a block from and to blocks that have one.
@@ -157,14 +168,14 @@ impl PlaceSearch<'_> {
             let (Some(from), Some(to)) = (self.chosen[pair.from], self.chosen[pair.to]) else {
                 return true;
             };
-            let known = self.known.entry([number, from, to]);
+            let known = self.known.entry((number, [from, to]));
             *known.or_insert_with(|| {
-                let mut ahead = vec![0i128; 2 * DEPTH_MAX];
-                ahead[from] = -1;
-                ahead[DEPTH_MAX + to] = 1;
+                let mut ahead: Vec<i128> = from.coefficients.iter().map(|&by| -i128::from(by)).collect();
+                ahead.extend(to.coefficients.iter().map(|&by| i128::from(by)));
+                let needed = i128::from(from.constant) - i128::from(to.constant);
                 match pair.system.extremes(&ahead) {
                     Extremes::Infeasible => true,
-                    Extremes::Between(low, _) => low.is_some_and(|low| low >= 0),
+                    Extremes::Between(low, _) => low.is_some_and(|low| low >= needed),
                 }
             })
         })

@@ -36,6 +36,13 @@ pub(super) struct NestLoop {
 }
 
 impl NestLoop {
+    /// Its first and its last counter, where they follow from those around it.
+    pub fn ends(&self) -> [Option<Affine>; 2] {
+        let mut last = self.bound;
+        let by = std::mem::take(&mut last.coefficients[self.depth]);
+        [Some(self.first), (by == -1).then_some(last)]
+    }
+
     /// Its counters within a box of those around it.
     pub fn counters(&self, over: &CounterBox) -> CounterRange {
         let mut around = *over;

@@ -84,7 +84,7 @@ pub fn loop_nest(
     let own: Vec<Expr> = inputs.iter().map(in_own_tiles).collect();
     let mut program = LoopProgram::read(words, nodes, &own)?;
     let has_own_tiles = |array: usize| !Arc::ptr_eq(&own[array], &inputs[array]);
-    let inputs = &in_wide_tiles(&mut program, &own)[..];
+    let inputs = &in_wide_tiles(&mut program, &own, &has_own_tiles)[..];
     let elements = elements_of(&mut program, inputs, &has_own_tiles);
     let (parts, units) = Cutting::of(&program, compiler)?;
     let mut listing = Listing {

@@ -10,7 +10,7 @@ use crate::expr::{Expr, Node, Op};
 
 /// Bytes of a run of a row that is read, and of a tile.
 const RUN_BYTES: u64 = 16 << 10;
-const TILE_BYTES: u64 = 8 << 20;
+const TILE_BYTES: u64 = 4 << 20;
 
 /// An input in the tiles that the program asks for: where it is a copy in other tiles of a row-major file or of one element over
 /// and over, that itself, since it may be had in any tiles.
@@ -38,7 +38,11 @@ fn is_row_major(input: &Expr) -> bool {
 }
 
 /// Inputs with wide tiles where a program multiplies arrays: those of row-major files, whose tiles are the plan's choice.
-pub(super) fn in_wide_tiles(program: &mut LoopProgram, inputs: &[Expr]) -> Vec<Expr> {
+pub(super) fn in_wide_tiles(
+    program: &mut LoopProgram,
+    inputs: &[Expr],
+    has_own_tiles: &dyn Fn(usize) -> bool,
+) -> Vec<Expr> {
     let products = products(program);
     let of = |(array, input): (usize, &Expr)| match wide_tile(input)
         .filter(|_| is_row_major(input) && products.contains(&array))
@@ -60,9 +64,7 @@ fn wide_tile(input: &Expr) -> Option<Vec<u64>> {
     };
     let width = (RUN_BYTES / item).min(columns);
     let height = (TILE_BYTES / item / width.max(1)).min(rows);
-    // Tiles that are asked for end within rows.
-    let has_rows = input.tile.last() == Some(&columns);
-    let is_larger = has_rows && rows > height && columns > width;
+    let is_larger = rows > height && columns > width;
     is_larger.then(|| {
         let mut tile = vec![1; input.ndim()];
         tile.splice(input.ndim() - 2.., [height, width]);
