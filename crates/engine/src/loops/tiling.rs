@@ -44,8 +44,9 @@ pub(super) fn in_wide_tiles(
     has_own_tiles: &dyn Fn(usize) -> bool,
 ) -> Vec<Expr> {
     let products = products(program);
+    let is_free = |array: usize, input: &Expr| is_row_major(input) && !has_own_tiles(array);
     let of = |(array, input): (usize, &Expr)| match wide_tile(input)
-        .filter(|_| is_row_major(input) && products.contains(&array))
+        .filter(|_| is_free(array, input) && products.contains(&array))
     {
         Some(tile) => {
             program.arrays[array].tile.clone_from(&tile);
