@@ -45,18 +45,18 @@ class _Nest:
     loops: tuple[CountedLoop, ...]
     blocks: tuple[GuardedBlock, ...]
     array: int
-    own: tuple[Affine, ...]
+    element: tuple[Affine, ...]  # the subscripts of the one that is written
     offsets: tuple[int, int]  # of a row and of a column of pivots from the counter of the outermost loop
 
     def pivot_axis(self, leaf: Leaf) -> int | None:
         """The axis along which a leaf is at a pivot: 0 in a row of pivots, 1 in a column."""
         if not isinstance(leaf, ElementLeaf) or leaf.array != self.array:
             return None
-        return next((axis for axis in (0, 1) if leaf.subscripts[axis] != self.own[axis]), None)
+        return next((axis for axis in (0, 1) if leaf.subscripts[axis] != self.element[axis]), None)
 
     def axis_of(self, depth: int) -> int:
         """The axis that follows a loop."""
-        return 0 if self.own[0].terms == Affine.counter(depth).terms else 1
+        return 0 if self.element[0].terms == Affine.counter(depth).terms else 1
 
 
 def _nest(item: ProgramItem, arrays: Sequence[Array]) -> _Nest | None:
@@ -73,16 +73,16 @@ def _nest(item: ProgramItem, arrays: Sequence[Array]) -> _Nest | None:
     is_box = all(loop.extent.is_constant and loop.divisor == 1 for loop in loops)
     if not is_box or len(targets) != 1:
         return None
-    [(array, own)] = targets
-    if sorted(subscript.terms for subscript in own) != [Affine.counter(depth).terms for depth in (1, 2)]:
+    [(array, element)] = targets
+    if sorted(subscript.terms for subscript in element) != [Affine.counter(depth).terms for depth in (1, 2)]:
         return None
-    offsets = _offsets(blocks, array, own)
+    offsets = _offsets(blocks, array, element)
     if offsets is None:
         return None
     ends = ((offset, offset + loops[0].extent.constant) for offset in offsets)
     if any(low < 0 or high >= length for (low, high), length in zip(ends, arrays[array].shape, strict=True)):
         return None
-    return _Nest(tuple(loops), blocks, array, own, offsets)
+    return _Nest(tuple(loops), blocks, array, element, offsets)
 
 
 def _targets(blocks: Sequence[GuardedBlock]) -> Iterator[ElementTarget]:
@@ -90,21 +90,21 @@ def _targets(blocks: Sequence[GuardedBlock]) -> Iterator[ElementTarget]:
     return (target for target in targets if isinstance(target, ElementTarget))
 
 
-def _offsets(blocks: Sequence[GuardedBlock], array: int, own: tuple[Affine, ...]) -> tuple[int, int] | None:
+def _offsets(blocks: Sequence[GuardedBlock], array: int, element: tuple[Affine, ...]) -> tuple[int, int] | None:
     """How far rows and columns of pivots are from the counter, where the array is read there and at its own element."""
-    found: tuple[set[int], set[int]] = set(), set()
+    offsets: tuple[set[int], set[int]] = set(), set()
     for leaf in (leaf for block in blocks for part in block.assignments for leaf in part.leaves):
         if not isinstance(leaf, ElementLeaf) or leaf.array != array:
             continue
-        others = [axis for axis in (0, 1) if leaf.subscripts[axis] != own[axis]]
+        others = [axis for axis in (0, 1) if leaf.subscripts[axis] != element[axis]]
         if len(others) > 1 or any(leaf.subscripts[axis].terms != Affine.counter(0).terms for axis in others):
             return None
         for axis in others:
-            found[axis].add(leaf.subscripts[axis].constant)
+            offsets[axis].add(leaf.subscripts[axis].constant)
     # Where pivots are in rows alone, or in columns alone, the other loop is cut without help.
-    if any(len(constants) != 1 for constants in found):
+    if any(len(constants) != 1 for constants in offsets):
         return None
-    return found[0].pop(), found[1].pop()
+    return offsets[0].pop(), offsets[1].pop()
 
 
 def _side(array: Array) -> int:
@@ -114,8 +114,8 @@ def _side(array: Array) -> int:
     if is_cut and longest % shortest == 0 and longest**2 * array.dtype.itemsize <= 2 * _TILE_BYTES:
         return longest
     most = math.isqrt(_TILE_BYTES // array.dtype.itemsize)
-    wanted = min(most, max(min(array.shape) // _TILES_MIN, _SIDE_MIN))
-    return int(2 ** (wanted.bit_length() - 1))
+    side = min(most, max(min(array.shape) // _TILES_MIN, _SIDE_MIN))
+    return int(2 ** (side.bit_length() - 1))
 
 
 class _Cut:
@@ -181,9 +181,9 @@ class _Part:
     def _copy(self, axis: int, is_after: bool) -> CountedLoop:
         """Keeps a row (axis 0) or a column of pivots, as far as the part reaches along the other axis."""
         other = 1 - axis
-        depth = self._nest.own[other].terms[0][0]
+        depth = self._nest.element[other].terms[0][0]
         start, extent, guards = self._range(depth, other, _FIRST)
-        along = start + Affine.counter(_FIRST) + self._nest.own[other].constant
+        along = start + Affine.counter(_FIRST) + self._nest.element[other].constant
         pivot = self._pivot + self._nest.offsets[axis]
         leaf = ElementLeaf(self._nest.array, (pivot, along) if axis == 0 else (along, pivot))
         leaves = Leaves()
@@ -196,13 +196,13 @@ class _Part:
 
     def _pivot_guards(self) -> tuple[Affine, ...]:
         """The last block may have fewer pivots."""
-        rest = self._cut.pivots % self._cut.side
-        return (self._cut.pivots - 1 - self._pivot,) if rest else ()
+        is_even = self._cut.pivots % self._cut.side == 0
+        return () if is_even else (self._cut.pivots - 1 - self._pivot,)
 
     def _range(self, depth: int, axis: int, new_depth: int) -> tuple[Affine, Affine, tuple[Affine, ...]]:
         """The first counter of a loop of the nest within the part, the extent from there, and guards beside."""
         last = self._nest.loops[depth].extent.constant
-        offset = self._nest.offsets[axis] - self._nest.own[axis].constant
+        offset = self._nest.offsets[axis] - self._nest.element[axis].constant
         begin = self._cut.side * Affine.counter(_BLOCK) + offset
         end = begin + self._cut.side
         low, high = {
