@@ -33,7 +33,7 @@ from outcore._standard.creation import zeros
 from outcore._standard.manipulation import rechunk
 
 _TILE_BYTES = 4 << 20  # of tiles that are chosen here
-_TILES_MIN, _SIDE_MIN = 8, 128  # tiles along an axis, unless they would have shorter sides
+_TILES_MIN, _SIDE_MIN = 4, 128  # tiles along an axis, unless they would have shorter sides
 _BLOCK, _PIVOT, _FIRST = range(3)  # depths of the loops over blocks of pivots, over those of one, and below
 _BEFORE, _AMONG, _AFTER = -1, 0, 1  # where rows or columns are, seen from a block of pivots
 

@@ -25,6 +25,31 @@ struct PlacedElement {
     tile: usize,
     offset: usize,
     stride: isize,
+    /// From one line to the next, where lines go on together.
+    line_stride: isize,
+}
+
+/// Iterations of a line, and lines one after the other along another loop, whose elements lie in one tile of each array.
+#[derive(Clone, Copy, Debug)]
+struct LineSpan {
+    count: i64,
+    lines: i64,
+    /// The depth of the loop along which lines follow each other.
+    outer: usize,
+}
+
+impl LineSpan {
+    /// Makes the span smaller where the places of an element along an axis leave a tile, of which `before` and `behind` are left.
+    fn stay(&mut self, subscript: &Affine, along: i64, before: i64, behind: i64) {
+        let most = |by: i64| match by.signum() {
+            1 => behind / by + 1,
+            -1 => before / -by + 1,
+            _ => i64::MAX,
+        };
+        let by = subscript.coefficients[self.outer];
+        self.count = self.count.min(most(along));
+        self.lines = self.lines.min(if along == 0 || by == 0 { most(by) } else { 1 });
+    }
 }
 
 /// Iterations of a line: `base + at * direction`.
@@ -112,6 +137,7 @@ pub(super) struct TaskWalk<'a, 'w, 'b> {
     placed: Vec<PlacedElement>,
     /// What a compiled block is called with.
     words: Vec<i64>,
+    word_steps: Vec<i64>,
 }
 
 impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
@@ -134,6 +160,7 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
             strips: TaskStrips::of(program, &unit.blocks, workspace),
             placed: vec![],
             words: vec![],
+            word_steps: vec![],
         }
     }
 
@@ -244,6 +271,11 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
             // Each block goes through the whole line before the next one does.
             return blocks.iter().try_for_each(|&block| self.line(block, line, along));
         };
+        if let ([], [block]) = (inner, blocks) {
+            if self.unit.kernels[*block].is_some() && self.is_even(*block, line, outer) {
+                return self.lines_together(*block, line, over[outer], outer, along);
+            }
+        }
         for at in over[outer].low..=over[outer].high {
             cancel::check();
             line.base[outer] = at;
@@ -252,10 +284,59 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
         Ok(())
     }
 
-    /// The iterations of a line that bounds and guards allow, in pieces.
-    fn line(&mut self, number: usize, line: &IterationLine, mut range: CounterRange) -> Result<(), EngineError> {
-        let program = self.program;
-        let block = &program.blocks[number];
+    /// Whether lines that follow each other along a loop have the same iterations, or none.
+    fn is_even(&self, block: usize, line: &IterationLine, outer: usize) -> bool {
+        let constraints = self.program.blocks[block].constraints.iter().chain(&self.within[block]);
+        constraints
+            .into_iter()
+            .all(|constraint| constraint.coefficients[outer] == 0 || constraint.along(&line.direction) == 0)
+    }
+
+    /// Lines of a compiled block that have the same iterations: their elements are found once for as many as lie in one tile.
+    fn lines_together(
+        &mut self,
+        number: usize,
+        line: &mut IterationLine,
+        mut lines: CounterRange,
+        outer: usize,
+        along: CounterRange,
+    ) -> Result<(), EngineError> {
+        let block = &self.program.blocks[number];
+        line.base[outer] = 0;
+        for constraint in block.constraints.iter().chain(&self.within[number]) {
+            if constraint.coefficients[outer] != 0 {
+                line.clip(&mut lines, constraint.at(&line.base), constraint.coefficients[outer]);
+            }
+        }
+        if lines.is_empty() {
+            return Ok(());
+        }
+        line.base[outer] = lines.low;
+        let range = self.clipped(number, line, along);
+        while !lines.is_empty() && !range.is_empty() {
+            cancel::check();
+            line.base[outer] = lines.low;
+            let at = line.at(range.low);
+            let mut span = LineSpan {
+                count: range.length(),
+                lines: lines.length(),
+                outer,
+            };
+            self.place_all(block, &at, &line.direction, &mut span)?;
+            if span.count == range.length() {
+                self.compiled(number, &at, &line.direction, span)?;
+                lines.low += span.lines;
+            } else {
+                self.line(number, line, range)?;
+                lines.low += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// The part of a line that bounds and guards allow.
+    fn clipped(&self, number: usize, line: &IterationLine, mut range: CounterRange) -> CounterRange {
+        let block = &self.program.blocks[number];
         for (depth, of) in self.over.iter().enumerate().take(block.path.len()) {
             let (base, along) = (line.base[depth], line.direction[depth]);
             line.clip(&mut range, base - of.low, along);
@@ -264,53 +345,70 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
         for constraint in block.constraints.iter().chain(&self.within[number]) {
             line.clip(&mut range, constraint.at(&line.base), constraint.along(&line.direction));
         }
-        while !range.is_empty() {
-            let at = line.at(range.low);
-            let kernel = self.unit.kernels[number].as_deref();
-            let mut count = if kernel.is_some() {
-                range.length()
-            } else {
-                range.length().min(STRIP as i64)
-            };
-            self.placed.clear();
-            for step in &block.steps {
-                for element in step.reads().chain(step.written()) {
-                    let placed = self.place(element, &at, &line.direction, &mut count)?;
-                    self.placed.push(placed);
-                }
+        range
+    }
+
+    /// Finds all elements of a block.
+    fn place_all(
+        &mut self,
+        block: &LoopBlock,
+        at: &LoopCounters,
+        direction: &LoopCounters,
+        span: &mut LineSpan,
+    ) -> Result<(), EngineError> {
+        self.placed.clear();
+        for step in &block.steps {
+            for element in step.reads().chain(step.written()) {
+                let placed = self.place(element, at, direction, span)?;
+                self.placed.push(placed);
             }
-            match kernel {
-                Some(kernel) => self.compiled(kernel, block, &at, &line.direction, count as usize)?,
-                None => self.piece(block, &at, &line.direction, count as usize)?,
-            }
-            range.low += count;
         }
         Ok(())
     }
 
-    /// Finds an element, and makes a count smaller where elements of fewer iterations lie in its tile.
+    /// The iterations of a line that bounds and guards allow, in pieces.
+    fn line(&mut self, number: usize, line: &IterationLine, range: CounterRange) -> Result<(), EngineError> {
+        let block = &self.program.blocks[number];
+        let is_compiled = self.unit.kernels[number].is_some();
+        let mut range = self.clipped(number, line, range);
+        while !range.is_empty() {
+            let at = line.at(range.low);
+            let most = if is_compiled { i64::MAX } else { STRIP as i64 };
+            let mut span = LineSpan {
+                count: range.length().min(most),
+                lines: 1,
+                outer: 0,
+            };
+            self.place_all(block, &at, &line.direction, &mut span)?;
+            match is_compiled {
+                true => self.compiled(number, &at, &line.direction, LineSpan { lines: 1, ..span })?,
+                false => self.piece(block, &at, &line.direction, span.count as usize)?,
+            }
+            range.low += span.count;
+        }
+        Ok(())
+    }
+
+    /// Finds an element, and makes a span smaller where elements of fewer iterations lie in its tile.
     fn place(
         &self,
         element: &ArrayElement,
         at: &LoopCounters,
         direction: &LoopCounters,
-        count: &mut i64,
+        span: &mut LineSpan,
     ) -> Result<PlacedElement, EngineError> {
         let array = &self.program.arrays[element.array];
-        let (mut number, mut offset, mut stride) = (0, 0, 0);
+        let (mut number, mut offset, mut stride, mut line_stride) = (0, 0, 0, 0);
         for (axis, subscript) in element.subscripts.iter().enumerate() {
             let (length, tile) = (array.shape[axis] as i64, array.tile[axis] as i64);
             let (index, along) = (subscript.at(at), subscript.along(direction));
             let first = index / tile * tile;
             let extent = tile.min(length - first);
-            if along > 0 {
-                *count = (*count).min((extent - 1 - (index - first)) / along + 1);
-            } else if along < 0 {
-                *count = (*count).min((index - first) / -along + 1);
-            }
+            span.stay(subscript, along, index - first, extent - 1 - (index - first));
             number = number * (array.shape[axis].div_ceil(array.tile[axis])) + (index / tile) as u64;
             offset = offset * extent + index - first;
             stride = stride * extent + along;
+            line_stride = line_stride * extent + subscript.coefficients[span.outer];
         }
         let missing = || EngineError::Internal("loops: an element is in no tile of its task".into());
         let key = (element.array, number);
@@ -321,20 +419,27 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
             tile,
             offset: offset as usize,
             stride: stride as isize,
+            line_stride: line_stride as isize,
         })
     }
 
-    /// Runs a compiled block for iterations whose elements lie in one tile of each array.
+    /// Runs a compiled block for lines whose elements lie in one tile of each array.
     fn compiled(
         &mut self,
-        kernel: &dyn LineKernel,
-        block: &LoopBlock,
+        number: usize,
         at: &LoopCounters,
         direction: &LoopCounters,
-        count: usize,
+        span: LineSpan,
     ) -> Result<(), EngineError> {
+        let block = &self.program.blocks[number];
+        let Some(kernel) = self.unit.kernels[number].as_deref() else {
+            return Ok(());
+        };
         let elements = block.steps.iter().flat_map(|step| step.reads().chain(step.written()));
+        // Words, and by how much those that change do so from line to line.
         self.words.clear();
+        self.word_steps.clear();
+        let (count, lines) = (span.count as isize, span.lines as isize);
         for (of, element) in self.placed.iter().zip(elements) {
             let item = self.program.arrays[element.array].dtype.size();
             let (address, bytes) = match of.is_written {
@@ -347,19 +452,28 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
                     self.tiles.reads[of.tile].len(),
                 ),
             };
-            let last = of.offset as isize + of.stride * (count as isize - 1);
-            if of.offset.max(last as usize) >= bytes / item {
+            let ends = [0, count - 1].map(|at| [0, lines - 1].map(|line| at * of.stride + line * of.line_stride));
+            let mut ends = ends.iter().flatten().map(|end| of.offset as isize + end);
+            if !ends.all(|end| (end as usize) < bytes / item) {
                 return Err(EngineError::Internal("loops: a line leaves its tile".into()));
             }
             self.words
                 .extend([(address + of.offset * item) as i64, of.stride as i64]);
+            self.word_steps.extend([(of.line_stride * item as isize) as i64, 0]);
         }
         for leaf in block.steps.iter().flat_map(|step| &step.leaves) {
             if let Leaf::Index(index) = leaf {
                 self.words.extend([index.at(at), index.along(direction)]);
+                self.word_steps.extend([index.coefficients[span.outer], 0]);
             }
         }
-        kernel.run(count, &self.words)
+        for _ in 0..span.lines {
+            kernel.run(span.count as usize, &self.words)?;
+            for (word, step) in self.words.iter_mut().zip(&self.word_steps) {
+                *word += step;
+            }
+        }
+        Ok(())
     }
 
     /// Runs the steps of a block for iterations whose elements lie in one tile of each array.
