@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::affine::{enclose, tighten, Affine, CounterBox, CounterRange, DEPTH_MAX};
 use super::dependences::dependences;
+use super::distribution::distribute;
 use super::embedding::{embed, Embedding, PlaceRanges};
 use super::kernel::{line_block, LineCompiler, SharedKernel};
 use super::program::{ArrayElement, LoopItem, LoopProgram};
@@ -76,7 +77,8 @@ pub(super) struct Unit {
     pub exact: usize,
     /// The loops below them that are cut, the outermost first.
     pub band: Vec<CutLoop>,
-    pub item: LoopItem,
+    /// What a task runs, of the program whose loops are parted.
+    pub items: Vec<LoopItem>,
     pub blocks: Vec<usize>,
     /// Where blocks of an imperfect nest are among the loops of the band.
     pub embedding: Option<Embedding>,
@@ -114,6 +116,8 @@ impl Unit {
 /// The parts of a program, and its units.
 pub(super) struct Cutting<'a> {
     program: &'a LoopProgram,
+    /// The same with loops parted, as tasks run it.
+    parted: LoopProgram,
     compiler: Option<&'a dyn LineCompiler>,
     pub units: Vec<Unit>,
 }
@@ -167,14 +171,15 @@ impl Cutting<'_> {
     pub fn of(
         program: &LoopProgram,
         compiler: Option<&dyn LineCompiler>,
-    ) -> Result<(Vec<ProgramPart>, Vec<Unit>), EngineError> {
+    ) -> Result<(Vec<ProgramPart>, Vec<Unit>, LoopProgram), EngineError> {
         let mut cutting = Cutting {
             program,
+            parted: program.clone(),
             compiler,
             units: vec![],
         };
         let parts = cutting.parts(&program.items, 0)?;
-        Ok((parts, cutting.units))
+        Ok((parts, cutting.units, cutting.parted))
     }
 
     /// Parts of items below so many loops, each gone through one iteration at a time.
@@ -195,7 +200,7 @@ impl Cutting<'_> {
                 _ => break,
             }
         }
-        let blocks = blocks_below(program, item);
+        let blocks = program.blocks_below(item);
         let Some(whole) = self.whole(&blocks)? else {
             return Ok(vec![]);
         };
@@ -222,15 +227,16 @@ impl Cutting<'_> {
             let parts = self.parts(&program.loops[last].items, exact + chain.len())?;
             return Ok(around(&chain, parts));
         }
+        let whole_item = chain.get(best.exact).map_or(item, |&of| LoopItem::Loop(of));
         let mut unit = Unit {
             exact: exact + best.exact,
-            item: chain.get(best.exact).map_or(item, |&of| LoopItem::Loop(of)),
+            items: distribute(&mut self.parted, whole_item, exact + best.exact),
             band: best.band,
             embedding: best.embedding,
             blocks,
             sweeps: vec![None; program.blocks.len()],
             kernels: vec![None; program.blocks.len()],
-            lines_below: vec![None; program.loops.len()],
+            lines_below: vec![None; self.parted.loops.len()],
         };
         self.add_lines(&mut unit, &whole.map(|range| range.length() as f64))?;
         self.units.push(unit);
@@ -240,7 +246,7 @@ impl Cutting<'_> {
 
     /// Finds the lines of all blocks of a unit, and compiles those that the compiler takes.
     fn add_lines(&self, unit: &mut Unit, lengths: &[f64; DEPTH_MAX]) -> Result<(), EngineError> {
-        let program = self.program;
+        let program = &self.parted;
         for block in unit.blocks.clone() {
             if unit.sweeps[block].is_some() {
                 continue;
@@ -282,7 +288,7 @@ impl Cutting<'_> {
 
     /// Refuses blocks that only a compiler can run.
     fn check_calls(&self, chain: &BlockChain) -> Result<(), EngineError> {
-        let mut steps = chain.blocks.iter().flat_map(|&block| &self.program.blocks[block].steps);
+        let mut steps = chain.blocks.iter().flat_map(|&block| &self.parted.blocks[block].steps);
         match steps.all(|step| step.value.is_some()) {
             true => Ok(()),
             false => Err(EngineError::Argument(
@@ -302,7 +308,7 @@ impl Cutting<'_> {
         let compile = |&block: &usize| {
             let direction = lines.direction(chain.depth);
             let Some(compiler) = self.compiler else { return Ok(None) };
-            match line_block(self.program, &self.program.blocks[block], &direction, effort(block)) {
+            match line_block(&self.parted, &self.parted.blocks[block], &direction, effort(block)) {
                 Some(block) => compiler.compile(&block),
                 None => Ok(None),
             }
@@ -484,16 +490,6 @@ fn piece_of(pieces: LoopPieces, range: CounterRange, place: usize) -> (CounterRa
 fn around(chain: &[usize], parts: Vec<ProgramPart>) -> Vec<ProgramPart> {
     let wrapped = chain.iter().rev();
     wrapped.fold(parts, |parts, &of| vec![ProgramPart::Exact { of, parts }])
-}
-
-fn blocks_below(program: &LoopProgram, item: LoopItem) -> Vec<usize> {
-    match item {
-        LoopItem::Block(block) => vec![block],
-        LoopItem::Loop(of) => {
-            let items = &program.loops[of].items;
-            items.iter().flat_map(|&item| blocks_below(program, item)).collect()
-        }
-    }
 }
 
 /// Calls `each` with the elements of a block, the tiles that they may touch over a box where `within` holds, and whether they

@@ -5,15 +5,17 @@
 //! through compiler-directed code restructuring, FAST 2008).
 //!
 //! Uses `task`, `expr`, `strips` and `ops`. Start with `program.rs`, which says what a program is; `dependences.rs` and `cut.rs`
-//! decide, `tasks.rs` lists the tasks, `walk.rs` runs one.
+//! decide, `tasks.rs` lists the tasks, `walk.rs` runs one, in loops that `distribution.rs` has parted.
 
 mod affine;
 mod cut;
 mod dependences;
+mod distribution;
 mod embedding;
 mod formula;
 mod kernel;
 mod leaf;
+mod line;
 mod polyhedron;
 mod program;
 mod sweep;

@@ -200,6 +200,17 @@ impl LoopProgram {
         Ok(program)
     }
 
+    /// The blocks of an item, in the order of the text.
+    pub fn blocks_below(&self, item: LoopItem) -> Vec<usize> {
+        match item {
+            LoopItem::Block(block) => vec![block],
+            LoopItem::Loop(of) => {
+                let items = &self.loops[of].items;
+                items.iter().flat_map(|&item| self.blocks_below(item)).collect()
+            }
+        }
+    }
+
     /// The box of a block's counters; nothing where it never runs.
     ///
     /// # Errors

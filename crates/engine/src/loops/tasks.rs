@@ -52,6 +52,8 @@ struct TouchedTile {
 #[derive(Clone, Debug)]
 pub(super) struct LoopTasks {
     program: Arc<LoopProgram>,
+    /// The program with loops parted, as tasks run it.
+    parted: Arc<LoopProgram>,
     units: Arc<[Unit]>,
     boxes: Arc<[TaskBox]>,
     /// Tiles that the boxes touch, and where those of each end.
@@ -86,7 +88,7 @@ pub fn loop_nest(
     let has_own_tiles = |array: usize| !Arc::ptr_eq(&own[array], &inputs[array]);
     let inputs = &in_wide_tiles(&mut program, &own, &has_own_tiles)[..];
     let elements = elements_of(&mut program, inputs, &has_own_tiles);
-    let (parts, units) = Cutting::of(&program, compiler)?;
+    let (parts, units, parted) = Cutting::of(&program, compiler)?;
     let mut listing = Listing {
         program: &program,
         units: &units,
@@ -133,6 +135,7 @@ pub fn loop_nest(
     let key = key_of(words, nodes, &initial, &results);
     let mut tasks = LoopTasks {
         program: Arc::new(program),
+        parted: Arc::new(parted),
         units: units.into(),
         boxes: boxes.into(),
         touched: touched.into(),
@@ -566,6 +569,6 @@ impl Work for LoopTasks {
             *count += 1;
         }
         let unit = &self.units[of.unit as usize];
-        TaskWalk::new(&self.program, unit, (of.over, of.places), places, tiles, workspace).run()
+        TaskWalk::new(&self.parted, unit, (of.over, of.places), places, tiles, workspace).run()
     }
 }

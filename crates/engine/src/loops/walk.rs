@@ -5,7 +5,7 @@ use outcore_kernels::{copy_strided, BinaryKernel, StridedBytes, StridedBytesMut}
 use super::affine::{enclose, tighten, Affine, CounterBox, CounterRange, LoopCounters, DEPTH_MAX};
 use super::cut::Unit;
 use super::embedding::PlaceRanges;
-use super::kernel::LineKernel;
+use super::line::{IterationLine, LineSpan, PlacedElement};
 use super::program::{ArrayElement, BlockStep, Leaf, LoopBlock, LoopItem, LoopProgram, StepTarget};
 use super::sweep::SweepLines;
 use crate::strips::{self, Buffers, FusedInput, REGISTER_BYTES, STRIP};
@@ -17,64 +17,6 @@ const OTHERS: usize = 3;
 
 /// Where the tiles of a task are among its operands: array and tile, in order, whether it writes them, and their number.
 pub(super) type TilePlaces = Vec<((usize, u64), (bool, usize))>;
-
-/// An element of the first iteration of a piece, and where those of the next iterations are.
-#[derive(Clone, Copy, Debug)]
-struct PlacedElement {
-    is_written: bool,
-    tile: usize,
-    offset: usize,
-    stride: isize,
-    /// From one line to the next, where lines go on together.
-    line_stride: isize,
-}
-
-/// Iterations of a line, and lines one after the other along another loop, whose elements lie in one tile of each array.
-#[derive(Clone, Copy, Debug)]
-struct LineSpan {
-    count: i64,
-    lines: i64,
-    /// The depth of the loop along which lines follow each other.
-    outer: usize,
-}
-
-impl LineSpan {
-    /// Makes the span smaller where the places of an element along an axis leave a tile, of which `before` and `behind` are left.
-    fn stay(&mut self, subscript: &Affine, along: i64, before: i64, behind: i64) {
-        let most = |by: i64| match by.signum() {
-            1 => behind / by + 1,
-            -1 => before / -by + 1,
-            _ => i64::MAX,
-        };
-        let by = subscript.coefficients[self.outer];
-        self.count = self.count.min(most(along));
-        self.lines = self.lines.min(if along == 0 || by == 0 { most(by) } else { 1 });
-    }
-}
-
-/// Iterations of a line: `base + at * direction`.
-#[derive(Clone, Copy, Debug)]
-struct IterationLine {
-    base: LoopCounters,
-    direction: LoopCounters,
-}
-
-impl IterationLine {
-    /// The steps along it where a number is at least 0, of those in a range.
-    fn clip(&self, range: &mut CounterRange, constant: i64, along: i64) {
-        if along > 0 {
-            range.low = range.low.max(-constant.div_euclid(along));
-        } else if along < 0 {
-            range.high = range.high.min(constant.div_euclid(-along));
-        } else if constant < 0 {
-            range.high = range.low - 1;
-        }
-    }
-
-    fn at(&self, at: i64) -> LoopCounters {
-        std::array::from_fn(|depth| self.base[depth] + at * self.direction[depth])
-    }
-}
 
 /// Strips that a task computes in.
 struct TaskStrips<'w> {
@@ -169,7 +111,8 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
         for (counter, range) in counters.iter_mut().zip(&self.over).take(self.unit.exact) {
             *counter = range.low;
         }
-        self.item(self.unit.item, &mut counters)
+        let unit = self.unit;
+        unit.items.iter().try_for_each(|&item| self.item(item, &mut counters))
     }
 
     fn item(&mut self, item: LoopItem, counters: &mut LoopCounters) -> Result<(), EngineError> {
