@@ -12,6 +12,7 @@ from support.loop_sources import function_of
 from support.running import session
 
 import outcore as oc
+from outcore.errors import ArgumentError
 from outcore._loops.affine import Affine
 from outcore._loops.program import CountedLoop, ElementTarget, GuardedBlock
 
@@ -94,3 +95,20 @@ def test_names_take_arrays_of_others(name: str) -> None:
     with session():
         found = [part.compute() for part in as_tuple(oc.loops(function)(*values))]
     assert_same(found, [np.asarray(part) for part in plain(function, values)])
+
+
+@pytest.mark.parametrize("copy", ["u.copy()", "np.copy(u)"])
+def test_steps_begin_with_a_copy(copy: str) -> None:
+    body = f"v = {copy}\nfor t in range(3):\n    for i in range(1, len(u) - 1):\n        v[i] = u[i - 1] - u[i + 1]\n"
+    body += "    u, v = v, u\nreturn u"
+    lines = "\n".join(f"    {line}" for line in body.splitlines())
+    function = function_of(f"def drawn(u):\n{lines}\n")
+    values = [np.random.default_rng(0).random(9)]
+    with session():
+        assert_same([oc.loops(function)(*values).compute()], plain(function, values))
+
+
+def test_an_array_is_not_copied_after_it_is_assigned() -> None:
+    function = function_of("def drawn(u):\n    u[0] = 1\n    v = u.copy()\n    v[0] = 2\n    return u, v\n")
+    with pytest.raises(ArgumentError, match=r"`u.copy\(\)`: elements of `u` are assigned before"):
+        oc.loops(function)(np.zeros(3))

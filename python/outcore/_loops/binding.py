@@ -280,11 +280,10 @@ class BoundProgram:
             self._emit(*assigned)
             return
         assert isinstance(target, ast.Name)
-        creation = creation_of(self._listed.resolved(value.func)) if isinstance(value, ast.Call) else None
-        if creation is not None:
-            assert isinstance(value, ast.Call)
+        array = self._created(value) if isinstance(value, ast.Call) else None
+        if array is not None:
             self._close()
-            self._expressions.names[target.id] = self._add(target.id, created(value, creation, self._expressions))
+            self._expressions.names[target.id] = self._add(target.id, array)
             return
         self._refuse_rebinding(target)
         if self._scalars.web(target) is not None:
@@ -295,6 +294,21 @@ class BoundProgram:
             self._turns.check(statement, value)
         leaves = Leaves()
         self._expressions.names[target.id] = self._local(self._expressions.evaluate(value, leaves), leaves)
+
+    def _created(self, value: ast.Call) -> Array | None:
+        """The new array that a call makes, if it makes one."""
+        creation = creation_of(self._listed.resolved(value.func))
+        if creation is not None:
+            return created(value, creation, self._expressions)
+        copied = self._listed.copied(value)
+        bound = self._expressions.names.get(copied.id) if copied is not None else None
+        if not isinstance(bound, BoundArray):
+            return None
+        self._close()
+        if bound.number in LoopProgram((), tuple(self._items)).written():
+            said = f"{quoted(value)}: elements of `{bound.name}` are assigned before; copy it in loops of its own"
+            raise self._listing.refusal(value, said)
+        return bound.array
 
     def _rename(self, target: ast.expr, value: ast.expr) -> bool:
         """Gives names the arrays of others, where the values are some."""

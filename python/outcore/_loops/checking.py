@@ -223,7 +223,9 @@ class _Checker:
 
     def _assign(self, target: ast.expr, value: ast.expr) -> None:
         creation = creation_of(self._listed.resolved(value.func)) if isinstance(value, ast.Call) else None
-        if creation is not None and isinstance(value, ast.Call):
+        copied = self._listed.copied(value)
+        is_copy = copied is not None and self._ranks.is_array(copied)
+        if (creation is not None or is_copy) and isinstance(value, ast.Call):
             self._create(target, value)
             return
         values = value.elts if isinstance(value, ast.Tuple) else [value]

@@ -8,6 +8,8 @@ import inspect
 from collections.abc import Iterable
 from types import FunctionType
 
+import numpy as np
+
 from outcore._loops.refusal import Listing, Place, refuse
 from outcore.errors import ArgumentError
 
@@ -66,6 +68,15 @@ class Listed:
         if value is _MISSING:
             raise self.listing.refusal(node, f"`{ast.unparse(node.value)}` has no `{node.attr}`")
         return value
+
+    def copied(self, node: ast.expr) -> ast.Name | None:
+        """The name in `name.copy()` or `numpy.copy(name)`; None for other values."""
+        match node:
+            case ast.Call(ast.Attribute(ast.Name() as name, "copy"), [], []) if name.id in self.names:
+                return name
+            case ast.Call(function, [ast.Name() as name], []) if self.resolved(function) is np.copy:
+                return name
+        return None
 
 
 def assigned_names(statements: Iterable[ast.stmt]) -> set[str]:
