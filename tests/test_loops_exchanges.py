@@ -12,9 +12,9 @@ from support.loop_sources import function_of
 from support.running import session
 
 import outcore as oc
-from outcore.errors import ArgumentError
 from outcore._loops.affine import Affine
 from outcore._loops.program import CountedLoop, ElementTarget, GuardedBlock
+from outcore.errors import ArgumentError
 
 
 def targets(items: Any) -> list[int]:
