@@ -188,7 +188,7 @@ pub fn in_cubes(plan: &Plan, graph: &TaskGraph, side: u32) -> Vec<(u32, u32)> {
         let cube @ [slab, row, column] = place.pieces.map(|piece| piece / side);
         // Back and forth, so that tiles at the turn are used again at once.
         let turned = |piece: u32, turns: u32| {
-            if turns % 2 == 0 {
+            if turns.is_multiple_of(2) {
                 i64::from(piece)
             } else {
                 -i64::from(piece)
