@@ -112,3 +112,14 @@ def test_an_array_is_not_copied_after_it_is_assigned() -> None:
     function = function_of("def drawn(u):\n    u[0] = 1\n    v = u.copy()\n    v[0] = 2\n    return u, v\n")
     with pytest.raises(ArgumentError, match=r"`u.copy\(\)`: elements of `u` are assigned before"):
         oc.loops(function)(np.zeros(3))
+
+
+def test_exchanges_in_many_loops_are_refused_before_they_fill_the_memory() -> None:
+    """Groups of steps of five loops within each other took 24 GiB."""
+    lines, depth = ["def drawn(a, b, c, d, e):"], 5
+    lines += ["    " * (at + 1) + f"for t{at} in range(25):" for at in range(depth)]
+    lines.append("    " * (depth + 1) + "a[0] = b[1] + c[2]")
+    lines += ["    " * at + "a, b, c, d, e = b, a, d, e, c" for at in range(depth + 1, 1, -1)]
+    function = function_of("\n".join([*lines, "    return a, b, c, d, e", ""]))
+    with pytest.raises(ArgumentError, match="more than 4096 statements"):
+        oc.loops(function)(*(np.zeros(3) for _ in range(5)))

@@ -41,6 +41,8 @@ from outcore._loops.values import Computed, Leaves, NumberTerm, as_array, stored
 
 _ORDER_MAX = 12  # iterations of a loop in one of the program
 
+_STATEMENTS_MAX = 4096  # that the core takes
+
 
 @dataclass
 class _OpenBlock:
@@ -88,6 +90,7 @@ class BoundProgram:
         self._open: _OpenBlock | None = None
         self._guards: Conjunction = ()
         self._loops: list[ast.For] = []  # around, by depth
+        self._bound_count = 0  # statements, those that exchanges repeat as often as they do
         self.facts = Facts()
         self.results: list[LoopResult] = []
         self.gives_tuple = False
@@ -119,6 +122,9 @@ class BoundProgram:
 
     def _statements(self, statements: Sequence[ast.stmt]) -> None:
         for statement in statements:
+            self._bound_count += 1
+            if self._bound_count > _STATEMENTS_MAX:
+                raise self._listing.refusal(statement, reasons.too_many(_STATEMENTS_MAX))
             match statement:
                 case ast.For():
                     self._loop(statement)

@@ -111,6 +111,11 @@ def exchange_order(name: str, order: int) -> str:
     return f"arrays are exchanged in the loop over `{name}` so that more than {order} iterations bring them back"
 
 
+def too_many(most: int) -> str:
+    """A program that grows by exchanges beyond what can be planned."""
+    return f"more than {most} statements, with those that exchanges of arrays repeat: exchange in fewer loops"
+
+
 def rebound(name: str) -> str:
     """An array whose name is assigned."""
     return f"the array `{name}` is rebound: assign its elements, or give the new one another name"
@@ -151,6 +156,7 @@ __all__ = [
     "not_affine",
     "outside",
     "rebound",
+    "too_many",
     "renamed_in_branch",
     "unassigned",
     "uncertain",
