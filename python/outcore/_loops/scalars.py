@@ -1,4 +1,4 @@
-"""CarriedScalars that are carried over loops, as elements of arrays that the program makes for itself.
+"""Scalars that are carried over loops, as elements of arrays that the program makes for itself.
 
 Scalar expansion (Padua and Wolfe, "Advanced compiler optimizations for supercomputers", CACM 1986): the array has an
 axis for each loop around the scalar every iteration of which assigns it before it is used, so that these iterations
