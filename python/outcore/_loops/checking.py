@@ -143,7 +143,7 @@ class _Checker:
             return
         if isinstance(statement.value, (ast.Yield, ast.YieldFrom, ast.Await)):
             self._ranks.of(statement.value)
-        raise self._listing.refusal(statement, f"{quoted(statement)}: a statement without an assignment has no effect")
+        raise self._listing.refusal(statement, reasons.no_assignment(statement.value))
 
     # -- loops and branches -------------------------------------------------------------------------------------
 

@@ -36,6 +36,10 @@ def not_affine(node: ast.AST, role: str) -> str:
     """An expression of loop variables that is not affine."""
     if isinstance(node, ast.BinOp):
         operation = OPERATIONS.get(type(node.op), "an operation on bits")
+        if isinstance(node.op, ast.Mod):
+            operation += "; a loop with a step, range(first, stop, step), goes through one remainder"
+    elif isinstance(node, ast.Call) and role == BOUND:
+        operation = "a function; for the smaller or larger of two bounds put an `if` within the loop"
     else:
         is_choice = isinstance(node, (ast.Compare, ast.IfExp, ast.BoolOp))
         operation = "a choice by a loop variable; write an `if` statement" if is_choice else "a function"
@@ -111,6 +115,13 @@ def exchange_order(name: str, order: int) -> str:
     return f"arrays are exchanged in the loop over `{name}` so that more than {order} iterations bring them back"
 
 
+def no_assignment(node: ast.expr) -> str:
+    """A statement that is an expression."""
+    if isinstance(node, ast.Call):
+        return f"{quoted(node)}: a call is not taken as a statement; what it does beside would not happen"
+    return f"{quoted(node)}: a statement without an assignment has no effect"
+
+
 def too_many(most: int) -> str:
     """A program that grows by exchanges beyond what can be planned."""
     return f"more than {most} statements, with those that exchanges of arrays repeat: exchange in fewer loops"
@@ -124,7 +135,8 @@ def rebound(name: str) -> str:
 def no_result(node: ast.expr | None) -> str:
     """A result that is no array."""
     said = "nothing" if node is None else quoted(node)
-    return f"`return` of {said}: the names of arrays are returned, one or several, or of numbers that elements decide"
+    names = "the names of arrays are returned, one or several, or of numbers that elements decide"
+    return f"`return` of {said}: {names}" + ("; assign it to a name before" if isinstance(node, ast.BinOp) else "")
 
 
 def outside(node: ast.expr) -> str:
@@ -152,6 +164,7 @@ __all__ = [
     "lost",
     "many_kinds",
     "mixed",
+    "no_assignment",
     "no_result",
     "not_affine",
     "outside",
