@@ -104,6 +104,29 @@ def test_the_order_chosen_has_the_figures_of_the_totals(pool: int, matrix: oc.Ar
     assert str(told).count(", chosen") == 1
 
 
+def test_of_many_orders_the_best_are_shown(tmp_path: Path) -> None:
+    np.lib.format.open_memmap(tmp_path / "x.npy", mode="w+", dtype="f8", shape=(1536, 1536)).flush()
+    with session(tmp_path, pool_limit=12 << 20):
+        x = oc.rechunk(oc.open(tmp_path / "x.npy"), (256, 256))
+        told = oc.explain(
+            {tmp_path / "y.npy": oc.loops(product)(x, x.T, oc.rechunk(oc.zeros((1536, 1536)), (256, 256)))}
+        )
+    lines = [line for line in str(told).splitlines() if line.startswith("order tried")]
+    assert len(told.candidates) > 12
+    assert len(lines) == 11
+    assert f"  {len(told.candidates) - 10} others, of more bytes" in lines[-1]
+    assert f"  {told.candidates[0]['order']}: " in lines[0]
+    assert sum(line.endswith(", chosen") for line in lines) == 1
+
+
+def product(a: Any, b: Any, c: Any) -> Any:
+    for i in range(len(a)):
+        for j in range(len(a)):
+            for k in range(len(a)):
+                c[i, j] += a[i, k] * b[k, j]
+    return c
+
+
 def test_a_pass_names_its_files(matrix: oc.Array, tmp_path: Path) -> None:
     with session():
         told = oc.explain({tmp_path / "a.npy": matrix + 1, tmp_path / "b.npy": matrix + 1})

@@ -17,6 +17,7 @@ _HANDED_ON = re.compile(r".*#\d+|array in memory", re.DOTALL)
 
 
 _SUMS = ("bytes_read", "bytes_written", "bytes_spilled", "tasks")
+_ORDERS_SHOWN = 10
 _MOST = ("peak_bytes", "bytes_scratch", "fixed_bytes")
 
 
@@ -249,12 +250,25 @@ class Explanation:
         for text in self.advice:
             lines.append(f"{'advice':<{width}}  {text}")
         lines += [f"{'did not fit':<{width}}  {text}" for text in self._refused()]
-        for candidate in self.candidates:
+        shown = self._orders_shown()
+        for candidate in shown:
             lines.append(
                 f"{'order tried':<{width}}  {candidate['order']}: {format_size(candidate['bytes_read'])} read, "
                 f"{format_size(candidate['bytes_written'])} written{', chosen' if candidate.get('chosen') else ''}"
             )
+        if len(shown) < len(self.candidates):
+            lines.append(f"{'order tried':<{width}}  {len(self.candidates) - len(shown)} others, of more bytes")
         return lines
+
+    def _orders_shown(self) -> list[JSONObject]:
+        """The first order, the chosen one, and those of fewest bytes, as they were tried; `candidates` has all."""
+
+        def rank(candidate: JSONObject) -> tuple[bool, int]:
+            is_kept = bool(candidate.get("chosen")) or candidate is self.candidates[0]
+            return not is_kept, candidate["bytes_read"] + candidate["bytes_written"]
+
+        shown = {id(candidate) for candidate in sorted(self.candidates, key=rank)[:_ORDERS_SHOWN]}
+        return [candidate for candidate in self.candidates if id(candidate) in shown]
 
     def __repr__(self) -> str:
         kind = "" if self.exact else "at most "
