@@ -120,7 +120,7 @@ WRONG = {
     "generator": Wrong("a", "yield a  #\nreturn a", "generators are not taken"),
     "global": Wrong("a", "global b  #\nreturn a", "`global` is not taken"),
     "import": Wrong("a", "import os  #\nreturn a", "`import` is not taken: import above the function"),
-    "slice": Wrong("a, b", "for i in range(4):\n    a[i, :] = b[i]  #\nreturn a", "lanes are not supported yet"),
+    "slice": Wrong("a, b", "for i in range(4):\n    a[i] = b[i, :]  #\nreturn a", "slices stand on both sides"),
     "whole array": Wrong("a", "for i in range(4):\n    a[i] = a * 2  #\nreturn a", "stands without subscripts"),
     "rebound array": Wrong("a", "a = 3  #\nreturn a", "the array `a` is rebound"),
     "exchange in a condition": Wrong(

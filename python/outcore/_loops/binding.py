@@ -34,7 +34,7 @@ from outcore._loops.program import (
 from outcore._loops.reaching import Facts, LoopRuns
 from outcore._loops.refusal import quoted
 from outcore._loops.scalars import CarriedScalars, ScalarAxis, ScalarElements, axis_of
-from outcore._loops.storing import Storing
+from outcore._loops.storing import Stored, Storing
 from outcore._loops.syntax import Listed, assigned_names
 from outcore._loops.turns import Turns
 from outcore._loops.values import Computed, Leaves, NumberTerm, as_array, stored
@@ -143,6 +143,7 @@ class BoundProgram:
     def _loop(self, statement: ast.For) -> None:
         assert isinstance(statement.iter, ast.Call)
         assert isinstance(statement.target, ast.Name)
+        self._refuse_unequal_slices(statement)
         start, stop, step = self._range(statement.iter)
         expressions, domain = self._expressions, self._expressions.domain
         extent = stop - start - 1 if step > 0 else start - stop - 1
@@ -283,6 +284,7 @@ class BoundProgram:
         if isinstance(target, ast.Subscript):
             assigned = self._storing.assignment(target, value)
             self._check(statement, value, assigned.value.dtype)
+            self._refuse_overlap(statement, assigned)
             self._emit(*assigned)
             return
         assert isinstance(target, ast.Name)
@@ -407,7 +409,34 @@ class BoundProgram:
             value = ast.copy_location(ast.BinOp(target, statement.op, statement.value), statement)
         assigned = self._storing.augmented(statement)
         self._check(statement, value, assigned.value.dtype)
+        self._refuse_overlap(statement, assigned)
         self._emit(*assigned)
+
+    def _refuse_unequal_slices(self, loop: ast.For) -> None:
+        for check in self._listed.slices.counts.get(loop, ()):
+            counts = [self._expressions.integer(part, reasons.BOUND) for part in (check.elements, check.assigned)]
+            is_empty = all(count.is_constant and count.constant <= 0 for count in counts)
+            if counts[0] != counts[1] and not is_empty:
+                raise self._listing.refusal(check.read, reasons.unequal_slices(check.read))
+
+    def _refuse_overlap(self, statement: ast.stmt, assigned: Stored) -> None:
+        """Refuses slices of which an iteration reads what another assigns."""
+        depth = self._listed.slices.depths.get(statement)
+        if depth is None:
+            return
+        domain, target = self._expressions.domain, assigned.target
+        first = len(domain.loops) - depth
+
+        def is_apart(place: Affine, other: Affine) -> bool:
+            follows = [any(at >= first for at, _ in part.terms) for part in (place, other)]
+            return not all(follows) and domain.is_never_zero(place - other)
+
+        leaves = [leaf for leaf in assigned.leaves.stand_ins if isinstance(leaf, ElementLeaf)]
+        for leaf in leaves:
+            is_other = leaf.array == target.array and leaf.subscripts != target.subscripts
+            pairs = zip(target.subscripts, leaf.subscripts, strict=True) if is_other else ()
+            if is_other and not any(is_apart(place, other) for place, other in pairs):
+                raise self._listing.refusal(statement, reasons.overlapping(self._arrays[leaf.array].name))
 
     def _check(self, statement: ast.stmt, value: ast.expr, dtype: DType) -> None:
         """Refuses a number that goes into memory and depends on the types that scalars have by turns."""

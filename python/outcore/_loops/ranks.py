@@ -127,8 +127,7 @@ class Ranks:
         """Refuses subscripts of an array that are no affine integers."""
         for part in node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]:
             if isinstance(part, ast.Slice):
-                said = f"{quoted(part)} is a slice: lanes are not supported yet, write a loop over the axis"
-                raise self._listing.refusal(part, said)
+                raise self._listing.refusal(part, reasons.untaken_slice(part))
             if isinstance(part, ast.Constant) and part.value in (None, ...):
                 raise self._listing.refusal(part, f"{quoted(part)} is no subscript of an element")
             self.affine(part, reasons.SUBSCRIPT)

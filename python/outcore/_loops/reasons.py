@@ -115,6 +115,25 @@ def exchange_order(name: str, order: int) -> str:
     return f"arrays are exchanged in the loop over `{name}` so that more than {order} iterations bring them back"
 
 
+def untaken_slice(node: ast.Slice) -> str:
+    """A slice elsewhere than in an assignment to slices."""
+    said = "slices stand on both sides of `=`, as in `a[i, 1:] = b[:-1]`, with steps above 0"
+    return f"{quoted(node)} is a slice: {said}, at most as many as are assigned"
+
+
+def unequal_slices(node: ast.AST) -> str:
+    """A slice of another length than the one that is assigned."""
+    return f"{quoted(node)} has another number of elements than the slice that is assigned"
+
+
+def overlapping(name: str) -> str:
+    """A slice that is assigned while other elements of the same array are read."""
+    return (
+        f"slices of `{name}` are assigned while other elements of `{name}` are read, all of which NumPy reads before:"
+        " assign to another array, or write a loop"
+    )
+
+
 def no_assignment(node: ast.expr) -> str:
     """A statement that is an expression."""
     if isinstance(node, ast.Call):
@@ -167,12 +186,15 @@ __all__ = [
     "no_assignment",
     "no_result",
     "not_affine",
+    "overlapping",
     "outside",
     "rebound",
     "too_many",
     "renamed_in_branch",
     "unassigned",
     "uncertain",
+    "unequal_slices",
     "unknown_function",
     "unsubscripted",
+    "untaken_slice",
 ]

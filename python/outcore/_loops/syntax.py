@@ -11,6 +11,7 @@ from types import FunctionType
 import numpy as np
 
 from outcore._loops.refusal import Listing, Place, refuse
+from outcore._loops.slices import Slices
 from outcore.errors import ArgumentError
 
 _MISSING = object()
@@ -23,6 +24,7 @@ class Listed:
 
     def __init__(self, function: FunctionType, listing: Listing, definition: ast.FunctionDef) -> None:
         self.function, self.listing, self.definition = function, listing, definition
+        self.slices = Slices(definition, listing)
         arguments = definition.args
         self.parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
         self.names = {part.arg for part in self.parameters} | assigned_names(definition.body)
