@@ -25,6 +25,7 @@ import numpy as np
 
 import outcore as oc
 from benchmarks import cgroup, child, common, data, probes
+from benchmarks.loop_speed import recurrence
 
 WANTED = 1.2
 STEPS = 8
@@ -46,12 +47,6 @@ def seidel(u: Any, steps: Any) -> Any:
             for j in range(1, u.shape[1] - 1):
                 u[i, j] = 0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1])
     return u
-
-
-def recurrence(x: Any, y: Any) -> Any:
-    for i in range(1, x.shape[0]):
-        y[i] = 0.5 * y[i - 1] + x[i]
-    return y
 
 
 class DiskCase(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.loop_fixed import product
 from support.running import session
 
 import outcore as oc
@@ -117,14 +118,6 @@ def test_of_many_orders_the_best_are_shown(tmp_path: Path) -> None:
     assert f"  {len(told.candidates) - 10} others, of more bytes" in lines[-1]
     assert f"  {told.candidates[0]['order']}: " in lines[0]
     assert sum(line.endswith(", chosen") for line in lines) == 1
-
-
-def product(a: Any, b: Any, c: Any) -> Any:
-    for i in range(len(a)):
-        for j in range(len(a)):
-            for k in range(len(a)):
-                c[i, j] += a[i, k] * b[k, j]
-    return c
 
 
 def test_a_pass_names_its_files(matrix: oc.Array, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.loop_fixed import product
 from support.loop_orders import conflicts, planned
 from support.loop_runs import ROOM, assert_close, assert_same, lazy, plain, run_within, stored
 from support.running import session
@@ -99,14 +100,6 @@ def test_nests_come_to_the_bits_of_the_plain_function(name: str, tile: tuple[int
     assert_same(first.results, expected)
     least = run_within(tmp_path, program, arguments, pool_limit=64 << 10, threads=3)
     assert_same(least.results, expected)
-
-
-def product(a: Any, b: Any, c: Any) -> Any:
-    for i in range(a.shape[0]):
-        for j in range(b.shape[1]):
-            for k in range(a.shape[1]):
-                c[i, j] += a[i, k] * b[k, j]
-    return c
 
 
 def scaled(a: Any, b: Any, c: Any) -> Any:

@@ -15,7 +15,7 @@ from support.running import FIGURES, session
 
 STEPS = 4
 INNER = 32  # the length of the sums of a product
-# What is older than so many elements has weights below 2⁻⁶⁰ in a sweep and in a recurrence.
+# Elements older than so many have weights below 2⁻⁶⁰ in a sweep and in a recurrence.
 HALO = 64
 WINDOW = 6
 

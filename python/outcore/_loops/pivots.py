@@ -140,7 +140,7 @@ class _Cut:
 
     def line(self, axis: int, is_after: bool, pivot: Affine, along: Affine) -> tuple[int, tuple[Affine, ...]]:
         """The number and the subscripts of what is kept of a line of pivots, before or after its own iteration."""
-        return self._numbers[axis, is_after], (pivot, along) if axis == 0 else (along, pivot)
+        return self._numbers[axis, is_after], _on_line(axis, pivot, along)
 
     def loop(self) -> CountedLoop:
         """The loop over blocks of pivots."""
@@ -185,7 +185,7 @@ class _Part:
         start, extent, guards = self._range(depth, other, _FIRST)
         along = start + Affine.counter(_FIRST) + self._nest.element[other].constant
         pivot = self._pivot + self._nest.offsets[axis]
-        leaf = ElementLeaf(self._nest.array, (pivot, along) if axis == 0 else (along, pivot))
+        leaf = ElementLeaf(self._nest.array, _on_line(axis, pivot, along))
         leaves = Leaves()
         value = leaves.stand_in(leaf, self._cut.dtype)
         number, subscripts = self._cut.line(axis, is_after, self._pivot, along)
@@ -237,6 +237,11 @@ class _Part:
             return ElementLeaf(leaf.array, subscripts)
         # Iterations before the pivot's own come before it changes its line.
         return ElementLeaf(*self._cut.line(axis, self._at[axis] == _AFTER, self._pivot, subscripts[1 - axis]))
+
+
+def _on_line(axis: int, pivot: Affine, along: Affine) -> tuple[Affine, Affine]:
+    """The subscripts of an element of a row (axis 0) or a column of pivots."""
+    return (pivot, along) if axis == 0 else (along, pivot)
 
 
 def _substituted(value: Affine, counters: Sequence[Affine]) -> Affine:

@@ -77,7 +77,7 @@ pub(super) struct Unit {
     pub exact: usize,
     /// The loops below them that are cut, the outermost first.
     pub band: Vec<CutLoop>,
-    /// What a task runs, of the program whose loops are parted.
+    /// The items that a task runs, of the program whose loops are parted.
     pub items: Vec<LoopItem>,
     pub blocks: Vec<usize>,
     /// Where blocks of an imperfect nest are among the loops of the band.

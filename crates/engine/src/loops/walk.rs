@@ -324,7 +324,7 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
             };
             self.place_all(block, &at, &line.direction, &mut span)?;
             match is_compiled {
-                true => self.compiled(number, &at, &line.direction, LineSpan { lines: 1, ..span })?,
+                true => self.compiled(number, &at, &line.direction, span)?,
                 false => self.piece(block, &at, &line.direction, span.count as usize)?,
             }
             range.low += span.count;
