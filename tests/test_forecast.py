@@ -117,3 +117,19 @@ def test_tiles_that_stayed_are_not_read_again(data: Path, out: Path) -> None:
         assert run(work.targets(out)) == told
         current.clear()
         assert forecast(work.targets(out))["bytes_read"] == first["bytes_read"]
+
+
+@pytest.mark.parametrize("side", [6000, 8000, 12000])
+def test_a_product_of_large_files_moves_little_more_than_the_least(side: int, tmp_path: Path) -> None:
+    """2mnk/√S elements are read at least (arXiv 1702.02017), and each file once; blocks are whole, and runs of rows whole pages."""
+    names = [tmp_path / "a.npy", tmp_path / "b.npy"]
+    for name in names:
+        np.lib.format.open_memmap(name, mode="w+", dtype="f8", shape=(side, side))
+    pool = 340 << 20
+    least = max(8 * 2 * side**3 / (pool / 8) ** 0.5, 2 * 8 * side**2)
+    with session(pool_limit=pool, threads=2):
+        a, b = map(oc.open, names)
+        out = tmp_path / "c.npy"
+        assert oc.explain({out: a @ b}).bytes_read <= 1.65 * least
+        assert oc.explain({out: a.T @ b}).bytes_read <= 1.5 * least
+        assert oc.explain({out: a @ b.T}).bytes_read <= 2.1 * least

@@ -14,6 +14,10 @@ pub const SQUARE_BYTES: u64 = 8 << 20;
 const WHOLE_ROW_BYTES: u64 = 64 << 10;
 /// The shortest run read from a row-major file whose rows are longer than that.
 const ROW_RUN_BYTES: u64 = 32 << 10;
+/// The runs of a row-major file in wide tiles, and the rows of one: products need little of the inner dimension at a time, and
+/// compute for longer than short runs take.
+const WIDE_RUN_BYTES: u64 = 16 << 10;
+const WIDE_ROWS: u64 = 256;
 /// A tile that is cut along two axes or more and smaller than this is replaced by the default.
 const SMALL_BYTES: u64 = 256 << 10;
 
@@ -89,6 +93,18 @@ pub fn source_tile(shape: &[u64], dtype: DType, layout: &Layout) -> Vec<u64> {
         }
         Layout::Memory => default_tile(shape, dtype),
     }
+}
+
+/// The tile shape of a row-major file in products, where each tile is used several times along a dimension that the file does not
+/// have: short runs of some rows. Nothing for an array that such tiles do not cut both ways.
+pub fn wide_tile(shape: &[u64], dtype: DType) -> Option<Vec<u64>> {
+    let [.., rows, columns] = *shape else { return None };
+    let width = WIDE_RUN_BYTES / dtype.size() as u64;
+    (rows > WIDE_ROWS && columns > width).then(|| {
+        let mut tile = vec![1; shape.len()];
+        tile.splice(shape.len() - 2.., [WIDE_ROWS, width]);
+        tile
+    })
 }
 
 fn chunk_tile(shape: &[u64], chunk: &[u64], item: u64) -> Vec<u64> {

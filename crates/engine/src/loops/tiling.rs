@@ -6,11 +6,7 @@ use outcore_kernels::Generator;
 use outcore_store::Layout;
 
 use super::program::{ArrayElement, LoopProgram};
-use crate::expr::{Expr, Node, Op};
-
-/// Bytes of a run of a row that is read, and of a tile.
-const RUN_BYTES: u64 = 16 << 10;
-const TILE_BYTES: u64 = 4 << 20;
+use crate::expr::{grid, Expr, Node, Op};
 
 /// An input in the tiles that the program asks for: where it is a copy in other tiles of a row-major file or of one element over
 /// and over, that itself, since it may be had in any tiles.
@@ -45,7 +41,7 @@ pub(super) fn in_wide_tiles(
 ) -> Vec<Expr> {
     let products = products(program);
     let is_free = |array: usize, input: &Expr| is_row_major(input) && !has_own_tiles(array);
-    let of = |(array, input): (usize, &Expr)| match wide_tile(input)
+    let of = |(array, input): (usize, &Expr)| match grid::wide_tile(&input.shape, input.dtype)
         .filter(|_| is_free(array, input) && products.contains(&array))
     {
         Some(tile) => {
@@ -55,22 +51,6 @@ pub(super) fn in_wide_tiles(
         None => input.clone(),
     };
     inputs.iter().enumerate().map(of).collect()
-}
-
-/// A tile of runs of rows, of an array with more in its last two axes than one holds.
-fn wide_tile(input: &Expr) -> Option<Vec<u64>> {
-    let item = input.dtype.size() as u64;
-    let [.., rows, columns] = input.shape[..] else {
-        return None;
-    };
-    let width = (RUN_BYTES / item).min(columns);
-    let height = (TILE_BYTES / item / width.max(1)).min(rows);
-    let is_larger = rows > height && columns > width;
-    is_larger.then(|| {
-        let mut tile = vec![1; input.ndim()];
-        tile.splice(input.ndim() - 2.., [height, width]);
-        tile
-    })
 }
 
 /// Arrays of blocks in which several elements are each used along another loop.

@@ -13,6 +13,13 @@ const TREE_BYTES: u64 = 1 << 20;
 const RESULT_MIN: u64 = 512;
 /// The shortest tile of the inner dimension of a product of two large matrices.
 const INNER_MIN: u64 = 256;
+/// Tiles of the inner dimension from this length on are gone through in quarters: what is read ahead of the products is then less.
+const INNER_LONG: u64 = 1024;
+/// The most steps that such a product is cut into.
+const STEPS_MAX: u64 = 1 << 17;
+/// A stored operand is read in tiles for products where the result is at least so many square tiles long across it: it is read again
+/// and again then, whatever else reads it.
+const REUSES: u64 = 4;
 
 /// How a product runs over its tiles.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,20 +67,30 @@ pub fn matmul(x: &Expr, y: &Expr) -> Result<Expr, EngineError> {
     if !matches!(product_kind(&product), Product::Blocked { .. }) {
         return Ok(product);
     }
-    let (x, y) = (squared(&x)?, squared(&y)?);
+    let (x, y) = (squared(&x, is_reused(n, dtype))?, squared(&y, is_reused(m, dtype))?);
     let tile = result_tile(&x, &y, &shape, dtype);
     Ok(Node::intern(Op::Matmul, vec![x, y], shape, dtype, tile))
 }
 
+/// The side of a square tile.
+fn square_side(dtype: DType) -> u64 {
+    grid::default_tile(&[1 << 20, 1 << 20], dtype)[0]
+}
+
+/// Whether an operand is read again and again, where the other one has such a side.
+fn is_reused(side: u64, dtype: DType) -> bool {
+    side / square_side(dtype) >= REUSES
+}
+
 /// A computed operand of a large product is held in square tiles, not in the panels its sources are stored in: a block
-/// of it then touches one tile.
-fn squared(operand: &Expr) -> Result<Expr, EngineError> {
+/// of it then touches one tile. A row-major file that is read again and again is read in tiles for products.
+fn squared(operand: &Expr, is_reused: bool) -> Result<Expr, EngineError> {
     let ndim = operand.ndim();
     if operand.tile[ndim - 2].min(operand.tile[ndim - 1]) >= INNER_MIN {
         return Ok(operand.clone());
     }
     match &operand.op {
-        Op::Permute(axes) => super::permute(&squared(&operand.inputs[0])?, axes),
+        Op::Permute(axes) => super::permute(&squared(&operand.inputs[0], is_reused)?, axes),
         Op::Unary(_) | Op::Binary(_) | Op::Select | Op::Cast | Op::Check(_) => Ok(Node::intern(
             operand.op.clone(),
             operand.inputs.clone(),
@@ -81,6 +98,16 @@ fn squared(operand: &Expr) -> Result<Expr, EngineError> {
             operand.dtype,
             grid::default_tile(&operand.shape, operand.dtype),
         )),
+        Op::Source(_) if is_reused && super::is_row_major(operand) => {
+            let tile = grid::wide_tile(&operand.shape, operand.dtype).unwrap_or_else(|| operand.tile.clone());
+            Ok(Node::intern(
+                operand.op.clone(),
+                vec![],
+                operand.shape.clone(),
+                operand.dtype,
+                tile,
+            ))
+        }
         _ => Ok(operand.clone()),
     }
 }
@@ -113,7 +140,7 @@ pub fn product_kind(node: &Node) -> Product {
     if tile >= inner && widest <= 2 * grid::SQUARE_BYTES {
         return Product::Aligned;
     }
-    let default = grid::default_tile(&[1 << 20, 1 << 20], node.dtype)[0];
+    let default = square_side(node.dtype);
     let inner_tile = if (INNER_MIN..=2 * default).contains(&tile) {
         tile
     } else {
@@ -128,5 +155,28 @@ pub fn product_kind(node: &Node) -> Product {
     if inner_tile >= inner {
         return Product::Aligned;
     }
-    Product::Blocked { inner_tile }
+    Product::Blocked {
+        inner_tile: short_step(node, inner, inner_tile),
+    }
+}
+
+/// The tile of the inner dimension of a product whose operands are both read again and again.
+fn short_step(node: &Node, inner: u64, inner_tile: u64) -> u64 {
+    let (ndim, dtype) = (node.ndim(), node.dtype);
+    if !node.shape[ndim - 2..].iter().all(|&side| is_reused(side, dtype)) {
+        return inner_tile;
+    }
+    let steps = |inner_tile: u64| {
+        let counts = grid::counts(&node.shape, &node.tile);
+        let factors = counts.into_iter().chain([inner.div_ceil(inner_tile)]);
+        factors.fold(1, u64::saturating_mul)
+    };
+    let mut step = inner_tile;
+    if step >= INNER_LONG && step.is_multiple_of(4) {
+        step /= 4;
+    }
+    while step < inner_tile.max(square_side(dtype)) && steps(step) > STEPS_MAX {
+        step *= 2;
+    }
+    step
 }
