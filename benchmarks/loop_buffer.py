@@ -145,7 +145,7 @@ def _make_room(buffer: Buffer, tile: int, pinned: set[int]) -> None:
 def farthest(program: LoopProgram, order: Order, memory: int | None = None, layout: Layout = ROUND_ROBIN) -> Traffic:
     """What an order moves through a buffer that lets the tile with the farthest next use go."""
     buffer = Buffer(program, memory or program.memory, layout)
-    uses = _uses(program, order)
+    uses = next_uses(program, order)
     due: dict[int, int] = {}
     heap: list[tuple[int, int]] = []
     for number in order:
@@ -167,7 +167,7 @@ def farthest(program: LoopProgram, order: Order, memory: int | None = None, layo
     return buffer.finish()
 
 
-def _uses(program: LoopProgram, order: Order) -> dict[int, list[int]]:
+def next_uses(program: LoopProgram, order: Order) -> dict[int, list[int]]:
     """The next uses of each tile, those of the first use last in the list."""
     uses: dict[int, list[int]] = {}
     for position in range(len(order) - 1, -1, -1):
