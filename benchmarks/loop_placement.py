@@ -19,6 +19,8 @@ from benchmarks.loop_tasks import LoopProgram, Order
 
 DEAD, CLEAN, DIRTY = range(3)
 WEIGHTS = (1e-3, 1.0, 2.0)  # cost of leaving, as in crates/engine/src/place/policy.rs
+GOLDEN = 0x9E3779B9  # the golden ratio, of 32 bits
+SAMPLE_COST = 1.02  # as in crates/engine/src/place/mod.rs
 PASSING = 4  # a quarter of memory at most is for tiles that pass through (docs/placement.md, rule 10)
 
 
@@ -44,6 +46,7 @@ class Rule(NamedTuple):
     window: int = 0
     always: int = 0  # tasks at work whatever they take
     is_patient: bool = False
+    samples: bool = False  # of the tiles that are needed again an even sample stays, not those needed soonest
 
 
 @dataclass
@@ -63,6 +66,13 @@ class Placed:
 def placed(program: LoopProgram, order: Order, rule: Rule, memory: int | None = None) -> Placed:
     """The steps of an order in memory."""
     return _Walk(program, order, rule, memory or program.memory).run()
+
+
+def placed_by_default(program: LoopProgram, order: Order, rule: Rule) -> Placed:
+    """The steps as the core has them by default: an even sample where it costs next to nothing, since it hides reads."""
+    exact = placed(program, order, rule)
+    sample = placed(program, order, rule._replace(samples=True))
+    return sample if sample.moved <= SAMPLE_COST * exact.moved else exact
 
 
 def reach(program: LoopProgram, order: Order, rule: Rule, memory: int) -> list[int]:
@@ -89,6 +99,7 @@ class _Walk:
     def __init__(self, program: LoopProgram, order: Order, rule: Rule, memory: int) -> None:
         self.program, self.order, self.rule, self.memory = program, order, rule, memory
         self.uses = next_uses(program, order)
+        self.last_writes = {tile: place for place, task in enumerate(order) for tile in program.tasks[task].written}
         self.due: dict[int, int] = {}
         self.last: dict[int, int] = {}
         self.touches: dict[int, int] = {}  # tiles by their last use, counted over all uses
@@ -140,7 +151,7 @@ class _Walk:
         self._step(Action.RUN, self.order[place])
         if self.rule.knows_uses:
             for tile in dict.fromkeys(task.written):
-                if self.due[tile] == NEVER and self.program.tiles[tile].result:
+                if self.last_writes[tile] == place and self.program.tiles[tile].result:
                     self._write(tile)
 
     def _pass(self) -> None:
@@ -152,7 +163,8 @@ class _Walk:
         if self.rule.knows_uses and self.due[tile] == NEVER and is_computed:
             self.dirty.discard(tile)
             if self.program.tiles[tile].result:
-                self.leaving.append((place + 2 * self.rule.window + 1, tile))
+                around = place - self.placed.oldest[place]
+                self.leaving.append((place + 2 * around + 1, tile))
             else:
                 self._free(tile)
             return
@@ -168,7 +180,11 @@ class _Walk:
 
     def _key(self, tile: int) -> int:
         """Least for the tile that goes first: the farthest next use, or the last use longest ago."""
-        return -self.due[tile] if self.rule.knows_uses else self.touches[tile]
+        if not self.rule.knows_uses:
+            return self.touches[tile]
+        if self.rule.samples and self.due[tile] != NEVER:
+            return -(tile * GOLDEN % (1 << 32))
+        return -self.due[tile]
 
     def _make_room(self, frames: int, place: int) -> None:
         patient = self.rule.is_patient
@@ -197,7 +213,7 @@ class _Walk:
             while heap and (heap[0][1] not in self.idle_since or self._key(heap[0][1]) != heap[0][0]):
                 heapq.heappop(heap)
             if heap:
-                score = (-heap[0][0] - place) / WEIGHTS[cost]
+                score = float(-cost) if self.rule.samples else (-heap[0][0] - place) / WEIGHTS[cost]
                 best = max(best, (score, cost)) if best else (score, cost)
         return heapq.heappop(self.victims[best[1]])[1] if best else None
 

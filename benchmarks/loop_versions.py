@@ -23,6 +23,7 @@ from benchmarks.loop_mixes import PROGRAMS_II, mixed, parallel_mix
 from benchmarks.loop_patterns import LoopCase, cases
 from benchmarks.loop_schedules import VERSIONS, order_of, threads_order
 from benchmarks.loop_tasks import ROUND_ROBIN, Layout, LoopProgram, loop_program, replay
+from benchmarks.loop_time import Machine
 from benchmarks.loops import WRITTEN, made
 
 SEVEN = ("sar", "hf", "apsi", "wupwise", "e_elem", "astro", "contour")
@@ -47,6 +48,7 @@ class Case(NamedTuple):
     least: int
     zeros_first: int  # bytes of the text's order under LRU with zeros and copies where they stand
     rows: int  # the core's forecast of that order, under the session's policy
+    window: int  # tasks that the plan has at work or reads ahead for, at most
 
 
 def arguments() -> argparse.Namespace:
@@ -62,7 +64,8 @@ def prepared(case: LoopCase, folder: Path, pool: int, policy: str = "next-use") 
     """A case as a session plans it."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    with oc.Session(pool_limit=pool, memory_limit="16GiB", policy=policy, scratch=[str(folder)], progress=False):
+    chosen = {"policy": policy, "threads": Machine().threads, "scratch": [str(folder)], "progress": False}
+    with oc.Session(pool_limit=pool, memory_limit="16GiB", **chosen):
         results = case.program(*made(case, folder), *case.others)
         results = results if isinstance(results, tuple) else (results,)
         targets = {str(folder / f"out{number}.npy"): result for number, result in enumerate(results)}
@@ -73,7 +76,7 @@ def prepared(case: LoopCase, folder: Path, pool: int, policy: str = "next-use") 
     text = lru(zeros_first, range(len(zeros_first.tasks))).moved
     tried = {order["order"]: order["bytes_read"] + order["bytes_written"] for order in said.candidates}
     found = said.bytes_read + said.bytes_written
-    return Case(program, found, said.order, least_bytes(program), text, tried.get(WRITTEN, found))
+    return Case(program, found, said.order, least_bytes(program), text, tried.get(WRITTEN, found), said.window)
 
 
 def least_bytes(program: LoopProgram) -> int:
@@ -333,7 +336,7 @@ NOT_COMPARED = """## Not compared
 The programs are reconstructions after names and descriptions; the paper prints no code, and of its figures the text
 alone is at hand. The paper measures seconds, here are bytes. Its blocks of 64 KiB are 1/16384 of the buffer, tiles are
 about 1/15, and tasks over tiles have the reuse within a tile already, in the base too: so visits as written are fewer
-than its 3.9. Prefetching (figure 21) changes no bytes. Layouts by permuted dimensions (figure 22) need other files."""
+than its 3.9. Seconds, and prefetching (figure 21), are simulated by `benchmarks/loop_seconds.py`. Layouts by permuted dimensions (figure 22) need other files."""
 
 
 if __name__ == "__main__":
