@@ -69,7 +69,7 @@ def placed(program: LoopProgram, order: Order, rule: Rule, memory: int | None = 
 
 
 def placed_by_default(program: LoopProgram, order: Order, rule: Rule) -> Placed:
-    """The steps as the core has them by default: an even sample where it costs next to nothing, since it hides reads."""
+    """The steps as the core has them: with an even sample where that costs next to nothing, since it hides reads."""
     exact = placed(program, order, rule)
     sample = placed(program, order, rule._replace(samples=True))
     return sample if sample.moved <= SAMPLE_COST * exact.moved else exact

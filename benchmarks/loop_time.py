@@ -40,8 +40,9 @@ class Machine:
 class Power:
     """A disk's watts at work, idle and in standby, joules to spin up, and seconds to spin up and down.
 
-    Figures of the Barracuda 7200.7 (Serial ATA manual, table 4): 2.8 A of 12 V at most while it spins up, taken for all
-    of the 10 s that the manual of the 7200.8 has for that, beside 12 s to stop. So spinning up costs too much, if anything.
+    Figures of the Barracuda 7200.7 (Serial ATA product manual, table 4): operating, idle, standby, and a peak of 2.8 A
+    at 12 V to spin up, taken for all of the 10 s that the manual of the 7200.8 (section 2.7) has for that, beside 12 s
+    to stop. So the energy to spin up is an upper bound.
     """
 
     active: float = 12.0
@@ -110,9 +111,7 @@ class Timing:
         return total
 
 
-def timed(
-    program: LoopProgram, order: Order, steps: Placed, machine: Machine, layout: Layout = ROUND_ROBIN
-) -> Timing:
+def timed(program: LoopProgram, order: Order, steps: Placed, machine: Machine, layout: Layout = ROUND_ROBIN) -> Timing:
     """The time that an order takes as it is placed."""
     return _Run(program, order, steps, machine, layout).run()
 

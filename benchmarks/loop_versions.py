@@ -334,9 +334,10 @@ copies run with the task that first uses them."""
 NOT_COMPARED = """## Not compared
 
 The programs are reconstructions after names and descriptions; the paper prints no code, and of its figures the text
-alone is at hand. The paper measures seconds, here are bytes. Its blocks of 64 KiB are 1/16384 of the buffer, tiles are
-about 1/15, and tasks over tiles have the reuse within a tile already, in the base too: so visits as written are fewer
-than its 3.9. Seconds, and prefetching (figure 21), are simulated by `benchmarks/loop_seconds.py`. Layouts by permuted dimensions (figure 22) need other files."""
+alone is at hand. The paper measures seconds, here are bytes; `benchmarks/loop_seconds.py` simulates seconds, with and
+without prefetching (figure 21). Its blocks of 64 KiB are 1/16384 of the buffer, tiles are about 1/15, and tasks over
+tiles have the reuse within a tile already, in the base too: so visits as written are fewer than its 3.9. Layouts by
+permuted dimensions (figure 22) need other files."""
 
 
 if __name__ == "__main__":
