@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -207,6 +208,10 @@ def forecasts(all_cases: dict[str, Case]) -> str:
     return common.table(["program", "order", "window", "forecast of the core", "placed here / forecast"], rows)
 
 
+def _bodies() -> str:
+    return "loops compiled by numba" if find_spec("numba") else "loops not compiled, since numba is not installed"
+
+
 def main() -> None:
     options = arguments()
     names = tuple(name for name in SEVEN if not options.only or name in options.only.split(","))
@@ -229,7 +234,7 @@ def main() -> None:
     ]
     ran = runs(names, options.run_scale, options.run_pool, options.folder)
     figures["runs"] = ran
-    size = f"Arrays of about {options.run_scale} MiB, {common.show_bytes(options.run_pool)} for tiles."
+    size = f"Arrays of about {options.run_scale} MiB, {common.show_bytes(options.run_pool)} for tiles, {_bodies()}."
     sections.append(f"## Real runs\n\n{size} {RUNS}\n\n{counted(ran)}")
     title = "Simulated seconds of the paper's versions of loop programs"
     common.write_record("loop-seconds", title, options.folder.parent, sections, figures)
