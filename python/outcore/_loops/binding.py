@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from outcore._base.types import DType
@@ -31,6 +31,7 @@ from outcore._loops.program import (
     RegisterTarget,
     Update,
 )
+from outcore._loops.ranges import LoopRange, loop_range
 from outcore._loops.reaching import Facts, LoopRuns
 from outcore._loops.refusal import quoted
 from outcore._loops.scalars import CarriedScalars, ScalarAxis, ScalarElements, axis_of
@@ -144,37 +145,33 @@ class BoundProgram:
         assert isinstance(statement.iter, ast.Call)
         assert isinstance(statement.target, ast.Name)
         self._refuse_unequal_slices(statement)
-        start, stop, step = self._range(statement.iter)
         expressions, domain = self._expressions, self._expressions.domain
-        extent = stop - start - 1 if step > 0 else start - stop - 1
-        expressions.bounds.width(statement.iter, extent, domain)
-        inner = domain.within(extent, abs(step))
+        of = loop_range(expressions, statement.iter)
+        inner = of.domain(domain)
         self._close()
         if inner.is_empty:
             self.facts.add_loop(statement, LoopRuns.NEVER)
             return
-        fewest = domain.range_of(extent)
-        self.facts.add_loop(statement, LoopRuns.SOMETIMES if fewest is None or fewest[0] < 0 else LoopRuns.ALWAYS)
+        self.facts.add_loop(statement, LoopRuns.ALWAYS if of.is_never_empty else LoopRuns.SOMETIMES)
         counter = Affine.counter(len(domain.loops))
-        variable = start + step * counter
+        variable = of.start + of.step * counter
         expressions.bounds.width(statement.iter, variable, inner)
-        source = _SourceLoop(statement, start, step, axis_of(variable, abs(step), inner))
+        source = _SourceLoop(statement, of.start, of.step, axis_of(variable, abs(of.step), inner))
         if not assigned_names(statement.body).isdisjoint(_arrays(expressions.names)):
-            self._exchanging(source, extent)
+            self._exchanging(source, of)
             return
-        shift = step * start if abs(step) == 1 else Affine(0)
-        self._counted(shift, extent, abs(step), source, [counter])
+        guards, self._guards = self._guards, (*self._guards, *of.guards)
+        shift = of.step * of.start if abs(of.step) == 1 else Affine(0)
+        self._counted(CountedLoop(shift, of.extent, abs(of.step), ()), inner, source, [counter])
+        self._guards = guards
 
-    def _counted(
-        self, shift: Affine, extent: Affine, divisor: int, source: _SourceLoop, iterations: Sequence[Affine]
-    ) -> None:
-        """A loop of the program; each of its iterations does some of those of the source."""
-        inner = self._expressions.domain.within(extent, divisor)
+    def _counted(self, loop: CountedLoop, inner: Domain, source: _SourceLoop, iterations: Sequence[Affine]) -> None:
+        """A loop of the program, still empty; each of its iterations does some of those of the source."""
         self._loops.append(source.statement)
         items = [item for iteration in iterations for item in self._iteration(source, iteration, inner)]
         self._loops.pop()
         if items:
-            self._items.append(CountedLoop(shift, extent, divisor, tuple(items)))
+            self._items.append(replace(loop, items=tuple(items)))
 
     def _iteration(self, source: _SourceLoop, iteration: Affine, domain: Domain) -> list[ProgramItem]:
         """One iteration of a loop of the source. Arrays keep the names that it leaves them with."""
@@ -197,17 +194,18 @@ class BoundProgram:
 
     # -- exchanges of arrays ------------------------------------------------------------------------------------
 
-    def _exchanging(self, source: _SourceLoop, extent: Affine) -> None:
+    def _exchanging(self, source: _SourceLoop, of: LoopRange) -> None:
         """Iterations in groups after which all arrays have their names again, and those that are left."""
-        if not extent.is_constant:
+        if not of.extent.is_constant or of.guards:
             raise self._listing.refusal(source.statement, reasons.exchange_count(source.name))
-        count = extent.constant // abs(source.step) + 1
+        count = of.extent.constant // abs(source.step) + 1
         order = self._order(source)
         groups = count // order if count >= 2 * order else 0
         if groups:
-            counter = Affine.counter(len(self._expressions.domain.loops))
+            domain, loop = self._expressions.domain, CountedLoop(Affine(0), Affine(groups - 1), 1, ())
+            counter = Affine.counter(len(domain.loops))
             iterations = [order * counter + place for place in range(order)]
-            self._counted(Affine(0), Affine(groups - 1), 1, source, iterations)
+            self._counted(loop, domain.within(loop.extent, 1), source, iterations)
         for iteration in range(groups * order, count):
             self._items += self._iteration(source, Affine(iteration), self._expressions.domain)
 
@@ -219,20 +217,6 @@ class BoundProgram:
             if _arrays(self._expressions.names) == arrays:
                 return order
         raise self._listing.refusal(source.statement, reasons.exchange_order(source.name, _ORDER_MAX))
-
-    def _range(self, node: ast.Call) -> tuple[Affine, Affine, int]:
-        """Start, stop and step."""
-        parts = [self._expressions.integer(part, reasons.BOUND) for part in node.args]
-        if len(parts) == 1:
-            return Affine(0), parts[0], 1
-        if len(parts) == 2:
-            return parts[0], parts[1], 1
-        if not parts[2].is_constant:
-            said = f"the step {quoted(node.args[2])} depends on a loop variable, and must be one integer"
-            raise self._listing.refusal(node.args[2], said)
-        if parts[2].constant == 0:
-            raise self._listing.refusal(node.args[2], f"the step {quoted(node.args[2])} is 0")
-        return parts[0], parts[1], parts[2].constant
 
     def _branches(self, statement: ast.If) -> None:
         domain = self._expressions.domain
@@ -414,8 +398,8 @@ class BoundProgram:
 
     def _refuse_unequal_slices(self, loop: ast.For) -> None:
         for check in self._listed.slices.counts.get(loop, ()):
-            counts = [self._expressions.integer(part, reasons.BOUND) for part in (check.elements, check.assigned)]
-            is_empty = all(count.is_constant and count.constant <= 0 for count in counts)
+            counts = [self._expressions.bound(part).simplified() for part in (check.elements, check.assigned)]
+            is_empty = all(isinstance(count, int) and count <= 0 for count in counts)
             if counts[0] != counts[1] and not is_empty:
                 raise self._listing.refusal(check.read, reasons.unequal_slices(check.read))
 

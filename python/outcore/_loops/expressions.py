@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
 import numpy as np
@@ -14,7 +14,8 @@ from outcore._loops import reasons
 from outcore._loops.affine import Affine, simplified
 from outcore._loops.bound import BoundArray, BoundElement, InMemory, OutOfReachError, Register
 from outcore._loops.bounds import BoundsCheck, Domain
-from outcore._loops.functions import callee_of, is_length, taken_beside
+from outcore._loops.functions import Callee, Manner, callee_of, is_length, taken_beside
+from outcore._loops.piecewise import Piecewise
 from outcore._loops.program import ElementLeaf, IndexLeaf, RegisterLeaf
 from outcore._loops.refusal import quoted
 from outcore._loops.scalars import ScalarElements
@@ -28,6 +29,7 @@ from outcore._loops.values import (
     chosen_of,
     combined,
     compared,
+    extreme_of,
     inverted,
     is_plain,
     negated,
@@ -82,8 +84,18 @@ class Expressions:
 
     def integer(self, node: ast.expr, role: str) -> Affine:
         """An integer as an affine function of counters. Refuses all else."""
+        value = self._whole(node, role)
+        if isinstance(value, Piecewise):
+            raise self.listing.refusal(node, reasons.not_affine(node, role))
+        return value
+
+    def bound(self, node: ast.expr) -> Piecewise:
+        """A bound of a loop: an affine function, or minima and maxima of several. Refuses all else."""
+        return Piecewise.of(self._whole(node, reasons.BOUND))
+
+    def _whole(self, node: ast.expr, role: str) -> Affine | Piecewise:
         value = self.known(node, role)
-        if isinstance(value, Affine):
+        if isinstance(value, (Affine, Piecewise)):
             return value
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
             raise self.listing.refusal(node, f"{quoted(node)} is {value!r}, and {role} must be an integer")
@@ -174,11 +186,15 @@ class Expressions:
         """A value as a number of a body; a loop index becomes a leaf."""
         if isinstance(value, Computed) or is_plain(value):
             return value  # type: ignore[return-value]  # narrowed by is_plain
-        if not isinstance(value, Affine):
+        if not isinstance(value, (Affine, Piecewise)):
             kind = type(value).__name__
             raise self.listing.refusal(node, f"{quoted(node)} is no number: {kind}")
         if leaves is None:
             raise self.listing.refusal(node, reasons.not_affine(node, self._role))
+        if isinstance(value, Piecewise):
+            groups = [[self.as_term(node, simplified(part), leaves) for part in group] for group in value.groups]
+            least = [self.tried(node, extreme_of, "minimum", group) for group in groups]
+            return self.tried(node, extreme_of, "maximum", least)
         self.bounds.width(node, value, self.domain)
         interval = value.range_over(self.domain.box)
         return Computed(leaves.stand_in(IndexLeaf(value), np.dtype(np.int64)), True, interval)
@@ -252,7 +268,9 @@ class Expressions:
             raise self.listing.refusal(
                 node, f"{quoted(node)}: the operator is not taken; loops say products of matrices"
             )
-        exact = _affine_result(node.op, left, right)
+        exact: Piecewise | Affine | int | None = _affine_result(node.op, left, right)
+        if exact is None and (isinstance(left, Piecewise) or isinstance(right, Piecewise)):
+            exact = self._piecewise(node, leaves, _piecewise_result, node.op, left, right)
         if exact is not None:
             return exact
         if leaves is None and (isinstance(left, Affine) or isinstance(right, Affine)):
@@ -264,6 +282,10 @@ class Expressions:
         value = self.evaluate(node.operand, leaves)
         if isinstance(node.op, ast.USub) and isinstance(value, Affine):
             return -value
+        if isinstance(node.op, ast.USub) and isinstance(value, Piecewise):
+            opposite = self._piecewise(node, leaves, _piecewise_result, ast.Mult(), value, -1)
+            if opposite is not None:
+                return opposite
         if isinstance(node.op, ast.UAdd):
             return value
         term = self.as_term(node.operand, value, leaves)
@@ -358,12 +380,31 @@ class Expressions:
         if callee is None or node.keywords:
             raise self.listing.refusal(node, reasons.unknown_function(node, taken_beside(function)))
         values = [self.evaluate(part, leaves) for part in node.args]
-        if callee.name == "int" and len(values) == 1 and isinstance(values[0], Affine):
+        if callee.name == "int" and len(values) == 1 and isinstance(values[0], (Affine, Piecewise)):
             return values[0]
+        if callee.manner is Manner.FOLD:
+            extreme = self._piecewise(node, leaves, _extreme, callee, values, leaves is None)
+            if extreme is not None:
+                return extreme
         if leaves is None and any(isinstance(value, Affine) for value in values):
             raise self.listing.refusal(node, reasons.not_affine(node, self._role))
         terms = [self.as_term(part, value, leaves) for part, value in zip(node.args, values, strict=True)]
         return self.tried(node, applied, callee, terms)
+
+    def _piecewise(
+        self,
+        node: ast.expr,
+        leaves: Leaves | None,
+        call: Callable[..., Piecewise | Affine | int | None],
+        *arguments: object,
+    ) -> Piecewise | Affine | int | None:
+        """A piecewise affine function; in a body None where the pieces are too many, else a refusal."""
+        try:
+            return call(*arguments)
+        except OverflowError as error:
+            if leaves is None:
+                raise self.listing.refusal(node, f"{quoted(node)}: {error}") from None
+            return None
 
     def _length(self, node: ast.Call) -> int:
         owner = self.names.get(node.args[0].id) if len(node.args) == 1 and isinstance(node.args[0], ast.Name) else None
@@ -393,6 +434,39 @@ def _affine_result(op: ast.operator, left: object, right: object) -> Affine | in
     if isinstance(op, ast.Mult) and (a.is_constant or b.is_constant):
         return simplified(a * b.constant if b.is_constant else b * a.constant)
     return None
+
+
+def _pieces_of(value: object) -> Piecewise | None:
+    """An integer, an affine or a piecewise affine function as the last."""
+    affine = _affine_of(value)
+    return Piecewise.of(affine) if affine is not None else value if isinstance(value, Piecewise) else None
+
+
+def _piecewise_result(op: ast.operator, left: object, right: object) -> Piecewise | Affine | int | None:
+    """The sum, difference or multiple of piecewise affine functions; None for all else."""
+    a, b = _pieces_of(left), _pieces_of(right)
+    if a is None or b is None:
+        return None
+    if isinstance(op, ast.Add):
+        return (a + b).simplified()
+    if isinstance(op, ast.Sub):
+        return (a - b).simplified()
+    factors = [value for value in map(_affine_of, (left, right)) if value is not None and value.is_constant]
+    if isinstance(op, ast.Mult) and factors:
+        return ((b if _affine_of(left) is not None else a) * factors[0].constant).simplified()
+    return None
+
+
+def _extreme(callee: Callee, values: Sequence[object], is_bound: bool) -> Piecewise | Affine | int | None:
+    """`min` or `max` of affine functions and integers; None where a value is another, or all are known.
+
+    NumPy's integers have a type, which decides that of a number in a body.
+    """
+    pieces = [_pieces_of(value) for value in values if is_bound or not isinstance(value, (bool, np.integer))]
+    known = [part for part in pieces if part is not None]
+    if len(known) < max(len(values), 2) or all(map(is_plain, values)):
+        return None
+    return (Piecewise.largest if callee.name == "max" else Piecewise.least)(known).simplified()
 
 
 __all__ = ["COMPARISONS", "OPERATORS", "Expressions"]

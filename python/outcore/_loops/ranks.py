@@ -11,7 +11,7 @@ import numpy as np
 from outcore._lazy.array import Array
 from outcore._loops import reasons
 from outcore._loops.expressions import COMPARISONS, OPERATORS
-from outcore._loops.functions import callee_of, is_length, taken_beside
+from outcore._loops.functions import Manner, callee_of, is_length, taken_beside
 from outcore._loops.refusal import quoted
 from outcore._loops.syntax import Listed
 from outcore._loops.values import is_plain
@@ -22,8 +22,9 @@ class Rank(IntEnum):
 
     NUMBER = 0  # when the program is called
     INDEX = 1  # an affine function of loop variables
-    DATA = 2  # of elements, or of loop variables in another way
-    ARRAY = 3
+    EXTREME = 2  # minima and maxima of such functions, which are bounds of loops
+    DATA = 3  # of elements, or of loop variables in another way
+    ARRAY = 4
 
 
 class Elsewhere(NamedTuple):
@@ -93,7 +94,7 @@ class Ranks:
     def affine(self, node: ast.expr, role: str) -> Rank:
         """The rank of an integer that follows from loop variables. Refuses data, and functions that are not affine."""
         rank = self.of(node)
-        if rank is Rank.DATA:
+        if _is_fault(rank, role):
             raise self._fault(node, role)
         if isinstance(node, ast.Constant) and not isinstance(node.value, int):
             raise self._listing.refusal(node, f"{quoted(node)} is {node.value!r}, and {role} must be an integer")
@@ -211,18 +212,27 @@ class Ranks:
         if node.keywords or not node.args:
             raise self._listing.refusal(node, f"{quoted(node)}: functions take numbers by position")
         rank = max(map(self.of, node.args))
-        return rank if callee.name == "int" and rank is Rank.INDEX else self._computed(rank)
+        if rank not in (Rank.INDEX, Rank.EXTREME):
+            return self._computed(rank)
+        if callee.manner is Manner.FOLD and len(node.args) > 1:
+            return Rank.EXTREME
+        return rank if callee.name == "int" else Rank.DATA
 
     def _fault(self, node: ast.expr, role: str) -> Exception:
         """The refusal of the smallest part that is data or not affine."""
         children = [] if isinstance(node, ast.Subscript) else ast.iter_child_nodes(node)
         parts = [child for child in children if isinstance(child, ast.expr)]
         for part in parts[1:] if isinstance(node, ast.Call) else parts:
-            if self.of(part) is Rank.DATA:
+            if _is_fault(self.of(part), role):
                 return self._fault(part, role)
         if isinstance(node, (ast.Subscript, ast.Name)):
             return self._listing.refusal(node, reasons.data(node, role))
         return self._listing.refusal(node, reasons.not_affine(node, role))
+
+
+def _is_fault(rank: Rank, role: str) -> bool:
+    """Whether a number is none of those that a role takes: bounds alone are minima and maxima."""
+    return rank > (Rank.EXTREME if role == reasons.BOUND else Rank.INDEX)
 
 
 __all__ = ["Elsewhere", "NameState", "Rank", "Ranks"]

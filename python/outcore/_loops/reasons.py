@@ -39,11 +39,27 @@ def not_affine(node: ast.AST, role: str) -> str:
         if isinstance(node.op, ast.Mod):
             operation += "; a loop with a step, range(first, stop, step), goes through one remainder"
     elif isinstance(node, ast.Call) and role == BOUND:
-        operation = "a function; for the smaller or larger of two bounds put an `if` within the loop"
+        operation = "a function; the smaller or larger of two bounds is said by `min` and `max`"
     else:
         is_choice = isinstance(node, (ast.Compare, ast.IfExp, ast.BoolOp))
         operation = "a choice by a loop variable; write an `if` statement" if is_choice else "a function"
     return f"{quoted(node)} is not affine, and {role} must be: {operation}"
+
+
+def no_conjunction(node: ast.Call) -> str:
+    """A range whose lower bound is a smallest, or whose upper bound is a largest, of loop variables."""
+    return (
+        f"{quoted(node)}: bounds by loop variables are the largest of several lower ones and the smallest of several"
+        " upper ones; for others write an `if`, with a loop in each branch"
+    )
+
+
+def begin_by_steps(node: ast.expr, step: int) -> str:
+    """A range by steps that begins at one of several numbers."""
+    return (
+        f"{quoted(node)} is one number or another by loop variables, and steps of {step} go on from it: write an `if`,"
+        " with a loop in each branch"
+    )
 
 
 def unsubscripted(name: str) -> str:
@@ -175,6 +191,7 @@ __all__ = [
     "SUBSCRIPT",
     "VALUE",
     "array_at_times",
+    "begin_by_steps",
     "beyond",
     "data",
     "exchange_count",
@@ -184,6 +201,7 @@ __all__ = [
     "many_kinds",
     "mixed",
     "no_assignment",
+    "no_conjunction",
     "no_result",
     "not_affine",
     "overlapping",
