@@ -25,6 +25,14 @@ class Variable(NamedTuple):
     high: int
 
 
+class Limits(NamedTuple):
+    """Arguments of `range`, an interval that holds its numbers, and whether it has the same ones each time."""
+
+    arguments: list[str]
+    ends: tuple[int, int]
+    is_counted: bool
+
+
 class DrawnArray(NamedTuple):
     name: str
     shape: tuple[int, ...]
@@ -187,8 +195,7 @@ class Writer:
             text = f"{text} {self.pick(['and', 'or'])} {joined}"
         return f"not ({text})" if self.often(10) else str(text)
 
-    def loop(self, depth: int, around: Sequence[Variable]) -> None:
-        name = "ijk"[len(around)]
+    def limits(self, depth: int, around: Sequence[Variable]) -> Limits:
         low, high = self.pick([0, 1, 2]), self.pick([6, 12, 9, 7, 5, 4, 3, 11, LENGTH_MAX])
         step = self.pick([1, 1, 1, 1, 2, 3])
         texts, ends = [str(low), str(high)], (low, high - 1)
@@ -205,12 +212,17 @@ class Writer:
         if self.often(20):
             # The same numbers from the other end; with steps, others between the same ends.
             texts, step = [f"{texts[1]} - 1", f"{texts[0]} - 1"], -step
-        self.write(depth, f"for {name} in range({', '.join([*texts, str(step)] if step != 1 else texts)}):")
         is_counted = not any(of.name in text for of in around for text in texts)
-        self.uncounted += not is_counted
-        self.body(depth + 1, [*around, Variable(name, *ends)])
+        return Limits([*texts, str(step)] if step != 1 else texts, ends, is_counted)
+
+    def loop(self, depth: int, around: Sequence[Variable]) -> None:
+        name = "ijk"[len(around)]
+        limits = self.limits(depth, around)
+        self.write(depth, f"for {name} in range({', '.join(limits.arguments)}):")
+        self.uncounted += not limits.is_counted
+        self.body(depth + 1, [*around, Variable(name, *limits.ends)])
         self.exchange(depth + 1)
-        self.uncounted -= not is_counted
+        self.uncounted -= not limits.is_counted
 
     def exchange(self, depth: int) -> None:
         """Arrays of one shape change names at the end of a loop."""

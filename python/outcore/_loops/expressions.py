@@ -38,6 +38,7 @@ from outcore._loops.values import (
 )
 from outcore.errors import OutcoreError
 
+_LEAST_MAX = 127  # the largest integer that all types of integers hold
 _Given = TypeVar("_Given")
 _FAULTS = (OutcoreError, ArithmeticError, TypeError, ValueError)
 
@@ -197,6 +198,8 @@ class Expressions:
             return self.tried(node, extreme_of, "maximum", least)
         self.bounds.width(node, value, self.domain)
         interval = value.range_over(self.domain.box)
+        if interval[0] < 0 or interval[1] > _LEAST_MAX:
+            interval = self.domain.range_of(value) or interval
         return Computed(leaves.stand_in(IndexLeaf(value), np.dtype(np.int64)), True, interval)
 
     def _name(self, node: ast.Name, leaves: Leaves | None) -> object:

@@ -119,14 +119,16 @@ def _single(groups: tuple[Group, ...]) -> list[Affine] | None:
 
 
 def _shortest(lowest: Sequence[Affine], highest: Sequence[Affine], domain: Domain) -> tuple[Affine, Affine]:
-    """The two bounds that are closest to each other in the mean of the least and the largest distance."""
-
-    def distance(pair: tuple[Affine, Affine]) -> int:
-        least, most = domain.range_of(-pair[0] - pair[1]) or (0, 0)
-        return max(least, 0) + max(most, 0)
-
+    """The two bounds with the fewest iterations between them, in the mean over the loops around."""
     pairs = list(product(lowest, highest))
-    return min(pairs, key=distance) if len(pairs) > 1 else pairs[0]
+    return min(pairs, key=lambda pair: _mean_count(-pair[0] - pair[1], domain)) if len(pairs) > 1 else pairs[0]
+
+
+def _mean_count(extent: Affine, domain: Domain) -> float:
+    """The mean number of iterations of a loop whose extent takes all values of its interval equally often."""
+    least, most = domain.range_of(extent) or (-1, -1)
+    low, high = max(least + 1, 0), max(most + 1, 0)
+    return (low + high) * (high - low + 1) / 2 / (most - least + 1)
 
 
 __all__ = ["LoopRange", "loop_range"]

@@ -39,10 +39,11 @@ def not_affine(node: ast.AST, role: str) -> str:
         if isinstance(node.op, ast.Mod):
             operation += "; a loop with a step, range(first, stop, step), goes through one remainder"
     elif isinstance(node, ast.Call) and role == BOUND:
-        operation = "a function; the smaller or larger of two bounds is said by `min` and `max`"
+        operation = "a function; the smaller or larger of two bounds is said by `min` and `max`, of integers"
     else:
         is_choice = isinstance(node, (ast.Compare, ast.IfExp, ast.BoolOp))
-        operation = "a choice by a loop variable; write an `if` statement" if is_choice else "a function"
+        operation = "a choice by a loop variable" if is_choice else "a function"
+        operation += "; write an `if` statement"
     return f"{quoted(node)} is not affine, and {role} must be: {operation}"
 
 
