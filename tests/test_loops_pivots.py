@@ -69,7 +69,26 @@ def weighed(d: Any, w: Any, s: Any) -> Any:
     return d, s
 
 
-PROGRAMS = {function.__name__: oc.loops(function) for function in (shortest, by_columns, guarded, triangle, weighed)}
+def beyond(d: Any) -> Any:
+    """A guard alone keeps elements within the array."""
+    for k in range(d.shape[0]):
+        for i in range(d.shape[0]):
+            for j in range(-3, d.shape[1]):
+                if j >= 0:
+                    d[i, j] = min(d[i, j], d[i, k] + d[k, j])
+    return d
+
+
+def in_a_band(d: Any) -> Any:
+    for k in range(d.shape[0]):
+        for i in range(max(0, k - 20), min(d.shape[0], k + 8)):
+            for j in range(max(0, k - 22), d.shape[1]):
+                d[i, j] = min(d[i, j], d[i, k] + d[k, j])
+    return d
+
+
+FUNCTIONS = (shortest, by_columns, guarded, triangle, weighed, beyond, in_a_band)
+PROGRAMS = {function.__name__: oc.loops(function) for function in FUNCTIONS}
 
 
 @settings(max_examples=40, deadline=None)

@@ -79,8 +79,10 @@ def _nest(item: ProgramItem, arrays: Sequence[Array]) -> _Nest | None:
     offsets = _offsets(blocks, array, element)
     if offsets is None:
         return None
-    ends = ((offset, offset + loops[0].extent.constant) for offset in offsets)
-    if any(low < 0 or high >= length for (low, high), length in zip(ends, arrays[array].shape, strict=True)):
+    ends = [(offset, offset + loops[0].extent.constant) for offset in offsets]
+    # Guards may keep pivots and elements within the array; blocks have none for lines of pivots.
+    ends += [(part.constant, part.constant + loops[part.terms[0][0]].extent.constant) for part in element]
+    if any(low < 0 or high >= length for (low, high), length in zip(ends, arrays[array].shape * 2, strict=True)):
         return None
     return _Nest(tuple(loops), blocks, array, element, offsets)
 
