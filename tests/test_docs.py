@@ -55,7 +55,7 @@ def test_the_session_on_direct_solvers_gives_what_it_shows(tmp_path, monkeypatch
 
 def test_the_session_on_loops_gives_what_it_shows():
     flags = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
-    assert doctest.testfile(str(ROOT / "docs" / "loops.md"), module_relative=False, optionflags=flags) == (0, 28)
+    assert doctest.testfile(str(ROOT / "docs" / "loops.md"), module_relative=False, optionflags=flags) == (0, 30)
 
 
 def test_the_session_on_graphs_gives_what_it_shows(tmp_path, monkeypatch):

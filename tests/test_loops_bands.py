@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
-from support.loop_bands import BANDS, cholesky_of_band, drawn_bands, product_of_band
+from support.loop_bands import BANDS, cholesky_of_band, drawn_bands
 from support.loop_runs import ROOM, assert_close, assert_same, lazy, plain, run_within, stored
 from support.loop_sources import DrawnProgram, function_of
 from support.running import session

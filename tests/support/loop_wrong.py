@@ -88,6 +88,59 @@ WRONG = {
         """,
         "the step `i` depends on a loop variable",
     ),
+    "steps from a largest bound": Wrong(
+        "a, k",
+        """
+        for i in range(4):
+            for j in range(max(0, i - k), 4, 2):  #
+                a[j] = 1.0
+        return a
+        """,
+        "`max(0, i - k)` is one number or another by loop variables, and steps of 2 go on from it: write an `if`",
+        (A4, 2),
+    ),
+    "smallest of lower bounds": Wrong(
+        "a, k",
+        """
+        for i in range(4):
+            for j in range(min(k, i), 4):  #
+                a[j] = 1.0
+        return a
+        """,
+        "bounds by loop variables are the largest of several lower ones and the smallest of several upper ones",
+        (A4, 2),
+    ),
+    "band beyond its array": Wrong(
+        "a, k",
+        """
+        for i in range(4):
+            for j in range(max(0, i - k), min(i + k + 1, 5)):
+                a[i] = a[j]  #
+        return a
+        """,
+        "subscript `j` of `a` goes from 0 to 4, and axis 0 has length 4",
+        (A4, 2),
+    ),
+    "largest of data as a bound": Wrong(
+        "a",
+        """
+        for i in range(4):
+            for j in range(min(i, int(a[i]))):  #
+                a[j] = 1.0
+        return a
+        """,
+        "`a[i]` depends on data, and a bound of a loop must follow from loop variables and integers alone",
+    ),
+    "smallest of indices as a subscript": Wrong(
+        "a",
+        """
+        for i in range(4):
+            below = max(0, i - 1)
+            a[i] = a[below]  #
+        return a
+        """,
+        "`below` is the smallest or largest of several numbers, and a subscript must be affine; write an `if`",
+    ),
     "if on data": Wrong(
         "a",
         """

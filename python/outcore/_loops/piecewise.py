@@ -16,7 +16,7 @@ from outcore._loops.affine import Affine, simplified
 
 Group: TypeAlias = "tuple[Affine, ...]"
 AtMost: TypeAlias = Callable[[Affine, Affine], bool]
-_Part = TypeVar("_Part")
+_Member = TypeVar("_Member")
 
 _PIECES_MAX = 16  # affine functions in one piecewise affine function
 
@@ -27,8 +27,8 @@ def _is_at_most(first: Affine, second: Affine) -> bool:
     return difference.is_constant and difference.constant >= 0
 
 
-def _undominated(parts: Iterable[_Part], is_dominated: Callable[[_Part, _Part], bool]) -> tuple[_Part, ...]:
-    kept: list[_Part] = []
+def _undominated(parts: Iterable[_Member], is_dominated: Callable[[_Member, _Member], bool]) -> tuple[_Member, ...]:
+    kept: list[_Member] = []
     for part in dict.fromkeys(parts):
         if not any(is_dominated(part, other) for other in kept):
             kept = [other for other in kept if not is_dominated(other, part)] + [part]

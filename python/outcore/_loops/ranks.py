@@ -225,6 +225,8 @@ class Ranks:
         for part in parts[1:] if isinstance(node, ast.Call) else parts:
             if _is_fault(self.of(part), role):
                 return self._fault(part, role)
+        if isinstance(node, ast.Name) and self.names.get(node.id) is Rank.EXTREME:
+            return self._listing.refusal(node, reasons.extreme(node, role))
         if isinstance(node, (ast.Subscript, ast.Name)):
             return self._listing.refusal(node, reasons.data(node, role))
         return self._listing.refusal(node, reasons.not_affine(node, role))

@@ -47,6 +47,12 @@ def not_affine(node: ast.AST, role: str) -> str:
     return f"{quoted(node)} is not affine, and {role} must be: {operation}"
 
 
+def extreme(node: ast.Name, role: str) -> str:
+    """The name of a minimum or maximum where an affine function stands."""
+    said = f"{quoted(node)} is the smallest or largest of several numbers, and {role} must be affine"
+    return f"{said}; write an `if` statement"
+
+
 def no_conjunction(node: ast.Call) -> str:
     """A range whose lower bound is a smallest, or whose upper bound is a largest, of loop variables."""
     return (
@@ -138,6 +144,13 @@ def untaken_slice(node: ast.Slice) -> str:
     return f"{quoted(node)} is a slice: {said}, at most as many as are assigned"
 
 
+def end_from_behind(node: ast.expr) -> str:
+    """The end of a slice that is below 0 in some iterations."""
+    return (
+        f"{quoted(node)} ends a slice and may be below 0, which NumPy counts from the end of the axis: add its length"
+    )
+
+
 def unequal_slices(node: ast.AST) -> str:
     """A slice of another length than the one that is assigned."""
     return f"{quoted(node)} has another number of elements than the slice that is assigned"
@@ -195,8 +208,10 @@ __all__ = [
     "begin_by_steps",
     "beyond",
     "data",
+    "end_from_behind",
     "exchange_count",
     "exchange_order",
+    "extreme",
     "lent",
     "lost",
     "many_kinds",
