@@ -46,8 +46,19 @@ def by_steps(y: Any, x: Any, w: Any) -> Any:
     return y
 
 
+def within_a_band(y: Any, x: Any, k: int) -> Any:
+    """Ends that are the smaller of two, and some that are at least 0 by a condition or by `max` alone."""
+    n = y.shape[1]
+    for t in range(len(y)):
+        y[t, t : min(t + k, n)] = 2 * x[t, t : min(t + k, n)]
+        y[t, : max(min(t - 2, n), 0)] += 1.0
+        if t >= k:
+            y[t, : t - k] -= x[0, : t - k]
+    return y
+
+
 @pytest.mark.parametrize("compiled", [None, False])
-@pytest.mark.parametrize("function", [average, eliminated, filtered, by_steps])
+@pytest.mark.parametrize("function", [average, eliminated, filtered, by_steps, within_a_band])
 def test_slices_are_assigned_as_numpy_has_it(function: Any, compiled: bool | None) -> None:
     random = np.random.default_rng(3).random
     values: list[Any] = {
@@ -55,6 +66,7 @@ def test_slices_are_assigned_as_numpy_has_it(function: Any, compiled: bool | Non
         "eliminated": [random((7, 7)) + 7 * np.eye(7)],
         "filtered": [random((6, 5)), random((6, 5)), random(5)],
         "by_steps": [random((6, 6)), random((6, 6)), random(6)],
+        "within_a_band": [random((6, 7)), random((6, 7)), 3],
     }[function.__name__]
     tiled = [oc.rechunk(oc.asarray(part), 3) if np.ndim(part) == 1 else part for part in values]
     with session():
@@ -110,6 +122,11 @@ REFUSED = {
     "one truth": ("u[:] = 1.0 if v[:] > 0 else 0.0", "one truth of whole slices: write np.where"),
     "least": ("u[:] = min(u[:], v[:])", "one truth of whole slices: write np.minimum"),
     "beyond": ("u[0:100] = v[0:100]", "goes from 0 to 99, and axis 0 has length 5"),
+    "end below 0": ("for i in range(5):\n        u[: i - 3] = 1.0", "`i - 3` ends a slice and may be below 0"),
+    "end of another": ("for i in range(5):\n        u[1:i] = v[: i - 1]", "`i - 1` ends a slice and may be below 0"),
+    "least end": ("for i in range(5):\n        u[: min(i - 3, 4)] = 1.0", "may be below 0, which NumPy counts from"),
+    "largest begin": ("for i in range(5):\n        u[max(i - 3, 0) : i] = 1.0", "not affine, and a subscript must be"),
+    "known end below 0": ("m = 3 - len(u)\n    u[1:m] = v[:2]", "`m` ends a slice and may be below 0"),
     "sum": ("u[:] = np.sum(v[:])", "`np.sum` is not taken"),
 }
 

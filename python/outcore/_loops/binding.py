@@ -144,7 +144,7 @@ class BoundProgram:
     def _loop(self, statement: ast.For) -> None:
         assert isinstance(statement.iter, ast.Call)
         assert isinstance(statement.target, ast.Name)
-        self._refuse_unequal_slices(statement)
+        self._refuse_slices(statement)
         expressions, domain = self._expressions, self._expressions.domain
         of = loop_range(expressions, statement.iter)
         inner = of.domain(domain)
@@ -396,7 +396,14 @@ class BoundProgram:
         self._refuse_overlap(statement, assigned)
         self._emit(*assigned)
 
-    def _refuse_unequal_slices(self, loop: ast.For) -> None:
+    def _refuse_slices(self, loop: ast.For) -> None:
+        """Refuses slices of unequal lengths, and ends that NumPy counts from the end of the axis in some iteration."""
+        for end, length in self._listed.slices.ends.get(loop, ()):
+            groups = self._expressions.bound(end).groups
+            ranges = [[self._expressions.domain.range_of(part) or (0, 0) for part in group] for group in groups]
+            is_from_front = any(all(least >= 0 for least, _ in group) for group in ranges)
+            if not is_from_front and self._expressions.integer(length, reasons.BOUND).constant:
+                raise self._listing.refusal(end, reasons.end_from_behind(end))
         for check in self._listed.slices.counts.get(loop, ()):
             counts = [self._expressions.bound(part).simplified() for part in (check.elements, check.assigned)]
             is_empty = all(isinstance(count, int) and count <= 0 for count in counts)

@@ -27,6 +27,13 @@ class EqualCounts(NamedTuple):
     assigned: ast.expr
 
 
+class SliceEnd(NamedTuple):
+    """The end of a slice, and the length of its axis: NumPy counts one below 0 from there, and loops do not."""
+
+    end: ast.expr
+    length: ast.expr
+
+
 class Slices:
     """The assignments to slices of a function, which are loops in its tree then."""
 
@@ -35,6 +42,7 @@ class Slices:
         self._taken = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name)}
         self._numbers = itertools.count()
         self.counts: dict[ast.For, list[EqualCounts]] = {}  # by the outermost loop of a statement
+        self.ends: dict[ast.For, list[SliceEnd]] = {}  # likewise
         self.depths: dict[ast.stmt, int] = {}  # loops that a statement has of its slices
         definition.body = list(self._statements(definition.body))
 
@@ -60,10 +68,12 @@ class Slices:
         variables = [self._variable() for _ in slices]
         counts = [_count(target, axis, part) for axis, part in slices]
         checks: list[EqualCounts] = []
+        ends = _ends(target)
         for read in list(ast.walk(statement.value)):
             parts = _slices(read) if isinstance(read, ast.Subscript) else []
             if not isinstance(read, ast.Subscript) or not parts or len(parts) > len(slices):
                 continue
+            ends += _ends(read)
             # Axes are matched from the last on.
             first = len(slices) - len(parts)
             original = ast.copy_location(ast.Subscript(read.value, read.slice, read.ctx), read)
@@ -78,7 +88,7 @@ class Slices:
             inner = ast.For(ast.Name(variable, ast.Store()), call, [inner], [])
             ast.fix_missing_locations(ast.copy_location(inner, statement))
         assert isinstance(inner, ast.For)
-        self.counts[inner] = checks
+        self.counts[inner], self.ends[inner] = checks, ends
         return inner
 
     def _variable(self) -> str:
@@ -154,6 +164,16 @@ def _count(node: ast.Subscript, axis: int, part: ast.Slice) -> ast.expr:
         rounded = ast.BinOp(count, ast.Add(), ast.Constant(step - 1))
         count = ast.BinOp(rounded, ast.FloorDiv(), ast.Constant(step))
     return ast.fix_missing_locations(ast.copy_location(count, part))
+
+
+def _ends(node: ast.Subscript) -> list[SliceEnd]:
+    """The ends of slices that are no constants."""
+    ends = [(axis, part.upper) for axis, part in _slices(node)]
+    return [
+        SliceEnd(end, ast.fix_missing_locations(ast.copy_location(_length(node.value, axis), end)))
+        for axis, end in ends
+        if end is not None and _end(node.value, axis, end) is end
+    ]
 
 
 def _subscribe(node: ast.Subscript, variables: list[str]) -> None:
