@@ -167,6 +167,22 @@ def test_minima_are_numbers_of_bodies_too() -> None:
     assert_same(results, plain(distances, [*values, 4]))
 
 
+def test_numbers_are_used_after_bands_that_are_never_empty() -> None:
+    def last(a: Any, r: Any, k: Any, m: Any) -> Any:
+        for i in range(len(a)):
+            for j in range(max(0, i - k), min(m, i + 1)):
+                t = 2 * a[j]
+            r[i] = t
+        return r
+
+    values = [np.arange(8.0), np.zeros(8), 1, 8]
+    with session():
+        assert_same([oc.loops(last)(*values).compute()], plain(last, values))
+        for k, m in ((1, 5), (-1, 8)):
+            with pytest.raises(ArgumentError, match="`t` may be used before it has a value"):
+                oc.loops(last)(*values[:2], k, m)
+
+
 def test_arrays_of_small_types_hold_indices_of_a_band() -> None:
     def columns(a: Any, k: Any) -> Any:
         for i in range(len(a)):

@@ -162,7 +162,7 @@ def parts_of_band(a: Any, r: Any, k: Any) -> Any:
     """One loop in several conjunctions of conditions, with a number that each of its iterations carries on."""
     n, m = a.shape
     for i in range(n):
-        if i < 3 or i == 5 or i > 7:
+        if 4 <= i <= 7 or i > 8 or i == 1:
             for j in range(max(0, i - k), min(m, i + k + 1)):
                 t = 0.0
                 for p in range(max(j - 1, 0), min(j + 2, m)):
@@ -200,5 +200,6 @@ BANDS = {
     ),
     "sweep by tiles": FixedCase(sweep_by_tiles, lambda random: (random.random((17, 14)), 5, 3)),
     "triangle": FixedCase(cut_triangle, lambda random: (random.random((14, 11)), np.zeros(14), 6)),
+    "parts, wide": FixedCase(parts_of_band, lambda random: (random.random((12, 12)), np.zeros((12, 12)), 6)),
     "parts": FixedCase(parts_of_band, lambda random: (random.random((12, 10)), np.zeros((12, 10)), 3)),
 }
