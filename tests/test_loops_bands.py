@@ -183,6 +183,22 @@ def test_numbers_are_used_after_bands_that_are_never_empty() -> None:
                 oc.loops(last)(*values[:2], k, m)
 
 
+def test_conditions_around_decide_bounds() -> None:
+    def steps(a: Any, k: Any) -> Any:
+        for i in range(len(a)):
+            if i >= k:
+                for j in range(max(0, i - k), len(a), 2):
+                    a[i, j] = i + j
+            else:
+                for j in range(min(0, i - k) + k, -1, -2):
+                    a[i, j] = i - j
+        return a
+
+    values = [np.zeros((9, 9)), 4]
+    with session():
+        assert_same([oc.loops(steps)(*values).compute()], plain(steps, values))
+
+
 def test_arrays_of_small_types_hold_indices_of_a_band() -> None:
     def columns(a: Any, k: Any) -> Any:
         for i in range(len(a)):

@@ -73,6 +73,20 @@ def test_names_are_those_of_the_arrays_that_python_leaves_them(steps: int) -> No
         assert_same(found, plain(function, values))
 
 
+@pytest.mark.parametrize("bounds", ["t + 2, t + 9", "max(0, t - 3), min(len(u), t + 4)", "t, len(u)"])
+def test_steps_of_other_bounds_carry_numbers(bounds: str) -> None:
+    """Each step that is repeated has the loop within by itself, from another begin or of another length."""
+    function = function_of(
+        f"def drawn(u, v, steps):\n    for t in range(steps):\n        for i in range({bounds}):\n            s = 0.0\n"
+        "            for j in range(u.shape[1]):\n                s = 0.5 * s + u[i, j]\n            v[i, 0] = s + t\n"
+        "        u, v = v, u\n    return u, v\n"
+    )
+    for steps in (1, 2, 5, 12):
+        values = [*np.random.default_rng(steps).random((2, 20, 3)), steps]
+        with session():
+            assert_same([part.compute() for part in oc.loops(function)(*values)], plain(function, values))
+
+
 ALIASES = {
     "before loops": "u, v = v, u\nfor i in range(len(u)):\n    u[i] = 2 * v[i]\nreturn u, v",
     "second name": "w = u\nfor i in range(1, len(u)):\n    w[i] = u[i - 1] + v[i]\nreturn w, u",

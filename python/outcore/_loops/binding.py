@@ -34,7 +34,7 @@ from outcore._loops.program import (
 from outcore._loops.ranges import LoopRange, loop_range
 from outcore._loops.reaching import Facts, LoopRuns
 from outcore._loops.refusal import quoted
-from outcore._loops.scalars import CarriedScalars, ScalarAxis, ScalarElements, axis_of
+from outcore._loops.scalars import CarriedScalars, ScalarAxis, ScalarElements, span_of
 from outcore._loops.storing import Stored, Storing
 from outcore._loops.syntax import Listed, assigned_names
 from outcore._loops.turns import Turns
@@ -156,7 +156,9 @@ class BoundProgram:
         counter = Affine.counter(len(domain.loops))
         variable = of.start + of.step * counter
         expressions.bounds.width(statement.iter, variable, inner)
-        source = _SourceLoop(statement, of.start, of.step, axis_of(variable, abs(of.step), inner))
+        span = span_of(variable, abs(of.step), inner)
+        self.facts.add_span(statement, span)
+        source = _SourceLoop(statement, of.start, of.step, self._scalars.axis(statement, span))
         if not assigned_names(statement.body).isdisjoint(_arrays(expressions.names)):
             self._exchanging(source, of)
             return

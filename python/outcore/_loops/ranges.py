@@ -48,16 +48,14 @@ def loop_range(expressions: Expressions, node: ast.Call) -> LoopRange:
     domain = expressions.domain
     start, stop, step = _arguments(expressions, node)
     sign = 1 if step > 0 else -1
-    # Guards of branches are left aside: a loop that is come to in several of them has one extent.
-    around = Domain(domain.loops)
     one = Piecewise.of(Affine(1))
     ends = expressions.tried(node, lambda: _Ends((start * sign).groups, (one - stop * sign).groups))
-    lowest, highest = map(_single, _decided(ends, around))
+    lowest, highest = map(_single, _decided(ends, domain))
     if lowest is None or highest is None:
         raise expressions.listing.refusal(node, reasons.no_conjunction(node))
     if len(lowest) > 1 and abs(step) > 1:
         raise expressions.listing.refusal(node.args[0], reasons.begin_by_steps(node.args[0], step))
-    least, most = _shortest(lowest, highest, around)
+    least, most = _shortest(lowest, highest, domain)
     extent = -most - least
     place = least + abs(step) * Affine.counter(len(domain.loops))
     guards = [*(place - other for other in lowest if other != least)]

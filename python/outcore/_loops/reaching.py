@@ -24,12 +24,28 @@ class LoopRuns(Enum):
     ALWAYS = auto()
 
 
+class LoopSpan(NamedTuple):
+    """An interval that holds the values of a loop variable, where it goes by 1, and the most iterations of the loop."""
+
+    interval: tuple[int, int] | None
+    iterations: int
+
+    def joined(self, other: LoopSpan) -> LoopSpan:
+        """The span of both."""
+        parts = self.interval, other.interval
+        iterations = max(self.iterations, other.iterations)
+        if parts[0] is None or parts[1] is None:
+            return LoopSpan(None, iterations)
+        return LoopSpan((min(parts[0][0], parts[1][0]), max(parts[0][1], parts[1][1])), iterations)
+
+
 @dataclass
 class Facts:
     """Loops and branches of a program as its arguments decide them."""
 
     loops: dict[ast.For, LoopRuns] = field(default_factory=dict)
     branches: dict[ast.If, tuple[bool, bool]] = field(default_factory=dict)
+    spans: dict[ast.For, LoopSpan] = field(default_factory=dict)
     # Loops each iteration of which stores to the same elements: their order is fixed without scalars.
     overwriting: set[ast.For] = field(default_factory=set)
     # Lengths of tiles along loops, by the elements that are stored and read; those that are stored come first.
@@ -46,6 +62,10 @@ class Facts:
     def add_loop(self, loop: ast.For, runs: LoopRuns) -> None:
         """Notes one visit of a loop."""
         self.loops[loop] = runs if self.loops.get(loop, runs) is runs else LoopRuns.SOMETIMES
+
+    def add_span(self, loop: ast.For, span: LoopSpan) -> None:
+        """Notes one visit of a loop that has iterations: exchanges repeat loops within, each time with other bounds."""
+        self.spans[loop] = self.spans.get(loop, span).joined(span)
 
     def add_branches(self, branch: ast.If, holds: bool, fails: bool) -> None:
         """Notes one visit of an `if`: whether its condition may hold, and may fail."""
@@ -221,4 +241,4 @@ def _web(flow: _Definitions, definitions: Sequence[Definition], uses: Sequence[a
     return Web(uses[0].id, tuple(definitions), tuple(uses), tuple(loop for loop in common if loop not in exposed))
 
 
-__all__ = ["Definition", "Facts", "LoopRuns", "Web", "Webs"]
+__all__ = ["Definition", "Facts", "LoopRuns", "LoopSpan", "Web", "Webs"]

@@ -17,7 +17,7 @@ from outcore._loops.affine import Affine
 from outcore._loops.bound import BoundArray, BoundElement
 from outcore._loops.bounds import Domain
 from outcore._loops.kinds import ScalarKind, joined
-from outcore._loops.reaching import Definition, Facts, Web, Webs
+from outcore._loops.reaching import Definition, Facts, LoopSpan, Web, Webs
 from outcore._loops.syntax import Listed
 from outcore._standard.creation import zeros
 from outcore._standard.manipulation import rechunk
@@ -41,20 +41,24 @@ class ScalarAxis(NamedTuple):
         return Coordinate(iteration if self.offset is None else variable + self.offset, self.length)
 
 
-def axis_of(variable: Affine, stride: int, domain: Domain) -> ScalarAxis:
-    """The axis for the innermost loop of a domain.
+def span_of(variable: Affine, stride: int, domain: Domain) -> LoopSpan:
+    """The span of the innermost loop of a domain, without its guards."""
+    interval = Domain(domain.loops).range_of(variable) if stride == 1 else None
+    return LoopSpan(interval, domain.box[-1][1] + 1)
+
+
+def axis_of(span: LoopSpan) -> ScalarAxis:
+    """The axis for a loop.
 
     With the variable the axis is cut where those of arrays with the same subscript are. The number of the iteration
     takes over where the variable skips values, or leaves most of them to other iterations of the loops around.
     """
-    count = domain.box[-1][1] + 1
-    interval = Domain(domain.loops).range_of(variable)
-    if stride > 1 or interval is None:
-        return ScalarAxis(None, count)
-    low, high = interval
-    span = high - low + 1
-    offset = 0 if 0 <= low <= span else -low
-    return ScalarAxis(offset, high + offset + 1) if span <= 2 * count else ScalarAxis(None, count)
+    if span.interval is None:
+        return ScalarAxis(None, span.iterations)
+    low, high = span.interval
+    length = high - low + 1
+    offset = 0 if 0 <= low <= length else -low
+    return ScalarAxis(offset, high + offset + 1) if length <= 2 * span.iterations else ScalarAxis(None, span.iterations)
 
 
 class CarriedScalars:
@@ -67,6 +71,10 @@ class CarriedScalars:
         self.has_grown = False
         self.is_settled = False
         self.mixed: set[ast.Name] = set()  # uses of numbers that are beside, and whose types change with a scalar's
+
+    def axis(self, loop: ast.For, span: LoopSpan) -> ScalarAxis:
+        """The axis for a loop, the same at all visits; the span is that of the first ones, which tell all."""
+        return axis_of(self._facts.spans[loop] if self._facts else span)
 
     def web(self, node: ast.AST) -> Web | None:
         """The scalar that a definition or use is of."""
@@ -166,4 +174,4 @@ class ScalarElements:
         return BoundElement(self._arrays[web], tuple(axis.value for axis in axes))
 
 
-__all__ = ["CarriedScalars", "ScalarAxis", "ScalarElements", "axis_of"]
+__all__ = ["CarriedScalars", "ScalarAxis", "ScalarElements", "axis_of", "span_of"]
