@@ -121,7 +121,7 @@ def test_tiles_that_stayed_are_not_read_again(data: Path, out: Path) -> None:
 
 @pytest.mark.parametrize("side", [6000, 8000, 12000])
 def test_a_product_of_large_files_moves_little_more_than_the_least(side: int, tmp_path: Path) -> None:
-    """2mnk/√S elements are read at least (arXiv 1702.02017), and each file once; blocks are whole, and runs of rows whole pages."""
+    """2mnk/√S elements are read at least (arXiv 1702.02017); blocks are whole, and runs of rows whole pages."""
     names = [tmp_path / "a.npy", tmp_path / "b.npy"]
     for name in names:
         np.lib.format.open_memmap(name, mode="w+", dtype="f8", shape=(side, side))

@@ -267,21 +267,15 @@ def test_the_default_is_faster_than_disk_maps_that_read_ahead(
     assert all(default < run_of(middle[name], version, layout).seconds for version in VERSIONS[2:])
 
 
-CHAIN = "fewer bytes, but successive tasks of the order found depend on each other, and one thread waits"
+@pytest.mark.parametrize("name", SEVEN)
+def test_the_default_beside_conventional_optimization_that_reads_ahead(middle: dict[str, Case], name: str) -> None:
+    """As fast within one percent in stripes of 1 MiB, but where successive tasks of the order found depend on each other.
 
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.xfail(strict=True, reason=CHAIN)] if name in ("sar", "wupwise") else [])
-        for name in SEVEN
-    ],
-)
-def test_the_default_is_as_fast_as_conventional_optimization_that_reads_ahead(
-    middle: dict[str, Case], name: str
-) -> None:
-    """Stripes of 1 MiB, within one percent; sar takes 1.02 times as long, wupwise 1.09 times."""
-    assert run_of(middle[name], DEFAULT, STRIPED).seconds <= 1.01 * run_of(middle[name], "clo", STRIPED).seconds
+    One thread waits then, with fewer bytes, and at most a tenth more time."""
+    default, other = run_of(middle[name], DEFAULT, STRIPED), run_of(middle[name], "clo", STRIPED)
+    if name in ("sar", "wupwise"):
+        assert default.moved < other.moved
+    assert default.seconds <= (1.1 if name in ("sar", "wupwise") else 1.01) * other.seconds
 
 
 def test_patience_saves_bytes_and_costs_time(small: dict[str, Case]) -> None:

@@ -61,6 +61,7 @@ def _joined(stages: Sequence[JSONObject]) -> JSONObject:
     content["rewrites"] = [rewrite for program in programs for rewrite in program["rewrites"]]
     content["advice"] = sorted({text for program in programs for text in program["advice"]})
     content["candidates"] = []
+    content["least_bytes"] = None
     content["stages"] = list(stages)
     return content
 
@@ -102,6 +103,8 @@ class Explanation:
     `bytes_scratch` the most it takes of the scratch directories. `seconds` is a band of time by earlier runs.
     `kept`, `known` and `remembered` are numbers with bytes: tiles of stored arrays in memory from earlier runs, values
     that were computed before and stand for their expressions, values that will stay in memory after the run.
+    `least_bytes` is what any order reads and writes in such memory, by the theory of nests of loops and of products:
+    each file once, and 2 m n k / √S elements of a product; None where elements are used once or no bound is known.
     `refusals` are plans that did not fit before the one that is told: what of, in which part of the memory (n for 1/n),
     bytes that were needed.
 
@@ -128,6 +131,8 @@ class Explanation:
         self.policy: str = content["policy"]
         self.order: str = content["order"]
         self.exact: bool = content["exact"]
+        # Bytes that any order moves at least in this memory, where nests of loops or products tell them.
+        self.least_bytes: int | None = content.get("least_bytes")
         self.passes: tuple[Pass, ...] = tuple(Pass.of(part) for part in content["passes"])
         self.candidates: tuple[JSONObject, ...] = tuple(content.get("candidates", ()))
         self.rewrites: tuple[str, ...] = tuple(content.get("rewrites", ()))
@@ -189,6 +194,7 @@ class Explanation:
             (f"bytes read ({label})", _both(self.bytes_read)),
             (f"bytes written ({label})", _both(self.bytes_written)),
             ("  of these spilled", f"{_both(self.bytes_spilled)}, {format_size(self.bytes_scratch)} at once"),
+            *self._least(),
             (f"peak reserved ({label})", reserved),
             ("memory limit", f"{_both(self.memory_limit)}, {format_size(self.overhead_bytes)} of it not for tiles"),
             *self._time(),
@@ -201,6 +207,13 @@ class Explanation:
         if self.remembered[0]:
             totals.append(("remembered", _counted(self.remembered, "value")))
         return totals
+
+    def _least(self) -> list[tuple[str, str]]:
+        """The least that is moved in this memory, and how near to that the plan is."""
+        if not self.least_bytes:
+            return []
+        times = (self.bytes_read + self.bytes_written) / self.least_bytes
+        return [("  at least", f"{_both(self.least_bytes)} in any order; {times:.2f} times that here")]
 
     def _time(self) -> list[tuple[str, str]]:
         """The band of time, where runs before it tell one."""

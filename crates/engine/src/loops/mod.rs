@@ -18,6 +18,7 @@ mod leaf;
 mod line;
 mod polyhedron;
 mod program;
+mod reuse;
 mod sweep;
 mod tasks;
 mod tiling;

@@ -8,12 +8,13 @@ use super::cut::{touched, CutLoop, Cutting, ProgramPart, Unit};
 use super::embedding::{Embedding, PlaceRanges, PLACES_MAX};
 use super::kernel::LineCompiler;
 use super::program::{LoopBlock, LoopProgram};
+use super::reuse::nest_reuses;
 use super::tiling::{in_own_tiles, in_wide_tiles};
 use super::walk::{scratch_bytes, TaskWalk};
 use crate::cancel;
 use crate::expr::{Digest, Expr, Op};
 use crate::ops::{algorithm, show};
-use crate::task::{Access, Alone, Bound, Grid, NestPlace, SweepPlace, Work};
+use crate::task::{Access, Alone, Bound, Grid, NestPlace, NestReuse, SweepPlace, Work};
 use crate::EngineError;
 use outcore_kernels::Generator;
 
@@ -68,6 +69,10 @@ pub(super) struct LoopTasks {
     sets: Vec<usize>,
     /// Arrays that are written, in the order of the results, with the first of the tasks that make their tiles.
     written: Vec<(usize, u64)>,
+    /// How many of those there are; boxes come after them.
+    makers: u64,
+    /// Scratch memory of a task of each unit.
+    scratch: Vec<u64>,
     results: Vec<Grid>,
     key: Vec<u8>,
 }
@@ -133,6 +138,7 @@ pub fn loop_nest(
         }
     }
     let key = key_of(words, nodes, &initial, &results);
+    let scratch = units.iter().map(|unit| scratch_bytes(&program, &unit.blocks)).collect();
     let mut tasks = LoopTasks {
         program: Arc::new(program),
         parted: Arc::new(parted),
@@ -145,6 +151,8 @@ pub fn loop_nest(
         initial: initial.into(),
         sets,
         written,
+        makers: first,
+        scratch,
         results,
         key,
     };
@@ -387,16 +395,17 @@ impl Listing<'_> {
 impl LoopTasks {
     /// The array and the tile that a task makes as they are before the program, if it is one of those.
     fn made(&self, task: u64) -> Option<(usize, u64)> {
+        if task >= self.makers {
+            return None;
+        }
         let after = self.written.partition_point(|(_, first)| *first <= task);
         let (array, first) = self.written[after - 1];
-        let tile = task - first;
-        (tile < self.results[after - 1].tiles()).then_some((array, tile))
+        Some((array, task - first))
     }
 
     /// The number of the box of a task.
     fn box_of(&self, task: u64) -> usize {
-        let made: u64 = self.results.iter().map(Grid::tiles).sum();
-        (task - made) as usize
+        (task - self.makers) as usize
     }
 
     fn boxed(&self, task: u64) -> &TaskBox {
@@ -530,12 +539,16 @@ impl Work for LoopTasks {
     fn workspace_bytes(&self, task: u64) -> u64 {
         match self.made(task) {
             Some(_) => 0,
-            None => scratch_bytes(&self.program, &self.units[self.boxed(task).unit as usize].blocks),
+            None => self.scratch[self.boxed(task).unit as usize],
         }
     }
 
     fn record_bytes(&self) -> u64 {
         (size_of_val(&self.boxes[..]) + size_of_val(&self.touched[..]) + size_of_val(&self.touched_ends[..])) as u64
+    }
+
+    fn reuses(&self) -> Vec<NestReuse> {
+        nest_reuses(&self.program)
     }
 
     fn operations(&self) -> f64 {

@@ -6,6 +6,7 @@
 //! Uses `error.rs` alone. Start with `Algorithm` and `Work` below.
 
 mod recipe;
+mod reuse;
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use outcore_store::{FactorOutput, Interval, SparseOutput};
 use crate::EngineError;
 
 pub use recipe::{Parameter, Parameters, Recipe};
+pub use reuse::{NestReuse, NestUse};
 
 /// An array cut into tiles, numbered in C order of the grid.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -148,6 +150,10 @@ pub trait Work: Send + Sync + Debug {
     /// Memory that the work's own records take as long as it is there, in bytes: lists of tasks and of what they touch.
     fn record_bytes(&self) -> u64 {
         0
+    }
+    /// What nests in it say of the least that they move.
+    fn reuses(&self) -> Vec<NestReuse> {
+        vec![]
     }
     /// Operations of all tasks, for estimates of time.
     fn operations(&self) -> f64;

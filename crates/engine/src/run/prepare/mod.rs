@@ -5,6 +5,7 @@
 
 pub mod accesses;
 pub mod budget;
+mod least;
 pub mod planning;
 pub mod program;
 pub mod refusal;

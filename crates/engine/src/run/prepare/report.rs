@@ -44,7 +44,7 @@ impl PreparedProgram {
             "{{\"memory_limit\":{},\"overhead_bytes\":{},\"budget_bytes\":{},\"fixed_bytes\":{},\"peak_bytes\":{},\
              \"bytes_read\":{},\"bytes_written\":{},\"bytes_spilled\":{},\"bytes_scratch\":{},\"bytes_temporary\":{},\"bytes_discarded\":{},\
              \"tasks\":{},\"window\":{},\"policy\":{},\"order\":{},\"exact\":{},\"passes\":{},\"candidates\":{},\
-             \"rewrites\":{},\"advice\":{},\"plan_seconds\":{},\"program_bytes\":{},\"kept\":{},\"known\":{},\"remembered\":{}}}",
+             \"rewrites\":{},\"advice\":{},\"least_bytes\":{},\"plan_seconds\":{},\"program_bytes\":{},\"kept\":{},\"known\":{},\"remembered\":{}}}",
             options.memory_limit,
             self.session.overhead(),
             self.session.budget(),
@@ -65,6 +65,7 @@ impl PreparedProgram {
             candidates,
             list(self.plan.rewrites.iter().map(|text| quoted(text))),
             list(self.plan.sources().filter_map(|source| source.advice()).map(|text| quoted(&text))),
+            self.least_bytes().map_or("null".into(), |least| least.to_string()),
             self.plan_seconds,
             program_bytes,
             count_json(self.starts_from()),
