@@ -269,7 +269,7 @@ def test_the_default_is_faster_than_disk_maps_that_read_ahead(
 
 @pytest.mark.parametrize("name", SEVEN)
 def test_the_default_beside_conventional_optimization_that_reads_ahead(middle: dict[str, Case], name: str) -> None:
-    """As fast within one percent in stripes of 1 MiB, but where successive tasks of the order found depend on each other.
+    """As fast within a hundredth in stripes of 1 MiB, but where tasks in a row of the order found depend on each other.
 
     One thread waits then, with fewer bytes, and at most a tenth more time."""
     default, other = run_of(middle[name], DEFAULT, STRIPED), run_of(middle[name], "clo", STRIPED)
