@@ -19,7 +19,7 @@ const ROOMS: [(&str, &[&str]); 3] = [
     (
         "store",
         &[
-            "base", "memory", "backend", "volume", "io", "durable", "maintain", "cache", "array", "formats",
+            "base", "memory", "backend", "volume", "io", "durable", "maintain", "cache", "array", "chunked", "formats",
             "registry", "outputs",
         ],
     ),

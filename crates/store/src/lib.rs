@@ -5,7 +5,7 @@
 //! plan's forecast is what happens.
 //!
 //! Architecture invariant: a room uses only rooms to its left: `base ← memory ← backend ← volume ← io ← durable ← maintain ←
-//! cache ← array ← formats ← registry ← outputs`. `unsafe` lives in `memory/mapping.rs`, `memory/pages.rs`,
+//! cache ← array ← chunked ← formats ← registry ← outputs`. `unsafe` lives in `memory/mapping.rs`, `memory/pages.rs`,
 //! `memory/shared.rs`, `base/heap.rs`, `backend/ring.rs`, `backend/stable.rs` and `volume/scatter.rs` only.
 #![deny(unsafe_code)]
 
@@ -13,6 +13,7 @@ mod array;
 mod backend;
 mod base;
 pub mod cache;
+mod chunked;
 mod durable;
 mod formats;
 pub mod io;
@@ -65,7 +66,7 @@ pub use formats::sparse::{
     SparseOutput, SparseShape, SparseWriter, TileRowRecord, FIRST_OFFSET,
 };
 pub use formats::text::{LineFormat, Lines, NumberType, TextColumns, Unzstd};
-pub use formats::zarr::{parse_zarr_json, ZarrArray};
+pub use formats::zarr::parse_zarr_json;
 pub use io::{Counters, Faults, Io};
 pub use memory::frames::{Frame, FramePool};
 pub use memory::ledger::{Ledger, Reclaim, Reservation};

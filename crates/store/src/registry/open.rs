@@ -1,7 +1,6 @@
 //! Opening arrays of any format.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use crate::array::source::{Opened, Opening};
 use crate::formats::{npy, zarr};
@@ -34,9 +33,9 @@ pub fn open_for(path: &Path, io: &Io, opening: &mut dyn Opening) -> Result<Opene
     let absolute = std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path));
     let metadata = std::fs::metadata(path).map_err(|cause| StoreError::io(path, 0, "open", cause))?;
     if metadata.is_dir() {
-        let source = zarr::ZarrArray::open(&absolute, opening)?;
+        let source = zarr::open_zarr(&absolute, opening)?;
         return Ok(Opened {
-            source: Arc::new(source),
+            source,
             transposed: false,
         });
     }

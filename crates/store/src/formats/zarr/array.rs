@@ -1,47 +1,45 @@
-//! An opened Zarr v3 array: what is known of it before any element is read.
+//! An opened Zarr v3 array: where its chunks are, before any element is read.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::inventory::Inventory;
+use super::keys::KeyEncoding;
 use super::listing::list;
-use super::metadata::{parse_zarr_json, ArrayMetadata};
-use super::shard::Indices;
+use super::metadata::{parse_zarr_json, ArrayMetadata, Sharding};
+use super::shard::{Indices, Shard, ShardCursor, INDEX_WORKSPACE_BYTES};
 use crate::array::region::c_strides;
-use crate::array::rowmajor::swap_bytes;
-use crate::array::source::Opening;
+use crate::array::source::{Opening, Source};
 use crate::backend::stamp::{settled, Stamp};
 use crate::base::heap::return_freed_memory;
+use crate::base::interval::Interval;
 use crate::base::words::JSON_MAX;
-use crate::{Region, StoreError};
+use crate::chunked::manifest::{CellFile, ChunkGrid, Manifest, UnitPlace};
+use crate::chunked::source::ChunkArray;
+use crate::io::{File, Mode};
+use crate::{Io, StoreError};
 
-/// An opened array.
-///
-/// A *unit* is a chunk, or an inner chunk where there are shards: the smallest part that is decoded alone.
+/// The files of an array, each a chunk or a shard.
 ///
 /// Invariant: besides one record for each file there is, its memory does not grow with the number of units.
-pub struct ZarrArray {
-    pub(super) dir: PathBuf,
-    pub(super) metadata: ArrayMetadata,
-    pub(super) unit: Vec<u64>,
-    pub(super) unit_bytes: usize,
-    /// Units of a chunk along each axis.
-    pub(super) per_chunk: Vec<u64>,
-    /// Of the grid of chunks.
-    pub(super) strides: Vec<u64>,
-    pub(super) stamp: Stamp,
-    pub(super) inventory: Inventory,
-    pub(super) indices: Indices,
-    pub(super) identity: String,
+struct ZarrManifest {
+    dir: PathBuf,
+    keys: KeyEncoding,
+    sharding: Option<Sharding>,
+    /// Inner chunks of a shard.
+    per_shard: u64,
+    /// Of the grid of files.
+    strides: Vec<u64>,
+    stamp: Stamp,
+    inventory: Inventory,
+    indices: Indices,
+    identity: String,
 }
 
-impl std::fmt::Debug for ZarrArray {
+impl std::fmt::Debug for ZarrManifest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "zarr({:?}, {:?}, {})",
-            self.dir, self.metadata.shape, self.metadata.dtype
-        )
+        write!(f, "zarr({:?})", self.dir)
     }
 }
 
@@ -69,53 +67,94 @@ fn read_metadata(dir: &Path) -> Result<(ArrayMetadata, Stamp), StoreError> {
     Ok((metadata, stamp))
 }
 
-impl ZarrArray {
-    /// Opens the directory of an array. Costs one `stat` per chunk, the only way to know it again: `zarr.json` stays as
-    /// it is when a chunk is replaced.
-    ///
-    /// # Errors
-    /// No array of format 3, metadata that are not supported, and the answers of `opening`.
-    pub fn open(dir: &Path, opening: &mut dyn Opening) -> Result<ZarrArray, StoreError> {
-        let (metadata, stamp) = read_metadata(dir)?;
-        let extents = metadata.shape.iter().zip(&metadata.chunk);
-        let counts: Vec<u64> = extents.map(|(length, chunk)| length.div_ceil(*chunk)).collect();
-        let inventory = list(dir, &metadata.keys, &counts, opening)?;
-        if inventory.is_large() {
-            return_freed_memory();
-        }
-        let sharding = metadata.sharding.as_ref();
-        let unit = sharding.map_or(&metadata.chunk, |sharding| &sharding.inner).clone();
-        Ok(ZarrArray {
-            dir: dir.to_path_buf(),
-            unit_bytes: unit.iter().product::<u64>() as usize * metadata.dtype.size(),
-            per_chunk: metadata
-                .chunk
-                .iter()
-                .zip(&unit)
-                .map(|(chunk, unit)| chunk / unit)
-                .collect(),
-            strides: c_strides(&counts),
-            unit,
-            identity: format!("{}:{:016x}", stamp.name(&dir.join("zarr.json")), inventory.hash),
-            metadata,
-            stamp,
-            inventory,
-            indices: Indices::default(),
+/// Opens the directory of an array. Costs one `stat` per chunk, the only way to know it again: `zarr.json` stays as
+/// it is when a chunk is replaced.
+///
+/// # Errors
+/// No array of format 3, metadata that are not supported, and the answers of `opening`.
+pub(crate) fn open_zarr(dir: &Path, opening: &mut dyn Opening) -> Result<Arc<dyn Source>, StoreError> {
+    let (metadata, stamp) = read_metadata(dir)?;
+    let extents = metadata.shape.iter().zip(&metadata.chunk);
+    let counts: Vec<u64> = extents.map(|(length, chunk)| length.div_ceil(*chunk)).collect();
+    let inventory = list(dir, &metadata.keys, &counts, opening)?;
+    if inventory.is_large() {
+        return_freed_memory();
+    }
+    let sharding = metadata.sharding;
+    let unit = sharding
+        .as_ref()
+        .map_or(&metadata.chunk, |sharding| &sharding.inner)
+        .clone();
+    let manifest = ZarrManifest {
+        dir: dir.to_path_buf(),
+        keys: metadata.keys,
+        sharding,
+        per_shard: metadata
+            .chunk
+            .iter()
+            .zip(&unit)
+            .map(|(chunk, unit)| chunk / unit)
+            .product(),
+        strides: c_strides(&counts),
+        identity: format!("{}:{:016x}", stamp.name(&dir.join("zarr.json")), inventory.hash),
+        stamp,
+        inventory,
+        indices: Indices::default(),
+    };
+    let grid = ChunkGrid {
+        shape: metadata.shape,
+        dtype: metadata.dtype,
+        cell: metadata.chunk,
+        unit,
+        fill: metadata.fill,
+        chain: metadata.chain,
+    };
+    Ok(Arc::new(ChunkArray { grid, manifest }))
+}
+
+impl Manifest for ZarrManifest {
+    type Cursor = ShardCursor;
+
+    fn path(&self) -> &Path {
+        &self.dir
+    }
+
+    fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    fn check(&self, part: fn(Stamp) -> Stamp) -> Result<(), StoreError> {
+        self.stamp.check(&self.dir.join("zarr.json"), part)
+    }
+
+    fn find(&self, index: &[u64]) -> Option<CellFile> {
+        let number = index.iter().zip(&self.strides).map(|(at, stride)| at * stride).sum();
+        let bytes = self.inventory.bytes(self.inventory.find(number)?);
+        Some(CellFile { number, bytes })
+    }
+
+    fn path_of(&self, index: &[u64]) -> PathBuf {
+        self.dir.join(self.keys.name(index))
+    }
+
+    fn open(&self, index: &[u64], io: &Io) -> Result<File, StoreError> {
+        let path = self.path_of(index);
+        io.open(&path, Mode::Read).map_err(|error| match &error {
+            StoreError::Io { cause, .. } if cause.kind() == ErrorKind::NotFound => StoreError::Changed {
+                path: path.clone(),
+                reason: "it is gone".into(),
+            },
+            _ => error,
         })
     }
 
-    /// The file of the chunk at `index`.
-    pub(super) fn path(&self, index: &[u64]) -> PathBuf {
-        self.dir.join(self.metadata.keys.name(index))
+    fn difference(&self, cell: CellFile, now: Stamp, since_ns: i128) -> Option<String> {
+        let record = self.inventory.find(cell.number)?;
+        record.difference(cell.bytes, now, since_ns)
     }
 
-    pub(super) fn data_bytes(&self, region: &Region) -> usize {
-        region.elements() as usize * self.metadata.dtype.size()
-    }
-
-    /// Refuses a chunk that was not there and is.
-    pub(super) fn check_absent(&self, index: &[u64]) -> Result<(), StoreError> {
-        let path = self.path(index);
+    fn check_absent(&self, index: &[u64]) -> Result<(), StoreError> {
+        let path = self.path_of(index);
         match std::fs::symlink_metadata(&path) {
             Err(cause) if matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(()),
             Err(cause) => Err(StoreError::io(&path, 0, "stat", cause)),
@@ -126,26 +165,35 @@ impl ZarrArray {
         }
     }
 
-    /// Fills a box of the frame with the fill value, in the byte order of the file.
-    pub(super) fn fill(&self, within: &Region, region: &Region, frame: &mut [u8]) {
-        let item = self.metadata.dtype.size();
-        let mut element = self.metadata.fill.clone();
-        if self.swapped() {
-            swap_bytes(&mut element, self.metadata.dtype);
-        }
-        for filled in within.runs(&region.shape) {
-            let at = filled.start as usize * item;
-            let run = &mut frame[at..at + filled.length as usize * item];
-            if element.iter().all(|byte| *byte == 0) {
-                run.fill(0);
-            } else {
-                run.chunks_exact_mut(item)
-                    .for_each(|place| place.copy_from_slice(&element));
+    fn locate<'f>(
+        &self,
+        cell: CellFile,
+        index: &[u64],
+        unit: u64,
+        cursor: &mut ShardCursor,
+        io: &Io,
+        open: &mut dyn FnMut() -> Result<&'f File, StoreError>,
+    ) -> Result<Option<UnitPlace>, StoreError> {
+        let at = match &self.sharding {
+            None => Some(Interval::new(0, cell.bytes)),
+            Some(sharding) => {
+                let shard = Shard {
+                    number: cell.number,
+                    path: &|| self.path_of(index),
+                    bytes: cell.bytes,
+                    count: self.per_shard,
+                    sharding,
+                };
+                self.indices.range(&shard, unit, cursor, io, open)?
             }
-        }
+        };
+        Ok(at.map(|at| UnitPlace { at, skipped: 0 }))
     }
 
-    pub(super) fn swapped(&self) -> bool {
-        self.metadata.chain.big_endian != cfg!(target_endian = "big") && self.metadata.dtype.size() > 1
+    fn search_bytes(&self) -> usize {
+        match self.sharding {
+            Some(_) => INDEX_WORKSPACE_BYTES,
+            None => 0,
+        }
     }
 }

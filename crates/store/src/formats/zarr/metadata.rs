@@ -5,11 +5,12 @@ use std::borrow::Cow;
 use outcore_dtype::DType;
 use serde_json::Value;
 
-use super::codec::CodecChain;
+use super::codec::codec_chain;
 use super::fill::fill_bytes;
 use super::json::{ArrayJson, Extension};
 use super::keys::KeyEncoding;
 use crate::array::region::checked_elements;
+use crate::chunked::chain::CodecChain;
 
 const AXES_MAX: usize = 64;
 
@@ -148,7 +149,7 @@ fn from_metadata(metadata: &ArrayJson) -> Result<ArrayMetadata, String> {
 
 fn codecs(codecs: &[Extension], chunk: &[u64]) -> Result<(CodecChain, Option<Sharding>), String> {
     if !codecs.iter().any(|codec| codec.name == "sharding_indexed") {
-        return Ok((CodecChain::from_metadata(codecs, chunk.len())?, None));
+        return Ok((codec_chain(codecs, chunk.len())?, None));
     }
     let [codec] = codecs else {
         return Err("other codecs around sharding_indexed are not supported".into());
@@ -157,7 +158,7 @@ fn codecs(codecs: &[Extension], chunk: &[u64]) -> Result<(CodecChain, Option<Sha
     if chunk.iter().zip(&inner).any(|(outer, inner)| outer % inner != 0) {
         return Err(format!("inner chunks {inner:?} do not divide shards {chunk:?}"));
     }
-    let index = CodecChain::from_metadata(&list(codec, "index_codecs")?, 0)?;
+    let index = codec_chain(&list(codec, "index_codecs")?, 0)?;
     let index_crc = match index.is_crc_only() {
         Some(crc) => crc,
         None => return Err("the shard index has codecs other than bytes and crc32c".into()),
@@ -167,7 +168,7 @@ fn codecs(codecs: &[Extension], chunk: &[u64]) -> Result<(CodecChain, Option<Sha
         Some("end") => false,
         _ => return Err("index_location is neither \"start\" nor \"end\"".into()),
     };
-    let chain = CodecChain::from_metadata(&list(codec, "codecs")?, chunk.len())?;
+    let chain = codec_chain(&list(codec, "codecs")?, chunk.len())?;
     Ok((
         chain,
         Some(Sharding {

@@ -13,9 +13,7 @@ mod made;
 mod metadata;
 mod shard;
 mod sink;
-mod source;
-mod units;
 
-pub use array::ZarrArray;
+pub(crate) use array::open_zarr;
 pub use metadata::parse_zarr_json;
 pub(crate) use sink::ZarrPlan;

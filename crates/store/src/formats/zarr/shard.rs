@@ -37,7 +37,8 @@ struct IndexState {
 /// A shard to look into.
 pub(super) struct Shard<'a> {
     pub number: u64,
-    pub path: PathBuf,
+    /// Of the file, where a message names it.
+    pub path: &'a dyn Fn() -> PathBuf,
     pub bytes: u64,
     /// Inner chunks.
     pub count: u64,
@@ -61,7 +62,7 @@ impl Indices {
         inner: u64,
         cursor: &mut ShardCursor,
         io: &Io,
-        open: impl FnOnce() -> Result<&'f File, StoreError>,
+        open: &mut dyn FnMut() -> Result<&'f File, StoreError>,
     ) -> Result<Option<Interval>, StoreError> {
         let at = inner * ENTRY_BYTES;
         let key = (shard.number, at / BLOCK_BYTES);
@@ -78,7 +79,7 @@ impl Indices {
         shard: &Shard<'_>,
         key: ShardKey,
         io: &Io,
-        open: impl FnOnce() -> Result<&'f File, StoreError>,
+        open: &mut dyn FnMut() -> Result<&'f File, StoreError>,
     ) -> Result<Arc<[u8]>, StoreError> {
         {
             let mut state = self.state();
@@ -115,7 +116,7 @@ impl Shard<'_> {
         let fits = whole.is_some_and(|bytes| bytes <= self.bytes);
         entries.filter(|_| fits).ok_or_else(|| {
             let reason = format!("a shard of {} bytes is too short for its index", self.bytes);
-            StoreError::format(&self.path, reason)
+            StoreError::format(&(self.path)(), reason)
         })
     }
 
@@ -138,7 +139,7 @@ impl Shard<'_> {
         let bytes = (whole - from).min(BLOCK_BYTES);
         let window = ReadWindow::of(base + from, base + from + bytes, self.bytes);
         let mut pages = AlignedBuffer::new(window.bytes())
-            .map_err(|cause| StoreError::io(&self.path, base + from, "map memory", cause))?;
+            .map_err(|cause| StoreError::io(&(self.path)(), base + from, "map memory", cause))?;
         let buffer = &mut pages[..window.bytes()];
         io.read_metadata(file, buffer, window.start, window.present as usize)?;
         let head = (base + from - window.start) as usize;
@@ -160,7 +161,7 @@ impl Shard<'_> {
         }
         if stored != found.to_le_bytes() {
             let reason = "shard index: crc32c: a checksum does not match";
-            return Err(StoreError::format(&self.path, reason));
+            return Err(StoreError::format(&(self.path)(), reason));
         }
         Ok(())
     }
@@ -184,6 +185,6 @@ impl Shard<'_> {
             return Ok(Some(Interval::new(offset, bytes)));
         }
         let reason = format!("the shard index points outside of its {} bytes", self.bytes);
-        Err(StoreError::format(&self.path, reason))
+        Err(StoreError::format(&(self.path)(), reason))
     }
 }

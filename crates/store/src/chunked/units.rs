@@ -1,19 +1,17 @@
-//! What a region needs of each chunk's file: which bytes lie where, and in which windows they are read.
+//! What a region needs of each file: which bytes lie where, and in which windows they are read.
 
 use std::cell::OnceCell;
 use std::path::PathBuf;
 
-use super::array::ZarrArray;
-use super::inventory::ChunkRecord;
-use super::shard::{Shard, ShardCursor, INDEX_WORKSPACE_BYTES};
+use super::manifest::{CellFile, ChunkGrid, Manifest, UnitPlace};
 use crate::array::region::{Cells, Lattice};
-use crate::array::rowmajor::{ReadWindow, RowMajor, GAP_BYTES, WINDOW_BYTES};
+use crate::array::rowmajor::{ReadWindow, GAP_BYTES, WINDOW_BYTES};
 use crate::base::interval::Interval;
 use crate::base::page::PAGE;
-use crate::io::{File, Mode};
+use crate::io::File;
 use crate::{Io, Region, StoreError};
 
-/// Spans that are sorted together: inner chunks may lie in any order in their shard.
+/// Spans that are sorted together: inner chunks may lie in any order in their file.
 const BATCH: usize = 32 << 10;
 
 /// The encoded bytes that a region needs of one unit, in the file.
@@ -21,11 +19,13 @@ const BATCH: usize = 32 << 10;
 pub(super) struct UnitSpan {
     pub offset: u64,
     pub bytes: u64,
-    /// The unit's number in its chunk.
+    /// The unit's number in its cell.
     pub unit: u64,
+    /// Stages that it goes without.
+    pub skipped: u32,
 }
 
-/// A part of a chunk that a region needs, and how it is read.
+/// A part of a cell that a region needs, and how it is read.
 pub(super) enum UnitPiece<'a> {
     /// A unit that is all fill value.
     Missing { unit: u64 },
@@ -35,72 +35,65 @@ pub(super) enum UnitPiece<'a> {
     ReadWindow { window: ReadWindow, spans: &'a [UnitSpan] },
 }
 
-/// The file of a chunk at `index` of the grid.
-pub(super) struct ChunkFile<'a> {
-    array: &'a ZarrArray,
+/// The cell at `index` of an array, and its file.
+pub(super) struct Cell<'a, M> {
+    grid: &'a ChunkGrid,
+    manifest: &'a M,
     pub index: &'a [u64],
-    number: u64,
-    record: &'a ChunkRecord,
-    pub bytes: u64,
+    pub of: CellFile,
     file: OnceCell<File>,
 }
 
-impl<'a> ChunkFile<'a> {
+impl<'a, M: Manifest> Cell<'a, M> {
     /// Nothing where there was no file when the array was opened.
-    pub fn find(array: &'a ZarrArray, index: &'a [u64]) -> Option<ChunkFile<'a>> {
-        let number = index.iter().zip(&array.strides).map(|(at, stride)| at * stride).sum();
-        let record = array.inventory.find(number)?;
-        Some(ChunkFile {
-            array,
+    pub fn find(grid: &'a ChunkGrid, manifest: &'a M, index: &'a [u64]) -> Option<Cell<'a, M>> {
+        Some(Cell {
+            grid,
+            manifest,
             index,
-            number,
-            record,
-            bytes: array.inventory.bytes(record),
+            of: manifest.find(index)?,
             file: OnceCell::new(),
         })
     }
 
     pub fn path(&self) -> PathBuf {
-        self.array.path(self.index)
+        self.manifest.path_of(self.index)
     }
 
     pub fn file(&self, io: &Io) -> Result<&File, StoreError> {
         if let Some(file) = self.file.get() {
             return Ok(file);
         }
-        let file = io.open(&self.path(), Mode::Read).map_err(|error| match &error {
-            StoreError::Io { cause, .. } if cause.kind() == std::io::ErrorKind::NotFound => self.changed("it is gone"),
-            _ => error,
-        })?;
+        let file = self.manifest.open(self.index, io)?;
         Ok(self.file.get_or_init(|| file))
     }
 
     /// What came of using the file, unless the file is not what it was.
     pub fn unless_changed<T>(&self, result: Result<T, StoreError>, io: &Io) -> Result<T, StoreError> {
         let Some(file) = self.file.get() else { return result };
-        match self.record.difference(self.bytes, file.stamp()?, io.began_ns()) {
-            Some(reason) => Err(self.changed(&reason)),
+        match self.manifest.difference(self.of, file.stamp()?, io.began_ns()) {
+            Some(reason) => Err(self.changed(reason)),
             None => result,
         }
     }
 
     /// Refuses a file that is not what it was, by its name.
     pub fn check(&self) -> Result<(), StoreError> {
-        let now = std::fs::metadata(self.path()).map_err(|_| self.changed("it is gone"))?;
-        match self.record.difference(self.bytes, (&now).into(), i128::MAX) {
-            Some(reason) => Err(self.changed(&reason)),
+        let now = std::fs::metadata(self.path()).map_err(|_| self.changed("it is gone".into()))?;
+        match self.manifest.difference(self.of, (&now).into(), i128::MAX) {
+            Some(reason) => Err(self.changed(reason)),
             None => Ok(()),
         }
     }
 
-    fn changed(&self, reason: &str) -> StoreError {
+    fn changed(&self, reason: String) -> StoreError {
         StoreError::Changed {
             path: self.path(),
-            reason: reason.into(),
+            reason,
         }
     }
 
-    /// Gives `each` what the region needs of the chunk, in the order in which it is read.
+    /// Gives `each` what the region needs of the cell, in the order in which it is read.
     pub fn pieces(
         &self,
         region: &Region,
@@ -108,56 +101,57 @@ impl<'a> ChunkFile<'a> {
         io: &Io,
         each: &mut dyn FnMut(UnitPiece<'_>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        let array = self.array;
+        let (grid, bytes) = (self.grid, self.of.bytes);
         let UnitSpace { batch, cut } = spare;
         batch.clear();
-        let mut add = |unit: u64, range: Option<Interval>| {
-            let Some(Interval {
-                start: offset,
-                length: bytes,
-            }) = range
-            else {
+        let mut add = |unit: u64, place: Option<UnitPlace>| {
+            let Some(UnitPlace { at, skipped }) = place else {
                 return each(UnitPiece::Missing { unit });
             };
-            if !array.metadata.chain.is_plain() {
-                batch.push(UnitSpan { offset, bytes, unit });
-            } else if bytes != array.unit_bytes as u64 {
-                let reason = format!("a chunk of {bytes} bytes where {} are expected", array.unit_bytes);
+            if !grid.chain.is_plain() {
+                batch.push(UnitSpan {
+                    offset: at.start,
+                    bytes: at.length,
+                    unit,
+                    skipped,
+                });
+            } else if at.length != grid.unit_bytes() as u64 {
+                let reason = format!(
+                    "a chunk of {} bytes where {} are expected",
+                    at.length,
+                    grid.unit_bytes()
+                );
                 return Err(StoreError::format(&self.path(), reason));
-            } else if array.reads_rows() {
-                return each(UnitPiece::Rows { unit, offset });
+            } else if grid.reads_rows() {
+                return each(UnitPiece::Rows { unit, offset: at.start });
             } else {
                 cut.unit(self.index, unit);
                 let span = cut.plain_span();
-                let (offset, bytes) = (offset + span.start, span.length);
-                batch.push(UnitSpan { offset, bytes, unit });
+                batch.push(UnitSpan {
+                    offset: at.start + span.start,
+                    bytes: span.length,
+                    unit,
+                    skipped,
+                });
             }
             if batch.len() >= BATCH {
-                windows(batch, self.bytes, each)?;
+                windows(batch, bytes, each)?;
                 batch.clear();
             }
             Ok(())
         };
-        match &array.metadata.sharding {
-            None => add(0, Some(Interval::new(0, self.bytes)))?,
-            Some(sharding) => {
-                let shard = Shard {
-                    number: self.number,
-                    path: self.path(),
-                    bytes: self.bytes,
-                    count: array.per_chunk.iter().product(),
-                    sharding,
-                };
-                let mut cursor = ShardCursor::default();
-                let mut cells = Cells::of(&array.share(region, self.index), &array.unit);
-                while let Some(cell) = cells.next() {
-                    let unit = array.unit_number(cell, self.index);
-                    let range = array.indices.range(&shard, unit, &mut cursor, io, || self.file(io))?;
-                    add(unit, range)?;
-                }
-            }
+        let mut cursor = M::Cursor::default();
+        let share = grid.share(region, self.index);
+        let mut units = Cells::of(&share, &grid.unit);
+        while let Some(at) = units.next() {
+            let unit = grid.unit_number(at, self.index);
+            let mut open = || self.file(io);
+            let place = self
+                .manifest
+                .locate(self.of, self.index, unit, &mut cursor, io, &mut open)?;
+            add(unit, place)?;
         }
-        windows(batch, self.bytes, each)
+        windows(batch, bytes, each)
     }
 }
 
@@ -198,17 +192,17 @@ pub(super) struct UnitSpace<'a> {
 }
 
 impl<'a> UnitSpace<'a> {
-    pub fn new(array: &'a ZarrArray, region: &'a Region) -> UnitSpace<'a> {
+    pub fn new(grid: &'a ChunkGrid, region: &'a Region) -> UnitSpace<'a> {
         UnitSpace {
-            batch: Vec::with_capacity(array.batch(region)),
-            cut: UnitCut::new(array, region),
+            batch: Vec::with_capacity(grid.batch(region)),
+            cut: UnitCut::new(grid, region),
         }
     }
 }
 
 /// Where a region and a unit meet. The same memory serves one unit after the other.
 pub(super) struct UnitCut<'a> {
-    array: &'a ZarrArray,
+    grid: &'a ChunkGrid,
     region: &'a Region,
     /// What they share.
     pub shape: Vec<u64>,
@@ -223,12 +217,12 @@ pub(super) struct UnitCut<'a> {
 }
 
 impl<'a> UnitCut<'a> {
-    pub fn new(array: &'a ZarrArray, region: &'a Region) -> UnitCut<'a> {
+    pub fn new(grid: &'a ChunkGrid, region: &'a Region) -> UnitCut<'a> {
         let none = vec![0; region.shape.len()];
         UnitCut {
-            array,
+            grid,
             region,
-            source: array.metadata.chain.lattice(&array.unit),
+            source: grid.lattice(),
             target: Lattice::of_box(&region.shape, &none),
             shape: none.clone(),
             local: none.clone(),
@@ -236,25 +230,25 @@ impl<'a> UnitCut<'a> {
         }
     }
 
-    /// The whole chunk at `index`.
-    pub fn chunk(&mut self, index: &[u64]) {
+    /// The whole cell at `index`.
+    pub fn cell(&mut self, index: &[u64]) {
         for (axis, at) in index.iter().enumerate() {
-            let extent = self.array.metadata.chunk[axis];
+            let extent = self.grid.cell[axis];
             self.along(axis, at * extent, extent);
         }
     }
 
-    /// Unit `unit` of the chunk at `index`.
+    /// Unit `unit` of the cell at `index`.
     pub fn unit(&mut self, index: &[u64], mut unit: u64) {
         for axis in (0..index.len()).rev() {
-            let count = self.array.per_chunk[axis];
-            let start = (index[axis] * count + unit % count) * self.array.unit[axis];
+            let count = self.grid.per_cell(axis);
+            let start = (index[axis] * count + unit % count) * self.grid.unit[axis];
             unit /= count;
-            self.along(axis, start, self.array.unit[axis]);
+            self.along(axis, start, self.grid.unit[axis]);
         }
         let offset = |starts: &[u64], strides: &[i64]| starts.iter().zip(strides).map(|(at, by)| *at as i64 * by).sum();
         self.target.offset = offset(&self.within, &self.target.strides);
-        if !self.array.metadata.chain.is_plain() {
+        if !self.grid.chain.is_plain() {
             self.source.offset = offset(&self.local, &self.source.strides);
         }
     }
@@ -268,7 +262,7 @@ impl<'a> UnitCut<'a> {
 
     /// The first of the bytes that they share in a plain unit, and how many there are up to the last.
     fn plain_span(&self) -> Interval {
-        let item = self.array.metadata.dtype.size() as u64;
+        let item = self.grid.dtype.size() as u64;
         let (mut first, mut last) = (0, 0);
         for (axis, &stride) in self.source.strides.iter().enumerate() {
             first += self.local[axis] * stride as u64;
@@ -286,27 +280,11 @@ impl<'a> UnitCut<'a> {
     }
 }
 
-impl ZarrArray {
-    /// Whether only some rows of a plain unit may be read: a small one is read from the first to the last that is needed.
-    pub(super) fn reads_rows(&self) -> bool {
-        self.metadata.chain.is_plain() && self.unit_bytes as u64 > GAP_BYTES
-    }
-
-    /// A plain unit at `offset` of its file, as an array in it.
-    pub(super) fn plain(&self, offset: u64, file_bytes: u64) -> RowMajor {
-        RowMajor {
-            base: offset,
-            shape: self.unit.clone(),
-            item: self.metadata.dtype.size(),
-            file_bytes,
-        }
-    }
-
-    /// The part of a region in the chunk at `index`.
-    pub(super) fn share(&self, region: &Region, index: &[u64]) -> Region {
-        let chunk = &self.metadata.chunk;
-        let start = index.iter().zip(chunk).map(|(at, extent)| at * extent).collect();
-        let cell = Region::new(start, chunk.clone());
+impl ChunkGrid {
+    /// The part of a region in the cell at `index`.
+    fn share(&self, region: &Region, index: &[u64]) -> Region {
+        let start = index.iter().zip(&self.cell).map(|(at, extent)| at * extent).collect();
+        let cell = Region::new(start, self.cell.clone());
         region
             .intersect(&cell)
             .unwrap_or_else(|| Region::full(&vec![0; index.len()]))
@@ -317,30 +295,24 @@ impl ZarrArray {
         if self.reads_rows() {
             return 0;
         }
-        let axes = region.shape.iter().zip(&self.unit).zip(&self.per_chunk);
+        let axes = region.shape.iter().zip(&self.unit).enumerate();
         // A region that does not begin with a unit meets one more.
-        let units = axes.map(|((length, unit), count)| (length.div_ceil(*unit) + 1).min(*count));
+        let units = axes.map(|(axis, (length, unit))| (length.div_ceil(*unit) + 1).min(self.per_cell(axis)));
         units.fold(1, u64::saturating_mul).min(BATCH as u64) as usize
     }
 
-    /// Memory that finding the pieces of a region takes.
-    pub(super) fn search_bytes(&self, region: &Region) -> usize {
-        let index = if self.metadata.sharding.is_some() {
-            INDEX_WORKSPACE_BYTES
-        } else {
-            0
-        };
+    /// Memory that spans of a region take.
+    pub(super) fn span_bytes(&self, region: &Region) -> usize {
         match self.batch(region) {
-            0 | 1 => index,
-            spans => index + (spans * size_of::<UnitSpan>()).next_multiple_of(PAGE),
+            0 | 1 => 0,
+            spans => (spans * size_of::<UnitSpan>()).next_multiple_of(PAGE),
         }
     }
 
-    fn unit_number(&self, cell: &[u64], index: &[u64]) -> u64 {
-        let mut number = 0;
-        for (axis, count) in self.per_chunk.iter().enumerate() {
-            number = number * count + (cell[axis] - index[axis] * count);
-        }
-        number
+    fn unit_number(&self, unit: &[u64], index: &[u64]) -> u64 {
+        let axes = unit.iter().zip(index).enumerate();
+        axes.fold(0, |number, (axis, (at, cell))| {
+            number * self.per_cell(axis) + (at - cell * self.per_cell(axis))
+        })
     }
 }

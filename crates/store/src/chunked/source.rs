@@ -1,11 +1,11 @@
-//! RegionReading a Zarr v3 array, region by region.
+//! Reading an array of chunks, region by region.
 
 use std::path::Path;
 
 use outcore_dtype::DType;
 
-use super::array::ZarrArray;
-use super::units::{ChunkFile, UnitCut, UnitPiece, UnitSpace, UnitSpan};
+use super::manifest::{ChunkGrid, Manifest};
+use super::units::{Cell, UnitCut, UnitPiece, UnitSpace, UnitSpan};
 use crate::array::region::{copy_lattice, Cells, Lattice};
 use crate::array::rowmajor::{normalize_bools, swap_bytes, ReadWindow};
 use crate::array::source::{Layout, ReadCost, Source};
@@ -14,44 +14,53 @@ use crate::base::page::PAGE;
 use crate::memory::mapping::AlignedBuffer;
 use crate::{Io, Region, StoreError};
 
-impl ZarrArray {
+/// An array of chunks: how it is cut, and where its chunks are.
+///
+/// Invariant: besides what the manifest keeps, its memory does not grow with the number of units.
+#[derive(Debug)]
+pub(crate) struct ChunkArray<M> {
+    pub grid: ChunkGrid,
+    pub manifest: M,
+}
+
+impl<M: Manifest> ChunkArray<M> {
     /// Whether one plain unit holds all of the region: then it is read without a further copy.
     fn is_sole(&self, region: &Region) -> bool {
-        self.reads_rows() && Cells::of(region, &self.unit).count() == 1
+        self.grid.reads_rows() && Cells::of(region, &self.grid.unit).count() == 1
     }
 
     /// Brings the region into the frame, in the byte order of the file; returns where it starts.
     fn read_raw(&self, region: &Region, frame: &mut [u8], io: &Io) -> Result<usize, StoreError> {
         let sole = self.is_sole(region);
         let mut offset = 0;
-        let mut spare = UnitSpace::new(self, region);
+        let mut spare = UnitSpace::new(&self.grid, region);
         let mut reading = RegionReading {
-            array: self,
+            grid: &self.grid,
             region,
-            cut: UnitCut::new(self, region),
+            cut: UnitCut::new(&self.grid, region),
             staging: None,
         };
-        let mut chunks = Cells::of(region, &self.metadata.chunk);
-        while let Some(index) = chunks.next() {
-            let Some(chunk) = ChunkFile::find(self, index) else {
-                self.check_absent(index)?;
-                reading.cut.chunk(index);
-                self.fill(&reading.cut.within(), region, frame);
+        let mut cells = Cells::of(region, &self.grid.cell);
+        while let Some(index) = cells.next() {
+            let Some(cell) = Cell::find(&self.grid, &self.manifest, index) else {
+                self.manifest.check_absent(index)?;
+                reading.cut.cell(index);
+                self.grid.fill(&reading.cut.within(), region, frame);
                 continue;
             };
-            let file = chunk.file(io)?;
-            let read = chunk.pieces(region, &mut spare, io, &mut |piece| {
+            let file = cell.file(io)?;
+            let read = cell.pieces(region, &mut spare, io, &mut |piece| {
                 match piece {
                     UnitPiece::Rows { unit, offset: at } if sole => {
                         reading.cut.unit(index, unit);
-                        let plain = self.plain(at, chunk.bytes);
+                        let plain = self.grid.plain(at, cell.of.bytes);
                         offset = plain.read(file, &reading.cut.local(), frame, io)?;
                     }
-                    piece => reading.take(piece, &chunk, frame, io)?,
+                    piece => reading.take(piece, &cell, frame, io)?,
                 }
                 Ok(())
             });
-            chunk.unless_changed(read, io)?;
+            cell.unless_changed(read, io)?;
         }
         Ok(offset)
     }
@@ -59,7 +68,7 @@ impl ZarrArray {
 
 /// One read of a region that lies in several units.
 struct RegionReading<'a> {
-    array: &'a ZarrArray,
+    grid: &'a ChunkGrid,
     region: &'a Region,
     cut: UnitCut<'a>,
     /// Where windows are read to.
@@ -68,35 +77,35 @@ struct RegionReading<'a> {
 
 impl RegionReading<'_> {
     /// Brings a piece into its place in the frame.
-    fn take(
+    fn take<M: Manifest>(
         &mut self,
         piece: UnitPiece<'_>,
-        chunk: &ChunkFile<'_>,
+        cell: &Cell<'_, M>,
         frame: &mut [u8],
         io: &Io,
     ) -> Result<(), StoreError> {
-        let array = self.array;
-        let item = array.metadata.dtype.size();
+        let grid = self.grid;
+        let item = grid.dtype.size();
         match piece {
             UnitPiece::Missing { unit } => {
-                self.cut.unit(chunk.index, unit);
-                array.fill(&self.cut.within(), self.region, frame);
+                self.cut.unit(cell.index, unit);
+                grid.fill(&self.cut.within(), self.region, frame);
             }
             UnitPiece::Rows { unit, offset } => {
-                self.cut.unit(chunk.index, unit);
-                let (data, staging) = frame.split_at_mut(array.data_bytes(self.region).next_multiple_of(PAGE));
-                let plain = array.plain(offset, chunk.bytes);
-                let at = plain.read(chunk.file(io)?, &self.cut.local(), staging, io)?;
+                self.cut.unit(cell.index, unit);
+                let (data, staging) = frame.split_at_mut(grid.data_bytes(self.region).next_multiple_of(PAGE));
+                let plain = grid.plain(offset, cell.of.bytes);
+                let at = plain.read(cell.file(io)?, &self.cut.local(), staging, io)?;
                 let source = Lattice::of_box(&self.cut.shape, &vec![0; self.cut.shape.len()]);
                 copy_lattice(&staging[at..], &source, data, &self.cut.target, &self.cut.shape, item);
             }
             UnitPiece::ReadWindow { window, spans } => {
-                let mut staging = self.stage(window, chunk)?;
+                let mut staging = self.stage(window, cell)?;
                 let bytes = &mut staging[..window.bytes()];
-                io.read(chunk.file(io)?, bytes, window.start, window.present as usize)?;
+                io.read(cell.file(io)?, bytes, window.start, window.present as usize)?;
                 for span in spans {
                     let at = (span.offset - window.start) as usize;
-                    self.place(span, &bytes[at..at + span.bytes as usize], chunk, frame)?;
+                    self.place(span, &bytes[at..at + span.bytes as usize], cell, frame)?;
                 }
                 self.staging = Some(staging);
             }
@@ -105,102 +114,106 @@ impl RegionReading<'_> {
     }
 
     /// Memory for a window.
-    fn stage(&mut self, window: ReadWindow, chunk: &ChunkFile<'_>) -> Result<AlignedBuffer, StoreError> {
+    fn stage<M: Manifest>(&mut self, window: ReadWindow, cell: &Cell<'_, M>) -> Result<AlignedBuffer, StoreError> {
         if let Some(staging) = self.staging.take().filter(|staging| staging.len() >= window.bytes()) {
             return Ok(staging);
         }
         AlignedBuffer::new(window.bytes())
-            .map_err(|cause| StoreError::io(&chunk.path(), window.start, "map memory", cause))
+            .map_err(|cause| StoreError::io(&cell.path(), window.start, "map memory", cause))
     }
 
     /// Brings what the region needs of a unit from its encoded bytes into the frame.
-    fn place(
+    fn place<M: Manifest>(
         &mut self,
         span: &UnitSpan,
         encoded: &[u8],
-        chunk: &ChunkFile<'_>,
+        cell: &Cell<'_, M>,
         frame: &mut [u8],
     ) -> Result<(), StoreError> {
-        let array = self.array;
-        let item = array.metadata.dtype.size();
-        self.cut.unit(chunk.index, span.unit);
+        let grid = self.grid;
+        let item = grid.dtype.size();
+        self.cut.unit(cell.index, span.unit);
         let UnitCut {
             source, target, shape, ..
         } = &self.cut;
-        if array.metadata.chain.is_plain() {
+        if grid.chain.is_plain() {
             copy_lattice(encoded, source, frame, target, shape, item);
             return Ok(());
         }
-        let decoded = array.metadata.chain.decode(encoded, array.unit_bytes);
-        let decoded = decoded.map_err(|reason| StoreError::format(&chunk.path(), reason))?;
+        let decoded = grid.chain.decode(encoded, grid.unit_bytes(), span.skipped);
+        let decoded = decoded.map_err(|reason| StoreError::format(&cell.path(), reason))?;
         copy_lattice(&decoded, source, frame, target, shape, item);
         Ok(())
     }
 }
 
-impl Source for ZarrArray {
+impl<M: Manifest> Source for ChunkArray<M> {
     fn name(&self) -> String {
-        self.dir.display().to_string()
+        self.manifest.name()
     }
 
     fn shape(&self) -> &[u64] {
-        &self.metadata.shape
+        &self.grid.shape
     }
 
     fn dtype(&self) -> DType {
-        self.metadata.dtype
+        self.grid.dtype
     }
 
     fn layout(&self) -> Layout {
-        Layout::Chunks(self.unit.clone())
+        Layout::Chunks(self.grid.unit.clone())
     }
 
     fn identity(&self) -> &str {
-        &self.identity
+        self.manifest.identity()
+    }
+
+    fn origin(&self) -> &str {
+        self.manifest.origin()
     }
 
     fn path(&self) -> Option<&Path> {
-        Some(&self.dir)
+        Some(self.manifest.path())
     }
 
     fn check_unchanged(&self) -> Result<(), StoreError> {
-        self.stamp.check(&self.dir.join("zarr.json"), |stamp| stamp)
+        self.manifest.check(|stamp| stamp)
     }
 
     fn check_unwritten(&self) -> Result<(), StoreError> {
-        self.stamp.check(&self.dir.join("zarr.json"), Stamp::written)
+        self.manifest.check(Stamp::written)
     }
 
     fn check_region(&self, region: &Region) -> Result<(), StoreError> {
-        region.check_in(&self.metadata.shape, &self.name())?;
-        let mut chunks = Cells::of(region, &self.metadata.chunk);
-        while let Some(index) = chunks.next() {
-            match ChunkFile::find(self, index) {
-                Some(chunk) => chunk.check()?,
-                None => self.check_absent(index)?,
+        region.check_in(&self.grid.shape, &self.name())?;
+        let mut cells = Cells::of(region, &self.grid.cell);
+        while let Some(index) = cells.next() {
+            match Cell::find(&self.grid, &self.manifest, index) {
+                Some(cell) => cell.check()?,
+                None => self.manifest.check_absent(index)?,
             }
         }
         Ok(())
     }
 
     fn cost(&self, region: &Region, io: &Io) -> Result<ReadCost, StoreError> {
-        region.check_in(&self.metadata.shape, &self.name())?;
+        region.check_in(&self.grid.shape, &self.name())?;
         let sole = self.is_sole(region);
-        let data = self.data_bytes(region);
-        let mut spare = UnitSpace::new(self, region);
-        let mut cut = UnitCut::new(self, region);
+        let data = self.grid.data_bytes(region);
+        let mut spare = UnitSpace::new(&self.grid, region);
+        let mut cut = UnitCut::new(&self.grid, region);
         let (mut read_bytes, mut frame_bytes, mut widest) = (0, data, 0);
-        let mut chunks = Cells::of(region, &self.metadata.chunk);
-        while let Some(index) = chunks.next() {
-            let Some(chunk) = ChunkFile::find(self, index) else {
+        let mut cells = Cells::of(region, &self.grid.cell);
+        while let Some(index) = cells.next() {
+            let Some(cell) = Cell::find(&self.grid, &self.manifest, index) else {
                 continue;
             };
-            let found = chunk.pieces(region, &mut spare, io, &mut |piece| {
+            let found = cell.pieces(region, &mut spare, io, &mut |piece| {
                 match piece {
                     UnitPiece::Missing { .. } => {}
                     UnitPiece::Rows { unit, offset } => {
                         cut.unit(index, unit);
-                        let (plain, local) = (self.plain(offset, chunk.bytes), cut.local());
+                        let (plain, local) = (self.grid.plain(offset, cell.of.bytes), cut.local());
                         let before = if sole { 0 } else { data.next_multiple_of(PAGE) };
                         frame_bytes = frame_bytes.max(before + plain.frame_bytes(&local));
                         read_bytes += plain.read_bytes(&local);
@@ -212,11 +225,10 @@ impl Source for ZarrArray {
                 }
                 Ok(())
             });
-            chunk.unless_changed(found, io)?;
+            cell.unless_changed(found, io)?;
         }
-        let chain = &self.metadata.chain;
         let decoding = if widest > 0 {
-            chain.workspace_bytes(self.unit_bytes)
+            self.grid.chain.workspace_bytes(self.grid.unit_bytes())
         } else {
             0
         };
@@ -225,18 +237,19 @@ impl Source for ZarrArray {
             frame_bytes,
             workspace_bytes: widest
                 .saturating_add(decoding)
-                .saturating_add(self.search_bytes(region)),
+                .saturating_add(self.grid.span_bytes(region))
+                .saturating_add(self.manifest.search_bytes()),
         })
     }
 
     fn read(&self, region: &Region, frame: &mut [u8], io: &Io) -> Result<usize, StoreError> {
-        region.check_in(&self.metadata.shape, &self.name())?;
+        region.check_in(&self.grid.shape, &self.name())?;
         let offset = self.read_raw(region, frame, io)?;
-        let data = &mut frame[offset..offset + self.data_bytes(region)];
-        if self.swapped() {
-            swap_bytes(data, self.metadata.dtype);
+        let data = &mut frame[offset..offset + self.grid.data_bytes(region)];
+        if self.grid.swapped() {
+            swap_bytes(data, self.grid.dtype);
         }
-        if self.metadata.dtype == DType::Bool {
+        if self.grid.dtype == DType::Bool {
             normalize_bools(data);
         }
         Ok(offset)

@@ -1,0 +1,9 @@
+//! Arrays of chunks, wherever these lie: each a file of its own, or all of them in one, one after the other.
+//!
+//! Uses `array` and the rooms below. Start with `manifest.rs`, which says what a format tells of its chunks; `units.rs` finds what
+//! a region needs of each file, `source.rs` reads it, `chain.rs` decodes it.
+
+pub(crate) mod chain;
+pub(crate) mod manifest;
+pub(crate) mod source;
+mod units;
