@@ -11,6 +11,7 @@ import pytest
 import zarr
 from support.running import session
 from zarr import codecs
+from zarr.codecs import numcodecs
 
 import outcore as oc
 
@@ -28,6 +29,17 @@ COMPRESSORS: dict[str, Any] = {
     "blosc zstd, bit shuffle": codecs.BloscCodec(cname="zstd", shuffle="bitshuffle", typesize=8),
     "crc32c": codecs.Crc32cCodec(),
     "gzip, crc32c": [codecs.GzipCodec(level=1), codecs.Crc32cCodec()],
+    "crc32c, gzip": [codecs.Crc32cCodec(), codecs.GzipCodec(level=1)],
+    "zlib of numcodecs": numcodecs.Zlib(level=1),
+    "shuffle, zlib of numcodecs": [numcodecs.Shuffle(elementsize=8), numcodecs.Zlib(level=4)],
+    "zlib, fletcher32 of numcodecs": [numcodecs.Zlib(level=4), numcodecs.Fletcher32()],
+    "shuffle, fletcher32, gzip of numcodecs": [
+        numcodecs.Shuffle(elementsize=4),
+        numcodecs.Fletcher32(),
+        numcodecs.GZip(level=1),
+    ],
+    "zstd of numcodecs": numcodecs.Zstd(level=1),
+    "blosc of numcodecs": numcodecs.Blosc(cname="lz4"),
 }
 
 

@@ -13,27 +13,24 @@ pub fn decompressed_bytes(compressed: &[u8]) -> Option<usize> {
     (code == 0).then_some(size)
 }
 
-/// Decompresses a buffer to at most `limit` bytes, in this thread; nothing where the buffer is damaged or holds more.
-pub fn decompress(compressed: &[u8], limit: usize) -> Option<Vec<u8>> {
+/// Decompresses a buffer into the front of `out`, in this thread, and gives how many bytes came; nothing where the buffer is damaged or
+/// holds more.
+pub fn decompress_into(compressed: &[u8], out: &mut [u8]) -> Option<usize> {
     const THREADS: c_int = 1;
-    if decompressed_bytes(compressed)? > limit {
+    if decompressed_bytes(compressed)? > out.len() {
         return None;
     }
-    let mut bytes = Vec::<u8>::with_capacity(limit);
-    // SAFETY: the header was checked against the length of the buffer, and c-blosc writes at most `limit` bytes, for which
-    // there is room.
+    // SAFETY: the header was checked against the length of the buffer, and c-blosc writes at most as many bytes as it is told, for
+    // which there is room.
     let written = unsafe {
-        blosc_src::blosc_decompress_ctx(compressed.as_ptr().cast(), bytes.as_mut_ptr().cast(), limit, THREADS)
+        blosc_src::blosc_decompress_ctx(compressed.as_ptr().cast(), out.as_mut_ptr().cast(), out.len(), THREADS)
     };
-    let written = usize::try_from(written).ok().filter(|&written| written > 0)?;
-    // SAFETY: as many bytes were written.
-    unsafe { bytes.set_len(written) };
-    Some(bytes)
+    usize::try_from(written).ok().filter(|&written| written > 0)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{decompress, decompressed_bytes};
+    use super::{decompress_into, decompressed_bytes};
 
     /// `b"outcore ".repeat(8)`, stored as it lies.
     fn stored() -> Vec<u8> {
@@ -50,8 +47,10 @@ mod tests {
     fn a_buffer_decompresses_within_its_limit() {
         let buffer = stored();
         assert_eq!(decompressed_bytes(&buffer), Some(64));
-        assert_eq!(decompress(&buffer, 64).unwrap(), b"outcore ".repeat(8));
-        assert_eq!(decompress(&buffer, 63), None);
+        let mut out = [0; 65];
+        assert_eq!(decompress_into(&buffer, &mut out[..64]), Some(64));
+        assert_eq!(&out[..64], b"outcore ".repeat(8));
+        assert_eq!(decompress_into(&buffer, &mut out[..63]), None);
     }
 
     #[test]
@@ -59,7 +58,7 @@ mod tests {
         let buffer = stored();
         for length in 0..buffer.len() {
             assert_eq!(decompressed_bytes(&buffer[..length]), None, "{length} bytes");
-            assert_eq!(decompress(&buffer[..length], 64), None, "{length} bytes");
+            assert_eq!(decompress_into(&buffer[..length], &mut [0; 64]), None, "{length} bytes");
         }
     }
 }

@@ -4,6 +4,7 @@
 //! a region needs of each file, `source.rs` reads it, `chain.rs` decodes it.
 
 pub(crate) mod chain;
+mod filters;
 pub(crate) mod manifest;
 pub(crate) mod source;
 mod units;

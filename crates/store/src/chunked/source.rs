@@ -4,6 +4,7 @@ use std::path::Path;
 
 use outcore_dtype::DType;
 
+use super::chain::DecodeSpace;
 use super::manifest::{ChunkGrid, Manifest};
 use super::units::{Cell, UnitCut, UnitPiece, UnitSpace, UnitSpan};
 use crate::array::region::{copy_lattice, Cells, Lattice};
@@ -39,6 +40,7 @@ impl<M: Manifest> ChunkArray<M> {
             region,
             cut: UnitCut::new(&self.grid, region),
             staging: None,
+            space: DecodeSpace::default(),
         };
         let mut cells = Cells::of(region, &self.grid.cell);
         while let Some(index) = cells.next() {
@@ -73,6 +75,7 @@ struct RegionReading<'a> {
     cut: UnitCut<'a>,
     /// Where windows are read to.
     staging: Option<AlignedBuffer>,
+    space: DecodeSpace,
 }
 
 impl RegionReading<'_> {
@@ -140,9 +143,11 @@ impl RegionReading<'_> {
             copy_lattice(encoded, source, frame, target, shape, item);
             return Ok(());
         }
-        let decoded = grid.chain.decode(encoded, grid.unit_bytes(), span.skipped);
+        let decoded = grid
+            .chain
+            .decode(encoded, grid.unit_bytes(), span.skipped, &mut self.space);
         let decoded = decoded.map_err(|reason| StoreError::format(&cell.path(), reason))?;
-        copy_lattice(&decoded, source, frame, target, shape, item);
+        copy_lattice(decoded, source, frame, target, shape, item);
         Ok(())
     }
 }

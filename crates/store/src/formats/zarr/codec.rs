@@ -20,10 +20,17 @@ pub(super) fn codec_chain(codecs: &[Extension], axes: usize) -> Result<CodecChai
                 serialized = true;
                 continue;
             }
-            "gzip" => CodecStage::Gzip,
-            "zstd" => CodecStage::Zstd,
-            "blosc" => CodecStage::Blosc,
+            "gzip" | "numcodecs.gzip" => CodecStage::Gzip,
+            "numcodecs.zlib" => CodecStage::Zlib,
+            "zstd" | "numcodecs.zstd" => CodecStage::Zstd,
+            "blosc" | "numcodecs.blosc" => CodecStage::Blosc,
             "crc32c" => CodecStage::Crc32c,
+            "numcodecs.fletcher32" => CodecStage::Fletcher32,
+            "numcodecs.shuffle" => {
+                let item = codec.setting("elementsize").map_or(Some(4), Value::as_u64);
+                let item = item.and_then(|item| item.try_into().ok()).filter(|&item| item > 0);
+                CodecStage::Shuffle(item.ok_or("numcodecs.shuffle has no valid elementsize")?)
+            }
             "transpose" | "bytes" => return Err(format!("codec {:?} is in the wrong place", codec.name)),
             "sharding_indexed" => return Err("shards within shards are not supported".into()),
             other => return Err(format!("codec {other:?} is not supported")),
