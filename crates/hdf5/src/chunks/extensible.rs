@@ -33,6 +33,14 @@ struct BlockRow {
     first: u64,
 }
 
+/// The elements of a data block, the first of them, and the first that its head says.
+#[derive(Clone, Copy)]
+struct DataPlace {
+    elements: u64,
+    first: u64,
+    said: u64,
+}
+
 /// Hands on all chunks of the array with its header at `at`.
 pub(super) fn put_extensible(at: u64, order: &ElementOrder, sink: &mut PlaceSink<'_, '_>) -> Result<(), Hdf5Error> {
     let view = sink.view;
@@ -159,7 +167,7 @@ impl ArrayWalk<'_, '_, '_> {
             .form
             .put(&mut fields, 0, header.in_index, self.order, self.sink)?;
         // Elements of data blocks are counted from the end of those of the index block.
-        let mut first = 0;
+        let (mut first, mut blocks) = (0, 0);
         for super_block in 0..header.super_blocks {
             if first >= header.elements.saturating_sub(header.in_index) {
                 break;
@@ -168,13 +176,21 @@ impl ArrayWalk<'_, '_, '_> {
             if super_block < direct_rows {
                 for block in 0..row.blocks {
                     if let Some(at) = fields.address()? {
-                        self.data(at, row.block_elements, row.first_of(block), None)?;
+                        // The heads of these blocks say a place of their own, with all blocks before as if they had the same size.
+                        let said = row.first_of(blocks + block);
+                        let place = DataPlace {
+                            elements: row.block_elements,
+                            first: row.first_of(block),
+                            said,
+                        };
+                        self.data(at, place, None)?;
                     }
                 }
             } else if let Some(at) = fields.address()? {
                 self.super_block(at, row)?;
             }
             first = row.end(header)?;
+            blocks += row.blocks;
         }
         Ok(())
     }
@@ -222,15 +238,21 @@ impl ArrayWalk<'_, '_, '_> {
         let bitmap = fields.bytes(bitmap_bytes as usize)?;
         for block in 0..row.blocks {
             if let Some(at) = fields.address()? {
-                let first_page = block * pages;
-                self.data(at, row.block_elements, row.first_of(block), Some((bitmap, first_page)))?;
+                let first = row.first_of(block);
+                let place = DataPlace {
+                    elements: row.block_elements,
+                    first,
+                    said: first,
+                };
+                self.data(at, place, Some((bitmap, block * pages)))?;
             }
         }
         Ok(())
     }
 
     /// A data block. `bitmap` tells the pages that there are, from the bit of its first page on.
-    fn data(&mut self, at: u64, elements: u64, first: u64, bitmap: Option<(&[u8], u64)>) -> Result<(), Hdf5Error> {
+    fn data(&mut self, at: u64, place: DataPlace, bitmap: Option<(&[u8], u64)>) -> Result<(), Hdf5Error> {
+        let DataPlace { elements, first, said } = place;
         let header = self.header;
         let pages = header.pages(elements);
         let element_bytes = header.form.element_bytes as u64;
@@ -248,7 +270,7 @@ impl ArrayWalk<'_, '_, '_> {
         let block = self.view.block(at, bytes)?;
         let mut fields = block.checked_fields()?;
         self.head(&mut fields, b"EADB")?;
-        self.offset(&mut fields, first)?;
+        self.offset(&mut fields, said)?;
         let first = first.checked_add(header.in_index).ok_or_else(|| header.too_large())?;
         if pages == 0 {
             return header.form.put(&mut fields, first, elements, self.order, self.sink);

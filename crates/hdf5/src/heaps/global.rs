@@ -40,7 +40,8 @@ impl GlobalHeaps {
 
 impl HeapCollection {
     fn read(view: &FileView<'_>, at: u64) -> Result<HeapCollection, Hdf5Error> {
-        let head_bytes = 8 + u64::from(view.sizes.length_bytes);
+        // Heads are as long as with lengths of 8 bytes.
+        let head_bytes = (8 + u64::from(view.sizes.length_bytes)).next_multiple_of(8);
         let head = view.block(at, head_bytes)?;
         let mut fields = head.fields();
         fields.signature(b"GCOL")?;
@@ -51,11 +52,11 @@ impl HeapCollection {
         let mut fields = block.fields();
         fields.bytes(head_bytes as usize)?;
         let mut objects = HashMap::new();
-        let object_head = 8 + usize::from(view.sizes.length_bytes);
-        while fields.left() >= object_head {
+        while fields.left() as u64 >= head_bytes {
             let number = fields.u16()?;
             fields.bytes(6)?; // references to the object
             let bytes = fields.length()?;
+            fields.bytes(8 - usize::from(view.sizes.length_bytes))?;
             if number == 0 {
                 break; // free space to the end
             }
