@@ -7,7 +7,7 @@ use super::error::Hdf5Error;
 use super::fields::{ByteBlock, FieldSizes};
 
 const PAGE_BYTES: u64 = 16 << 10;
-const PAGES: usize = 8;
+const PAGES: usize = 16;
 
 /// The bytes of a file, and the permission to keep memory and to go on.
 pub trait FileBytes {

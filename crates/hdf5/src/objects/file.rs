@@ -77,7 +77,7 @@ impl<'a> Hdf5File<'a> {
         let header = ObjectHeader::read(&metadata.view, at)?;
         match kind_of(&header) {
             Some(MemberKind::Group) => {
-                let members = self.members(at)?;
+                let members = self.members(at)?.unwrap_or_default();
                 // Once more for the copy.
                 let bytes = |member: &GroupMember| std::mem::size_of::<GroupMember>() + member.name.len();
                 metadata.view.keep(members.iter().map(bytes).sum())?;
@@ -107,24 +107,25 @@ impl<'a> Hdf5File<'a> {
         }
     }
 
-    fn members(&self, at: u64) -> Result<Rc<Vec<GroupMember>>, Hdf5Error> {
-        let held = self
-            .groups
-            .borrow()
-            .iter()
-            .find(|(own, _)| *own == at)
-            .map(|(_, members)| members.clone());
-        if let Some(members) = held {
-            return Ok(members);
-        }
-        let header = ObjectHeader::read(&self.metadata.view, at)?;
-        let members = Rc::new(read_members(&self.metadata, &header)?);
+    /// The members of the group at `at`; nothing where that is no group.
+    fn members(&self, at: u64) -> Result<Option<Rc<Vec<GroupMember>>>, Hdf5Error> {
         let mut groups = self.groups.borrow_mut();
+        let group = match groups.iter().position(|(own, _)| *own == at) {
+            Some(place) => groups.remove(place),
+            None => {
+                let header = ObjectHeader::read(&self.metadata.view, at)?;
+                if kind_of(&header) != Some(MemberKind::Group) {
+                    return Ok(None);
+                }
+                (at, Rc::new(read_members(&self.metadata, &header)?))
+            }
+        };
+        let members = group.1.clone();
         if groups.len() == GROUPS {
             groups.remove(0);
         }
-        groups.push((at, members.clone()));
-        Ok(members)
+        groups.push(group);
+        Ok(Some(members))
     }
 
     fn resolve(&self, path: &str) -> Result<ResolvedPath, Hdf5Error> {
@@ -137,7 +138,7 @@ impl<'a> Hdf5File<'a> {
         let mut object = (root, String::new());
         let mut links = 0;
         while let Some(name) = names.pop() {
-            let members = self.members_if_group(object.0)?.ok_or_else(not_found)?;
+            let members = self.members(object.0)?.ok_or_else(not_found)?;
             let place = members.binary_search_by(|member| member.name.as_str().cmp(&name));
             let member = &members[place.map_err(|_| not_found())?];
             match (&member.kind, member.address) {
@@ -173,15 +174,6 @@ impl<'a> Hdf5File<'a> {
             name,
             trail: GroupTrail::new(trail),
         })
-    }
-
-    fn members_if_group(&self, at: u64) -> Result<Option<Rc<Vec<GroupMember>>>, Hdf5Error> {
-        let header = ObjectHeader::read(&self.metadata.view, at)?;
-        if kind_of(&header) == Some(MemberKind::Group) {
-            self.members(at).map(Some)
-        } else {
-            Ok(None)
-        }
     }
 }
 
