@@ -10,6 +10,10 @@ use outcore_hdf5::{
     GroupListing, Hdf5Error, Hdf5File, Hdf5Object, MemberKind, TextPadding, TypeClass,
 };
 
+/// Objects that a listing goes through, and groups within each other: more than any fixture has.
+const OBJECTS_MAX: usize = 1 << 16;
+const DEPTH_MAX: usize = 16;
+
 /// Bytes that count reads and the memory that is asked for, which has a limit.
 pub struct CountingFile {
     pub bytes: Vec<u8>,
@@ -96,6 +100,7 @@ pub fn listing(file: &dyn FileBytes) -> Result<String, Hdf5Error> {
         file,
         opened: &opened,
         text: String::new(),
+        objects: 0,
     };
     lines.group("/", &opened.root()?, 0)?;
     Ok(lines.text)
@@ -105,6 +110,7 @@ struct Lines<'l> {
     file: &'l dyn FileBytes,
     opened: &'l Hdf5File<'l>,
     text: String,
+    objects: usize,
 }
 
 fn joined<T: Display>(values: &[T]) -> String {
@@ -230,7 +236,13 @@ impl Lines<'_> {
             inner.push(format!("{}/{}", path.trim_end_matches('/'), member.name));
         }
         self.attributes(&group.attributes);
-        for path in inner.iter().filter(|_| depth < 16) {
+        for path in inner {
+            // Damaged files have groups within themselves.
+            self.objects += 1;
+            if depth == DEPTH_MAX || self.objects > OBJECTS_MAX {
+                return Ok(());
+            }
+            let path = &path;
             match self.opened.object(path)? {
                 Hdf5Object::Group(group) => self.group(path, &group, depth + 1)?,
                 Hdf5Object::Dataset(facts) => self.dataset(path, &facts)?,
