@@ -8,6 +8,8 @@ use super::fields::{ByteBlock, FieldSizes};
 
 const PAGE_BYTES: u64 = 16 << 10;
 const PAGES: usize = 16;
+/// Blocks up to this size are not asked for: few are in memory at a time.
+const SMALL_BYTES: u64 = 64 << 10;
 
 /// The bytes of a file, and the permission to keep memory and to go on.
 pub trait FileBytes {
@@ -76,7 +78,7 @@ impl<'a> FileView<'a> {
         self.check(at, bytes)?;
         let is_short = bytes <= PAGE_BYTES;
         let count = usize::try_from(bytes).map_err(|_| Hdf5Error::damaged(at, format!("a block of {bytes} bytes")))?;
-        self.keep(if is_short { 0 } else { count })?;
+        self.keep(if bytes <= SMALL_BYTES { 0 } else { count })?;
         let mut block = vec![0; count];
         if is_short {
             self.read_by_pages(at, &mut block)?;

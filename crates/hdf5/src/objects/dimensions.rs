@@ -67,7 +67,7 @@ fn integers(values: &AttributeValues) -> Option<Vec<i64>> {
 }
 
 fn scale_name(metadata: &Metadata<'_>, trail: &GroupTrail, at: u64) -> Result<Option<String>, Hdf5Error> {
-    for members in trail.from_last() {
+    for members in trail.backwards() {
         if let Some(member) = members.iter().find(|member| member.address == Some(at)) {
             return Ok(Some(member.name.clone()));
         }
@@ -85,7 +85,7 @@ fn attributes_at(metadata: &Metadata<'_>, at: u64) -> Result<Vec<Attribute>, Hdf
 fn numbered_scales(metadata: &Metadata<'_>, trail: &GroupTrail, axes: usize) -> Result<Vec<(i64, String)>, Hdf5Error> {
     let mut named = Vec::new();
     let of_dataset = |member: &&GroupMember| member.kind == MemberKind::Dataset;
-    for member in trail.from_last().flat_map(|members| members.iter()).filter(of_dataset) {
+    for member in trail.backwards().flat_map(|members| members.iter()).filter(of_dataset) {
         let Some(at) = member.address else {
             continue;
         };

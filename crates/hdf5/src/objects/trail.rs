@@ -13,7 +13,7 @@ impl GroupTrail {
     }
 
     /// The members of the last group, of the one before, and so on.
-    pub fn from_last(&self) -> impl Iterator<Item = &Vec<GroupMember>> {
+    pub fn backwards(&self) -> impl Iterator<Item = &Vec<GroupMember>> {
         self.0.iter().rev().map(Rc::as_ref)
     }
 }

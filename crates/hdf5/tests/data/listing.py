@@ -1,4 +1,4 @@
-"""The listing of an HDF5 file as h5py sees it, in the text of `crates/hdf5/tests/support.rs`: `python listing.py FILE`."""
+"""The listing of an HDF5 file as h5py sees it, in the text of `tests/support.rs` of the crate: `python listing.py FILE`."""
 
 import struct
 import sys
@@ -91,10 +91,13 @@ class Listing:
             texts = (part.decode() if isinstance(part, bytes) else part for part in flat)
             return " ".join(f'"{text}"' for text in texts)
         if kind in (T.FLOAT, T.COMPLEX) or np.asarray(value).dtype.kind == "c":
+
             def bits(part) -> str:
                 return "nan" if np.isnan(part) else struct.pack(">d", float(part)).hex()
 
-            return " ".join(f"{bits(part.real)}+{bits(part.imag)}" if part.dtype.kind == "c" else bits(part) for part in flat)
+            return " ".join(
+                f"{bits(part.real)}+{bits(part.imag)}" if part.dtype.kind == "c" else bits(part) for part in flat
+            )
         if kind == T.ENUM and flat.dtype == bool:
             return " ".join("true" if part else "false" for part in flat)
         if kind in (T.INTEGER, T.ENUM):
@@ -161,7 +164,7 @@ class Listing:
             made.get_fill_value(value)
             add(f"  fill {value.tobytes().hex()}")
         for place in range(made.get_nfilters()):
-            number, flags, values, name = made.get_filter(place)
+            number, flags, values, _ = made.get_filter(place)
             add(f"  filter {number} {list(values)}{' optional' if flags & 1 else ''}")
         self.layout(dataset, made, shape)
         names = []
@@ -208,11 +211,11 @@ class Listing:
                 add(f"  chunk {place} {at} {size} {mask}")
 
     def coordinates(self, dataset, offset) -> list[int]:
-        """Coordinates in the grid of chunks."""
+        """Coordinates in the grid of chunks, of which one axis of two, or the first of any, may be without an end."""
         place = [begin // side for begin, side in zip(offset, dataset.chunks, strict=True)]
         endless = [axis for axis, most in enumerate(dataset.maxshape) if most is None]
         if len(endless) == 1 and endless[0] > 0 and b"EAHD" in self.bytes:
-            # Iteration counts along the axis without an end, though the array has it before the others (HDF5 2.0). Two axes here.
+            # Iteration counts along the axis without an end, though the array has it before the others (HDF5 2.0).
             rows = -(-dataset.maxshape[0] // dataset.chunks[0])
             return [place[1] % rows, place[1] // rows]
         return place

@@ -1,4 +1,4 @@
-"""Makes the fixtures beside this file, and beside each the listing of it by h5py: `python make.py` (h5py 3.16, netCDF4 1.7, NumPy 2)."""
+"""Makes the fixtures and the listings of them by h5py: `python make.py` (h5py 3.16, HDF5 2.0, netCDF4 1.7, NumPy 2)."""
 
 import ctypes
 import glob
@@ -27,7 +27,11 @@ def attributes(of) -> None:
     of["float"], of["double"], of["half"] = np.float32(2.5), np.float64(-1e300), np.float16(0.1)
     of["small"], of["inf"], of["big"] = np.float32(1e-42), np.float32(-np.inf), np.array([1.5, np.nan], ">f8")
     of["long"] = np.longdouble("1.1")
-    of["integers"], of["bytes"], of["most"] = np.arange(-3, 3, dtype=">i4"), np.array([[200, 7]], "u1"), np.uint64(2**64 - 1)
+    of["integers"], of["bytes"], of["most"] = (
+        np.arange(-3, 3, dtype=">i4"),
+        np.array([[200, 7]], "u1"),
+        np.uint64(2**64 - 1),
+    )
     of["yes"], of["flags"] = True, np.array([True, False])
     of["complex"] = np.array([1 + 2j, -3.5j], "c8")
     of["empty"] = h5py.Empty("f4")
@@ -38,8 +42,15 @@ def attributes(of) -> None:
 
 def types(file) -> None:
     file["compound"] = np.zeros(5, [("a", "<i2"), ("b", ">f8"), ("c", "S3"), ("d", "u1", (2, 3)), ("e", [("f", "f4")])])
-    file["enumeration"] = file.create_dataset(None, data=np.array([0, 1, 2], "i2"), dtype=h5py.enum_dtype({"A": 0, "long name": 1, "C": 2}, "i2"))
-    file["boolean"], file["complex"], file["half"], file["big"] = X > 5, X[:2].astype("c16"), X[0].astype("f2"), X.astype(">f8")
+    file["enumeration"] = file.create_dataset(
+        None, data=np.array([0, 1, 2], "i2"), dtype=h5py.enum_dtype({"A": 0, "long name": 1, "C": 2}, "i2")
+    )
+    file["boolean"], file["complex"], file["half"], file["big"] = (
+        X > 5,
+        X[:2].astype("c16"),
+        X[0].astype("f2"),
+        X.astype(">f8"),
+    )
     file["opaque"] = np.array([b"ab", b"cd"], "V5")
     file.create_dataset("text", data=["a", "bc"], dtype=h5py.string_dtype())
     file.create_dataset("ascii", data=["a", "bc"], dtype=h5py.string_dtype("ascii"))
@@ -117,7 +128,12 @@ def new_indices(file) -> None:
 
 def paged_indices(file) -> None:
     # Elements of the index, of its blocks, of super blocks and of pages; and pages in the midst that are not there.
-    places = {"rows": (0, 5, 40, 900, 140_003), "rows filtered": (0, 5, 40, 900), "paged": (0, 5, 1038), "paged filtered": (1023, 1024)}
+    places = {
+        "rows": (0, 5, 40, 900, 140_003),
+        "rows filtered": (0, 5, 40, 900),
+        "paged": (0, 5, 1038),
+        "paged filtered": (1023, 1024),
+    }
     for name, numbers in places.items():
         filters = {"compression": "gzip"} if "filtered" in name else {}
         sides, most = (300_000, None) if "rows" in name else (1040, 1040)
@@ -223,7 +239,7 @@ def file_properties(user_block=0, sizes=None, nodes=None, shared=False):
 def main() -> None:
     for path in [*HERE.glob("*.h5"), *HERE.glob("*.nc"), *HERE.glob("*.txt")]:
         path.unlink()
-    old, v18, v110, v200 = h5py.h5f.LIBVER_EARLIEST, h5py.h5f.LIBVER_V18, h5py.h5f.LIBVER_V110, h5py.h5f.LIBVER_LATEST
+    v18, v110, v200 = h5py.h5f.LIBVER_V18, h5py.h5f.LIBVER_V110, h5py.h5f.LIBVER_LATEST
     file_with(HERE / "old.h5", [root_attributes, types, groups, scales])
     file_with(HERE / "old_indices.h5", [indices], file_properties(nodes=4))
     file_with(HERE / "old_nodes.h5", [root_attributes, scales], file_properties(2048, (4, 4), 8))
