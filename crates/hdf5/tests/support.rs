@@ -125,7 +125,8 @@ fn short(name: &str) -> String {
     if name.len() < 80 {
         return name.into();
     }
-    format!("{} and {} bytes", &name[..40], name.len() - 40)
+    let head: String = name.chars().take(40).collect();
+    format!("{head} and {} bytes", name.len() - head.len())
 }
 
 fn bits(value: f64) -> String {

@@ -5,7 +5,7 @@ use super::metadata::Metadata;
 use super::values::{decode_values, AttributeValues};
 use crate::base::{text_before_zero, ByteBlock, ByteFields, Hdf5Error};
 use crate::heaps::FractalHeap;
-use crate::messages::{kinds, parse_datatype, Dataspace, Datatype};
+use crate::messages::{kinds, Dataspace, Datatype};
 use crate::trees::RecordTree;
 
 /// Bytes of an attribute in memory beside its name and values.
@@ -110,7 +110,7 @@ fn parse_attribute(metadata: &Metadata<'_>, body: &ByteBlock) -> Result<Attribut
     };
     let datatype = part(type_bytes, kinds::DATATYPE, flags & 1 != 0)?;
     let dataspace = part(space_bytes, kinds::DATASPACE, flags & 2 != 0)?;
-    let datatype = parse_datatype(&mut datatype.fields())?;
+    let datatype = metadata.datatype(&datatype)?;
     let dataspace = Dataspace::parse(&mut dataspace.fields())?;
     metadata.view.keep(ATTRIBUTE_BYTES + name.len())?;
     let values = values_of(metadata, &datatype, &dataspace, &mut fields)?;

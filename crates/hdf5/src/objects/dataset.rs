@@ -5,8 +5,8 @@ use super::header::ObjectHeader;
 use super::metadata::Metadata;
 use crate::base::{FieldSizes, FileView, Hdf5Error};
 use crate::messages::{
-    kinds, parse_datatype, parse_fill, parse_filters, parse_old_fill, ChunkIndexKind, ChunkLayout, Dataspace, Datatype,
-    Filter, LayoutMessage,
+    kinds, parse_fill, parse_filters, parse_old_fill, ChunkIndexKind, ChunkLayout, Dataspace, Datatype, Filter,
+    LayoutMessage,
 };
 
 /// All that the metadata of a dataset say.
@@ -70,7 +70,7 @@ impl DatasetFacts {
             return Err(Hdf5Error::unsupported("a dataset whose data are in external files"));
         }
         let body = metadata.body(header.required(kinds::DATATYPE, "a datatype")?)?;
-        let datatype = parse_datatype(&mut body.fields())?;
+        let datatype = metadata.datatype(&body)?;
         let body = metadata.body(header.required(kinds::DATASPACE, "a dataspace")?)?;
         let dataspace = Dataspace::parse(&mut body.fields())?;
         let bytes = dataspace

@@ -6,12 +6,12 @@ use std::rc::Rc;
 use super::attribute::{read_attributes, Attribute};
 use super::dataset::DatasetFacts;
 use super::dimensions::dimension_names;
-use super::group::{kind_of, read_members, GroupListing, GroupMember, MemberKind};
+use super::group::{kind_at, read_members, GroupListing, GroupMember, MemberKind};
 use super::header::ObjectHeader;
 use super::metadata::Metadata;
 use super::trail::GroupTrail;
 use crate::base::{FileBytes, Hdf5Error};
-use crate::messages::{kinds, parse_datatype, Datatype};
+use crate::messages::{kinds, Datatype};
 
 /// Soft links on the way of one path.
 const LINKS_MAX: usize = 32;
@@ -75,7 +75,7 @@ impl<'a> Hdf5File<'a> {
         let ResolvedPath { at, name, trail } = self.resolve(path)?;
         let metadata = &self.metadata;
         let header = ObjectHeader::read(&metadata.view, at)?;
-        match kind_of(&header) {
+        match kind_at(&metadata.view, at)? {
             Some(MemberKind::Group) => {
                 let members = self.members(at)?.unwrap_or_default();
                 // Once more for the copy.
@@ -94,7 +94,7 @@ impl<'a> Hdf5File<'a> {
             }
             Some(MemberKind::NamedType) => {
                 let body = metadata.body(header.required(kinds::DATATYPE, "a datatype")?)?;
-                let datatype = parse_datatype(&mut body.fields())?;
+                let datatype = metadata.datatype(&body)?;
                 Ok(Hdf5Object::NamedType {
                     datatype,
                     attributes: read_attributes(metadata, &header)?,
@@ -113,10 +113,10 @@ impl<'a> Hdf5File<'a> {
         let group = match groups.iter().position(|(own, _)| *own == at) {
             Some(place) => groups.remove(place),
             None => {
-                let header = ObjectHeader::read(&self.metadata.view, at)?;
-                if kind_of(&header) != Some(MemberKind::Group) {
+                if kind_at(&self.metadata.view, at)? != Some(MemberKind::Group) {
                     return Ok(None);
                 }
+                let header = ObjectHeader::read(&self.metadata.view, at)?;
                 (at, Rc::new(read_members(&self.metadata, &header)?))
             }
         };

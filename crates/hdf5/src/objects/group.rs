@@ -1,7 +1,9 @@
 //! Groups: old ones, of a symbol table (specification III.B to D), and new ones, of links in the header or in a heap (IV.A.2.c and g).
 
+use std::ops::ControlFlow;
+
 use super::attribute::Attribute;
-use super::header::{HeaderMessage, ObjectHeader};
+use super::header::{each_message, HeaderMessage, ObjectHeader};
 use super::metadata::Metadata;
 use crate::base::{ByteFields, FileView, Hdf5Error, Visits};
 use crate::heaps::{FractalHeap, LocalHeap};
@@ -48,18 +50,25 @@ pub enum MemberKind {
     },
 }
 
-/// The kind of the object with a header; nothing for headers of no known kind.
-pub(super) fn kind_of(header: &ObjectHeader) -> Option<MemberKind> {
-    let has = |kind: u16| header.message(kind).is_some();
-    if has(kinds::LAYOUT) || has(kinds::DATASPACE) {
-        Some(MemberKind::Dataset)
-    } else if has(kinds::SYMBOL_TABLE) || has(kinds::LINK_INFO) || has(kinds::LINK) || has(kinds::GROUP_INFO) {
-        Some(MemberKind::Group)
-    } else if has(kinds::DATATYPE) {
-        Some(MemberKind::NamedType)
-    } else {
-        None
-    }
+/// The kind of the object whose header is at `at`; nothing where its messages are of no known kind.
+pub(super) fn kind_at(view: &FileView<'_>, at: u64) -> Result<Option<MemberKind>, Hdf5Error> {
+    let mut kind = None;
+    each_message(view, at, &mut |head, _| {
+        kind = match head.kind {
+            kinds::LAYOUT | kinds::DATASPACE => Some(MemberKind::Dataset),
+            kinds::SYMBOL_TABLE | kinds::LINK_INFO | kinds::LINK | kinds::GROUP_INFO => Some(MemberKind::Group),
+            // Of a dataset as well, which has other messages beside.
+            kinds::DATATYPE => Some(MemberKind::NamedType),
+            _ => kind.take(),
+        };
+        let is_certain = matches!(kind, Some(MemberKind::Dataset | MemberKind::Group));
+        Ok(if is_certain {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        })
+    })?;
+    Ok(kind)
 }
 
 /// The members of a group, by name.
@@ -109,7 +118,7 @@ impl GroupMembers<'_, '_> {
     }
 
     fn add_object(&mut self, name: String, at: u64, created: Option<u64>) -> Result<(), Hdf5Error> {
-        let kind = kind_of(&ObjectHeader::read(&self.metadata.view, at)?);
+        let kind = kind_at(&self.metadata.view, at)?;
         let kind = kind.ok_or_else(|| Hdf5Error::damaged(at, format!("{name:?} is no group, dataset or datatype")))?;
         self.add(GroupMember {
             name,

@@ -1,5 +1,7 @@
 //! Object headers (specification IV.A.1), versions 1 and 2: messages in a first block and in continuations.
 
+use std::ops::ControlFlow;
+
 use crate::base::{ByteBlock, ByteFields, FileView, Hdf5Error, Visits};
 use crate::messages::kinds;
 
@@ -25,36 +27,45 @@ pub(super) struct ObjectHeader {
     pub messages: Vec<HeaderMessage>,
 }
 
-/// Blocks of a header that are still to be read.
-struct HeaderParts {
+/// A message where it lies.
+pub(super) struct MessageHead {
+    pub kind: u16,
+    is_shared: bool,
+    created: Option<u16>,
+}
+
+/// What a walk calls: with each message, until it breaks.
+type MessageAction<'c> = dyn FnMut(MessageHead, ByteFields<'_>) -> Result<ControlFlow<()>, Hdf5Error> + 'c;
+
+/// A way through the blocks of a header.
+struct HeaderWalk<'w, 'a> {
+    view: &'w FileView<'a>,
     version: u8,
     has_order: bool,
+    /// Blocks that are still to be read.
     continuations: Vec<(u64, u64)>,
-    messages: Vec<HeaderMessage>,
+    visits: Visits,
 }
 
 impl ObjectHeader {
     /// The header at `at`.
     pub fn read(view: &FileView<'_>, at: u64) -> Result<ObjectHeader, Hdf5Error> {
-        let mut visits = Visits::default();
-        let first = view.block(at, 4)?;
-        let mut parts = if first.bytes == b"OHDR" {
-            HeaderParts::of_new(view, at, &mut visits)?
-        } else {
-            HeaderParts::of_old(view, at, &mut visits)?
-        };
-        while let Some((at, bytes)) = parts.continuations.pop() {
-            visits.enter(view, at, bytes)?;
-            let block = view.block(at, bytes)?;
-            if parts.version == 1 {
-                parts.add(view, &mut block.fields())?;
-            } else {
-                let mut fields = block.checked_fields()?;
-                fields.signature(b"OCHK")?;
-                parts.add(view, &mut fields)?;
-            }
-        }
-        let messages = parts.messages;
+        let mut messages = Vec::new();
+        each_message(view, at, &mut |head, body| {
+            view.keep(MESSAGE_BYTES + body.left())?;
+            let MessageHead {
+                kind,
+                is_shared,
+                created,
+            } = head;
+            messages.push(HeaderMessage {
+                kind,
+                is_shared,
+                created,
+                body: body.block(),
+            });
+            Ok(ControlFlow::Continue(()))
+        })?;
         Ok(ObjectHeader { at, messages })
     }
 
@@ -70,61 +81,88 @@ impl ObjectHeader {
     }
 }
 
-impl HeaderParts {
+/// Calls `each` with the messages of the header at `at`, until it breaks.
+pub(super) fn each_message(view: &FileView<'_>, at: u64, each: &mut MessageAction<'_>) -> Result<(), Hdf5Error> {
+    let continuations = Vec::new();
+    let mut walk = HeaderWalk {
+        view,
+        version: 1,
+        has_order: false,
+        continuations,
+        visits: Visits::default(),
+    };
+    let is_new = view.block(at, 4)?.bytes == b"OHDR";
+    let mut flow = if is_new {
+        walk.first_new(at, each)?
+    } else {
+        walk.first_old(at, each)?
+    };
+    while flow.is_continue() {
+        let Some((at, bytes)) = walk.continuations.pop() else {
+            break;
+        };
+        walk.visits.enter(view, at, bytes)?;
+        let block = view.block(at, bytes)?;
+        let mut fields = if is_new {
+            block.checked_fields()?
+        } else {
+            block.fields()
+        };
+        if is_new {
+            fields.signature(b"OCHK")?;
+        }
+        flow = walk.messages(&mut fields, each)?;
+    }
+    Ok(())
+}
+
+impl HeaderWalk<'_, '_> {
     /// Version 1: a head of 12 bytes, filled up to 16, then so many bytes of messages.
-    fn of_old(view: &FileView<'_>, at: u64, visits: &mut Visits) -> Result<HeaderParts, Hdf5Error> {
-        let head = view.block(at, 16)?;
+    fn first_old(&mut self, at: u64, each: &mut MessageAction<'_>) -> Result<ControlFlow<()>, Hdf5Error> {
+        let head = self.view.block(at, 16)?;
         let mut fields = head.fields();
         if fields.u8()? != 1 {
             return Err(Hdf5Error::damaged(at, "no object header"));
         }
         fields.bytes(7)?; // counts of messages and references
         let bytes = u64::from(fields.u32()?);
-        visits.enter(view, at, 16 + bytes)?;
-        let mut parts = HeaderParts {
-            version: 1,
-            has_order: false,
-            continuations: Vec::new(),
-            messages: Vec::new(),
-        };
-        parts.add(view, &mut view.block(at + 16, bytes)?.fields())?;
-        Ok(parts)
+        self.visits.enter(self.view, at, 16 + bytes)?;
+        let block = self.view.block(at + 16, bytes)?;
+        self.messages(&mut block.fields(), each)
     }
 
     /// Version 2: flags say which fields there are; a checksum stands at the end of each block.
-    fn of_new(view: &FileView<'_>, at: u64, visits: &mut Visits) -> Result<HeaderParts, Hdf5Error> {
-        let head = view.block(at, 6)?;
+    fn first_new(&mut self, at: u64, each: &mut MessageAction<'_>) -> Result<ControlFlow<()>, Hdf5Error> {
+        let head = self.view.block(at, 6)?;
         let mut fields = head.fields();
         fields.signature(b"OHDR")?;
-        fields.version(&[2], "object headers")?;
+        self.version = fields.version(&[2], "object headers")?;
         let flags = fields.u8()?;
+        self.has_order = flags & 4 != 0;
         let times = if flags & 0x20 != 0 { 16 } else { 0 };
         let limits = if flags & 0x10 != 0 { 4 } else { 0 };
         let size_bytes = 1 << (flags & 3);
         let head_bytes = 6 + times + limits + size_bytes;
-        let size = view
+        let size = self
+            .view
             .block(at + head_bytes - size_bytes, size_bytes)?
             .fields()
             .number(size_bytes as usize)?;
         let bytes = size.checked_add(head_bytes + 4);
         let bytes = bytes.ok_or_else(|| Hdf5Error::damaged(at, format!("a header of {size} bytes")))?;
-        visits.enter(view, at, bytes)?;
-        let block = view.block(at, bytes)?;
+        self.visits.enter(self.view, at, bytes)?;
+        let block = self.view.block(at, bytes)?;
         let mut fields = block.checked_fields()?;
         fields.bytes(head_bytes as usize)?;
-        let has_order = flags & 4 != 0;
-        let mut parts = HeaderParts {
-            version: 2,
-            has_order,
-            continuations: Vec::new(),
-            messages: Vec::new(),
-        };
-        parts.add(view, &mut fields)?;
-        Ok(parts)
+        self.messages(&mut fields, each)
     }
 
-    /// Adds the messages of a block. Fewer bytes than the head of a message are a gap.
-    fn add(&mut self, view: &FileView<'_>, fields: &mut ByteFields<'_>) -> Result<(), Hdf5Error> {
+    /// The messages of a block. Fewer bytes than the head of a message are a gap.
+    fn messages(
+        &mut self,
+        fields: &mut ByteFields<'_>,
+        each: &mut MessageAction<'_>,
+    ) -> Result<ControlFlow<()>, Hdf5Error> {
         let head_bytes = match self.version {
             1 => 8,
             _ => 4 + if self.has_order { 2 } else { 0 },
@@ -145,22 +183,27 @@ impl HeaderParts {
             }
             let mut body = fields.part(bytes)?;
             if kind == kinds::CONTINUATION {
-                view.keep(16)?;
+                self.view.keep(16)?;
                 self.continuations
                     .push((body.defined_address("a continuation")?, body.length()?));
             } else if kind > kinds::LAST && flags & MUST_BE_KNOWN != 0 {
                 return Err(Hdf5Error::unsupported(format!("message {kind:#x} of an object")));
             } else if kind != 0 {
-                view.keep(MESSAGE_BYTES + bytes)?;
                 let is_shared = flags & IS_SHARED != 0;
-                self.messages.push(HeaderMessage {
-                    kind,
-                    is_shared,
-                    created,
-                    body: body.block(),
-                });
+                if each(
+                    MessageHead {
+                        kind,
+                        is_shared,
+                        created,
+                    },
+                    body,
+                )?
+                .is_break()
+                {
+                    return Ok(ControlFlow::Break(()));
+                }
             }
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     }
 }

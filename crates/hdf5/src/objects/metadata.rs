@@ -1,10 +1,15 @@
 //! Messages with their bodies, which other headers or the file's table of shared messages may hold.
 
+use std::cell::RefCell;
+
 use super::header::{HeaderMessage, ObjectHeader};
 use super::superblock::Superblock;
 use crate::base::{ByteBlock, ByteFields, FileBytes, FileView, Hdf5Error};
 use crate::heaps::{FractalHeap, GlobalHeaps};
-use crate::messages::kinds;
+use crate::messages::{kinds, parse_datatype, Datatype};
+
+/// Bytes of a datatype in memory for each byte in the file, at most: names of one byte, each with a value of one byte.
+const TYPE_BYTES: usize = 48;
 
 /// An index of the table of shared messages: the kinds of messages in it, by bits, and its heap.
 struct SharedIndex {
@@ -18,6 +23,8 @@ pub(super) struct Metadata<'a> {
     pub heaps: GlobalHeaps,
     pub root: u64,
     shared: Vec<SharedIndex>,
+    /// The heap of shared messages that was used last, by its address.
+    shared_heap: RefCell<Option<(u64, FractalHeap)>>,
 }
 
 impl<'a> Metadata<'a> {
@@ -39,6 +46,7 @@ impl<'a> Metadata<'a> {
             heaps: GlobalHeaps::default(),
             root: superblock.root,
             shared,
+            shared_heap: RefCell::default(),
         })
     }
 
@@ -76,7 +84,19 @@ impl<'a> Metadata<'a> {
         let index = self.shared.iter().find(|index| index.kinds & bit != 0);
         let heap = index.and_then(|index| index.heap);
         let heap = heap.ok_or_else(|| name.damaged(format!("no shared messages of kind {kind}")))?;
-        FractalHeap::open(&self.view, heap)?.object(&self.view, name)
+        let mut held = self.shared_heap.borrow_mut();
+        let held = match &mut *held {
+            Some((at, held)) if *at == heap => held,
+            place => &mut place.insert((heap, FractalHeap::open(&self.view, heap)?)).1,
+        };
+        held.object(&self.view, name)
+    }
+
+    /// The datatype of a message body.
+    pub fn datatype(&self, body: &ByteBlock) -> Result<Datatype, Hdf5Error> {
+        // Small attributes may share one large type, of which each has a copy.
+        self.view.keep(TYPE_BYTES * body.bytes.len())?;
+        parse_datatype(&mut body.fields())
     }
 }
 

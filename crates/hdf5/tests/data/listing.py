@@ -1,4 +1,4 @@
-"""The listing of an HDF5 file as h5py sees it, in the text of `tests/support.rs` of the crate: `python listing.py FILE`."""
+"""The listing of an HDF5 file as h5py sees it, the same as `tests/support.rs` writes: `python listing.py FILE`."""
 
 import struct
 import sys
