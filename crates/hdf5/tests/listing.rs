@@ -96,7 +96,11 @@ fn attributes_come_in_the_order_of_creation_where_there_is_one() {
 fn parts_that_are_refused_are_named() {
     let file = fixture("refused.h5");
     let opened = Hdf5File::open(&file).unwrap();
-    for (path, name) in [("external data", "external files"), ("virtual", "virtual dataset")] {
+    for (path, name) in [
+        ("external data", "external files"),
+        ("virtual", "virtual dataset"),
+        ("filtered", "filters of a fractal heap"),
+    ] {
         let error = opened.object(path).expect_err(path);
         assert!(
             matches!(&error, Hdf5Error::Unsupported(part) if part.contains(name)),

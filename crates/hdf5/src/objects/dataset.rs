@@ -9,6 +9,9 @@ use crate::messages::{
     LayoutMessage,
 };
 
+/// The class of dimension scales, an attribute.
+pub(super) const SCALE_CLASS: &str = "DIMENSION_SCALE";
+
 /// All that the metadata of a dataset say.
 ///
 /// **Invariants.** The shape's elements times the bytes of an element fit in 64 bits, as do a chunk's; a contiguous place lies in
@@ -25,7 +28,7 @@ pub struct DatasetFacts {
     /// In the order in which they are applied to chunks that are written.
     pub filters: Vec<Filter>,
     /// The bytes of an element that was never written; nothing for zeros. Libraries such as netCDF set one even where no attribute
-    /// `_FillValue` says so.
+    /// `_FillValue` says so. Of a type of variable length the bytes are a place in the file's heap.
     pub fill: Option<Vec<u8>>,
     pub attributes: Vec<Attribute>,
     /// The names of the axes, of dimension scales; nothing for an axis without one.
@@ -97,7 +100,7 @@ impl DatasetFacts {
             layout,
             filters,
             dimensions: Vec::new(),
-            is_scale: text_of(&attributes, "CLASS") == Some("DIMENSION_SCALE"),
+            is_scale: text_of(&attributes, "CLASS") == Some(SCALE_CLASS),
             attributes,
         })
     }

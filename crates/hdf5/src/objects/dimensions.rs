@@ -1,7 +1,7 @@
 //! Names of axes: of dimension scales (HDF5 Dimension Scales, 2005), with the additions of netCDF-4.
 
 use super::attribute::{read_attributes, Attribute};
-use super::dataset::{text_of, DatasetFacts};
+use super::dataset::{text_of, DatasetFacts, SCALE_CLASS};
 use super::group::{GroupMember, MemberKind};
 use super::header::ObjectHeader;
 use super::metadata::Metadata;
@@ -41,7 +41,7 @@ pub(super) fn dimension_names(
     } else if facts.is_scale && axes == 1 {
         names[0] = Some(name.to_string());
     } else if let (true, Some(numbers)) = (facts.is_scale, values("_Netcdf4Coordinates").and_then(integers)) {
-        let named = numbered_scales(metadata, trail, axes)?;
+        let named = numbered_scales(metadata, trail)?;
         for (axis, number) in names.iter_mut().zip(numbers) {
             *axis = named
                 .iter()
@@ -81,8 +81,8 @@ fn attributes_at(metadata: &Metadata<'_>, at: u64) -> Result<Vec<Attribute>, Hdf
     read_attributes(metadata, &ObjectHeader::read(&metadata.view, at)?)
 }
 
-/// The scales of a trail with the numbers that netCDF gave to them, until there are enough.
-fn numbered_scales(metadata: &Metadata<'_>, trail: &GroupTrail, axes: usize) -> Result<Vec<(i64, String)>, Hdf5Error> {
+/// The scales of a trail with the numbers that netCDF gave to them.
+fn numbered_scales(metadata: &Metadata<'_>, trail: &GroupTrail) -> Result<Vec<(i64, String)>, Hdf5Error> {
     let mut named = Vec::new();
     let of_dataset = |member: &&GroupMember| member.kind == MemberKind::Dataset;
     for member in trail.backwards().flat_map(|members| members.iter()).filter(of_dataset) {
@@ -90,6 +90,10 @@ fn numbered_scales(metadata: &Metadata<'_>, trail: &GroupTrail, axes: usize) -> 
             continue;
         };
         let attributes = attributes_at(metadata, at)?;
+        // netCDF numbers variables that are no scales as well, by their first dimension.
+        if text_of(&attributes, "CLASS") != Some(SCALE_CLASS) {
+            continue;
+        }
         let number = attributes.iter().find(|attribute| attribute.name == "_Netcdf4Dimid");
         let number = number
             .and_then(|number| integers(&number.values))
@@ -99,7 +103,5 @@ fn numbered_scales(metadata: &Metadata<'_>, trail: &GroupTrail, axes: usize) -> 
             named.push((number, member.name.clone()));
         }
     }
-    // One number may stand for several names only in damaged files; the nearest group comes first.
-    named.truncate(named.len().max(axes));
     Ok(named)
 }

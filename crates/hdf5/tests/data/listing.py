@@ -185,7 +185,8 @@ class Listing:
         group = dataset.parent
         while True:
             for name, thing in group.items():
-                if isinstance(thing, h5py.Dataset) and thing.attrs.get("_Netcdf4Dimid") == number:
+                is_scale = isinstance(thing, h5py.Dataset) and h5py.h5ds.is_scale(thing.id)
+                if is_scale and thing.attrs.get("_Netcdf4Dimid") == number:
                     return name
             group = group.parent
 

@@ -13,6 +13,7 @@ HERE = Path(__file__).parent
 # Functions of the library that h5py does not wrap.
 C = ctypes.CDLL(glob.glob(str(Path(h5py.__file__).parents[1] / "h5py.libs" / "libhdf5-*"))[0])
 C.H5Pset_istore_k.argtypes = [ctypes.c_int64, ctypes.c_uint]
+C.H5Pset_deflate.argtypes = [ctypes.c_int64, ctypes.c_uint]
 C.H5Pset_chunk_opts.argtypes = [ctypes.c_int64, ctypes.c_uint]
 C.H5Pset_shared_mesg_nindexes.argtypes = [ctypes.c_int64, ctypes.c_uint]
 C.H5Pset_shared_mesg_index.argtypes = [ctypes.c_int64, ctypes.c_uint, ctypes.c_uint, ctypes.c_uint]
@@ -104,7 +105,7 @@ def indices(file, plain=True) -> None:
         chunked(file, "second" + add, X, (6, 5), (30, None), filtered=filtered)
         chunked(file, "both" + add, X, (6, 5), (None, None), filtered=filtered)
         chunked(file, "many" + add, X, (1, 1) if not filtered else (1, 3), (None, None), filtered=filtered)
-        chunked(file, "larger than the shape" + add, X, (24, 24), (None, None), filtered=filtered)
+        chunked(file, "larger than the shape" + add, X, (22, 16), (None, None), filtered=filtered)
     chunked(file, "cube", np.arange(3 * 4 * 5, dtype="<i8").reshape(3, 4, 5), (2, 3, 2), (None, 4, 5), filtered=True)
     file.create_dataset("unwritten chunks", (100, 100), "f4", chunks=(10, 10))
     file.create_dataset("no rows", (0, 100), "f4", chunks=(10, 10), maxshape=(None, 100))
@@ -157,16 +158,23 @@ def groups(file) -> None:
         few.attrs[name] = ord(name)
 
 
-def many_attributes(file) -> None:
-    for name, track in (("dense", False), ("ordered", True)):
-        group = file.create_group(name, track_order=track)
-        for number in range(20):
-            group.attrs[f"attribute {number * 7 % 20}"] = number
-        if not track:
-            group.attrs["huge"] = np.arange(520, dtype="f8")
-            group["long " * 820] = np.int8(1)
-        for number in range(12):
-            group[f"{number * 5 % 12}"] = np.int8(number)
+def many_members(file, name, track) -> None:
+    group = file.create_group(name, track_order=track)
+    for number in range(20):
+        group.attrs[f"attribute {number * 7 % 20}"] = number
+    if not track:
+        group.attrs["huge"] = np.arange(520, dtype="f8")
+        group["long " * 820] = np.int8(1)
+    for number in range(12):
+        group[f"{number * 5 % 12}"] = np.int8(number)
+
+
+def dense(file) -> None:
+    many_members(file, "dense", False)
+
+
+def ordered(file) -> None:
+    many_members(file, "ordered", True)
 
 
 def scales(file) -> None:
@@ -190,6 +198,9 @@ def netcdf(path) -> None:
         t = file.createVariable("t", "i2", ("time", "lat"), zlib=True, chunksizes=(2, 4), fill_value=-32767)
         t.scale_factor, t.long_name = 0.01, "temperature"
         t[:] = np.arange(30).reshape(5, 6)
+        file.createDimension("level", 2)
+        file.createVariable("level", "f4", ("level", "lat"))[:] = 0
+        file.createVariable("above", "f4", ("level",))[:] = 0
         file.createVariable("without", "f4", ("lat", "name_bytes"))[:] = 0
         inner = file.createGroup("forecast")
         inner.createDimension("station", 3)
@@ -203,6 +214,11 @@ def refused(path) -> None:
         layout = h5py.VirtualLayout((4,), "f4")
         layout[:] = h5py.VirtualSource("other.h5", "x", (4,))
         file.create_virtual_dataset("virtual", layout)
+        made = h5py.h5p.create(h5py.h5p.GROUP_CREATE)
+        assert C.H5Pset_deflate(made.id, 4) >= 0
+        group = h5py.Group(h5py.h5g.create(file.id, b"filtered", gcpl=made))
+        for number in range(9):
+            group[f"link {number}"] = h5py.SoftLink("/")
 
 
 def file_with(path, make, fcpl=None, low=None, high=None) -> None:
@@ -245,10 +261,10 @@ def main() -> None:
     file_with(HERE / "old_nodes.h5", [root_attributes, scales], file_properties(2048, (4, 4), 8))
     file_with(HERE / "v18.h5", [root_attributes, scales], file_properties(512), v18)
     file_with(HERE / "v110_indices.h5", [filtered_indices, new_indices], None, v110)
-    file_with(HERE / "v200.h5", [root_attributes, types, groups, many_attributes, scales], None, v200)
+    file_with(HERE / "v200.h5", [root_attributes, types, groups, dense, ordered, scales], None, v200)
     file_with(HERE / "v200_indices.h5", [indices, new_indices, paged_indices], file_properties(1024), v200)
-    file_with(HERE / "v110_small.h5", [root_attributes, many_attributes], file_properties(0, (2, 4)), v110)
-    file_with(HERE / "shared.h5", [root_attributes, many_attributes], file_properties(shared=True), v110)
+    file_with(HERE / "v110_small.h5", [root_attributes, dense], file_properties(0, (2, 4)), v110)
+    file_with(HERE / "shared.h5", [root_attributes, dense], file_properties(shared=True), v110)
     netcdf(HERE / "netcdf.nc")
     refused(HERE / "refused.h5")
     for path in sorted([*HERE.glob("*.h5"), *HERE.glob("*.nc")]):
