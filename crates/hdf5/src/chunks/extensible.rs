@@ -127,12 +127,12 @@ impl ArrayHeader {
 }
 
 impl BlockRow {
-    /// The first element behind the blocks.
+    /// The first element behind the blocks, which is a number with the elements of the index block as well.
     fn end(&self, header: &ArrayHeader) -> Result<u64, Hdf5Error> {
         let elements = self.blocks.checked_mul(self.block_elements);
-        elements
-            .and_then(|elements| self.first.checked_add(elements))
-            .ok_or_else(|| header.too_large())
+        let end = elements.and_then(|elements| self.first.checked_add(elements));
+        let end = end.filter(|end| end.checked_add(header.in_index).is_some());
+        end.ok_or_else(|| header.too_large())
     }
 
     /// The first element of a block.
@@ -173,6 +173,7 @@ impl ArrayWalk<'_, '_, '_> {
                 break;
             }
             let row = header.row(super_block, first)?;
+            let end = row.end(header)?;
             if super_block < direct_rows {
                 for block in 0..row.blocks {
                     if let Some(at) = fields.address()? {
@@ -189,7 +190,7 @@ impl ArrayWalk<'_, '_, '_> {
             } else if let Some(at) = fields.address()? {
                 self.super_block(at, row)?;
             }
-            first = row.end(header)?;
+            first = end;
             blocks += row.blocks;
         }
         Ok(())

@@ -157,6 +157,7 @@ impl FractalHeap {
                 format!("an object of {bytes} bytes at {within} leaves its block"),
             ));
         }
+        view.check(block.at, block.bytes)?;
         if self.has_checksums && !self.checked.contains(&block.at) {
             self.check_direct(view, block)?;
         }

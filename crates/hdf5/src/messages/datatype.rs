@@ -184,7 +184,7 @@ impl Datatype {
     /// complex numbers.
     pub fn complex_part(&self) -> Option<&Datatype> {
         match &self.class {
-            TypeClass::Complex { base } if self.bytes == 2 * base.bytes => Some(base),
+            TypeClass::Complex { base } if base.bytes.checked_mul(2) == Some(self.bytes) => Some(base),
             TypeClass::Compound { fields } => {
                 let [real, imaginary] = fields.as_slice() else {
                     return None;
@@ -196,7 +196,7 @@ impl Datatype {
                     && matches!(part.class, TypeClass::Float { .. })
                     && real.offset == 0
                     && imaginary.offset == part.bytes
-                    && self.bytes == 2 * part.bytes;
+                    && part.bytes.checked_mul(2) == Some(self.bytes);
                 is_complex.then_some(part)
             }
             _ => None,

@@ -260,3 +260,64 @@ fn array_of(shape: Vec<u32>, base: Datatype, fields: &ByteFields<'_>) -> Result<
         },
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{parse_datatype, BASES_MAX};
+    use crate::base::{ByteBlock, FieldSizes, Hdf5Error};
+    use crate::messages::Datatype;
+
+    const INT16: [u8; 12] = [0x10, 8, 0, 0, 2, 0, 0, 0, 0, 0, 16, 0];
+
+    fn parsed(bytes: &[u8]) -> Result<Datatype, Hdf5Error> {
+        let sizes = FieldSizes {
+            address_bytes: 8,
+            length_bytes: 8,
+            base: 0,
+        };
+        let block = ByteBlock {
+            at: 0,
+            bytes: bytes.to_vec(),
+            sizes,
+        };
+        parse_datatype(&mut block.fields())
+    }
+
+    /// A field of version 1: name, offset, axes, their order, four sides, type.
+    fn field(name: &[u8; 8], offset: u8, sides: &[u8]) -> Vec<u8> {
+        let mut bytes = name.to_vec();
+        bytes.extend([offset, 0, 0, 0, sides.len() as u8]);
+        bytes.extend([0; 11]);
+        for axis in 0..4 {
+            bytes.extend([sides.get(axis).copied().unwrap_or(0), 0, 0, 0]);
+        }
+        bytes.extend(INT16);
+        bytes
+    }
+
+    #[test]
+    fn compounds_of_the_first_version_have_fields_of_several_axes() {
+        let mut bytes = vec![0x16, 2, 0, 0, 16, 0, 0, 0];
+        bytes.extend(field(b"one\0\0\0\0\0", 0, &[]));
+        bytes.extend(field(b"several\0", 4, &[2, 3]));
+        let text = parsed(&bytes).expect("a compound").to_string();
+        assert_eq!(
+            text,
+            "compound of 16 bytes {one at 0: int16, several at 4: array [2, 3] of int16}"
+        );
+        bytes[4] = 15;
+        assert!(
+            matches!(parsed(&bytes), Err(Hdf5Error::Damaged { .. })),
+            "a field behind the end"
+        );
+    }
+
+    #[test]
+    fn datatypes_within_each_other_have_an_end() {
+        let list = [0x19, 0, 0, 0, 16, 0, 0, 0];
+        let nested = |depth: usize| [list.repeat(depth), INT16.to_vec()].concat();
+        assert!(parsed(&nested(BASES_MAX)).is_ok());
+        let error = parsed(&nested(BASES_MAX + 1)).expect_err("too deep");
+        assert!(error.to_string().contains("within each other"), "{error}");
+    }
+}

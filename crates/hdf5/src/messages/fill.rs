@@ -26,3 +26,35 @@ pub(crate) fn parse_old_fill(fields: &mut ByteFields<'_>) -> Result<Option<Vec<u
     }
     Ok(Some(fields.bytes(bytes as usize)?.to_vec()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::parse_fill;
+    use crate::base::{ByteBlock, FieldSizes};
+
+    #[test]
+    fn values_are_there_where_their_version_says_so() {
+        let cases: [(&[u8], Option<&[u8]>); 6] = [
+            (&[1, 2, 2, 0, 2, 0, 0, 0, 5, 6], Some(&[5, 6])),
+            (&[1, 2, 2, 1, 0, 0, 0, 0], None),
+            (&[2, 2, 2, 0], None),
+            (&[2, 2, 2, 1, 1, 0, 0, 0, 9], Some(&[9])),
+            (&[3, 0x2a, 1, 0, 0, 0, 4], Some(&[4])),
+            (&[3, 0x1a], None),
+        ];
+        for (bytes, value) in cases {
+            let sizes = FieldSizes {
+                address_bytes: 8,
+                length_bytes: 8,
+                base: 0,
+            };
+            let block = ByteBlock {
+                at: 0,
+                bytes: bytes.to_vec(),
+                sizes,
+            };
+            let parsed = parse_fill(&mut block.fields()).expect("a fill value");
+            assert_eq!(parsed.as_deref(), value, "{bytes:?}");
+        }
+    }
+}

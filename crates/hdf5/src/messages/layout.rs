@@ -157,3 +157,45 @@ fn indexed_chunks(fields: &mut ByteFields<'_>) -> Result<LayoutMessage, Hdf5Erro
         index,
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{ChunkIndexKind, LayoutMessage};
+    use crate::base::{ByteBlock, FieldSizes};
+
+    /// Addresses of four bytes, lengths of two, and a user block.
+    fn parsed(bytes: &[u8]) -> LayoutMessage {
+        let sizes = FieldSizes {
+            address_bytes: 4,
+            length_bytes: 2,
+            base: 512,
+        };
+        let block = ByteBlock {
+            at: 0,
+            bytes: bytes.to_vec(),
+            sizes,
+        };
+        LayoutMessage::parse(&mut block.fields()).expect("a layout")
+    }
+
+    #[test]
+    fn layouts_of_the_first_versions_are_read() {
+        for version in [1, 2] {
+            let compact = [version, 1, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 3, 0, 0, 0, 7, 8, 9];
+            assert!(matches!(parsed(&compact), LayoutMessage::Compact(data) if data == [7, 8, 9]));
+            let contiguous = [version, 1, 1, 0, 0, 0, 0, 0, 16, 0, 0, 0, 3, 0, 0, 0];
+            let LayoutMessage::Contiguous { at, bytes } = parsed(&contiguous) else {
+                panic!("another layout");
+            };
+            assert_eq!((at, bytes), (Some(528), None));
+            let chunked = [
+                version, 3, 2, 0, 0, 0, 0, 0, 255, 255, 255, 255, 5, 0, 0, 0, 6, 0, 0, 0, 8, 0, 0, 0,
+            ];
+            let LayoutMessage::Chunked(chunks) = parsed(&chunked) else {
+                panic!("another layout");
+            };
+            assert_eq!((chunks.shape, chunks.element_bytes, chunks.at), (vec![5, 6], 8, None));
+            assert_eq!(chunks.index, ChunkIndexKind::KeyedTree);
+        }
+    }
+}

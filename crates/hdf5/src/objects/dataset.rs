@@ -153,8 +153,8 @@ fn held_layout(
     let short = |stored: u64| Hdf5Error::damaged(at, format!("{bytes} bytes of elements in {stored}"));
     match layout {
         LayoutMessage::Compact(mut data) => {
-            // Where nothing was ever written the message is empty; longer ones have space behind the elements.
-            if !data.is_empty() && (data.len() as u64) < bytes {
+            // Longer ones have space behind the elements.
+            if (data.len() as u64) < bytes {
                 return Err(short(data.len() as u64));
             }
             data.truncate(usize::try_from(bytes).unwrap_or(usize::MAX));

@@ -240,7 +240,7 @@ fn float_of(datatype: &Datatype, bytes: &[u8]) -> f64 {
     } else {
         mantissa_bits.saturating_sub(1)
     };
-    if exponent_bits > 0 && exponent_bits < 64 && exponent == (1 << exponent_bits) - 1 {
+    if exponent_bits > 0 && exponent_bits < 63 && exponent == (1 << exponent_bits) - 1 {
         let fraction = range_of(mantissa, 0, fraction_bits);
         return if fraction == 0 { sign * f64::INFINITY } else { f64::NAN };
     }
