@@ -14,6 +14,7 @@
 //! Refused by name: external and virtual data, external links, files of several parts, filtered heaps, links and references of
 //! unknown kinds, versions after those of the specification.
 #![forbid(unsafe_code)]
+#![deny(missing_docs)]
 
 mod base;
 mod chunks;

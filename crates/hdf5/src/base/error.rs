@@ -8,7 +8,12 @@ pub enum Hdf5Error {
     /// The bytes of the file could not be read.
     Read(std::io::Error),
     /// Bytes that the format does not allow, at an offset from the first byte of the file.
-    Damaged { offset: u64, reason: String },
+    Damaged {
+        /// The byte, counted from the first of the file.
+        offset: u64,
+        /// The rule that the bytes break.
+        reason: String,
+    },
     /// A part of the format that this crate refuses, by its name.
     Unsupported(String),
     /// A path that names no object.

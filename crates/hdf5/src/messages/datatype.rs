@@ -7,54 +7,80 @@ use std::fmt;
 pub struct Datatype {
     /// Bytes of an element as stored.
     pub bytes: u32,
+    /// The kind of type.
     pub class: TypeClass,
 }
 
 /// The kind of a datatype with what belongs to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypeClass {
+    /// A whole number.
     Integer {
+        /// Negative numbers are stored as two's complements.
         is_signed: bool,
+        /// The bits that count.
         bits: BitRange,
     },
+    /// A floating-point number.
     Float {
+        /// The bits that count.
         bits: BitRange,
+        /// The parts of the number.
         format: FloatFormat,
     },
     /// Time, which no library writes.
     Time,
+    /// Text of the same bytes for each element.
     FixedText {
+        /// The bytes behind shorter text.
         padding: TextPadding,
+        /// The encoding.
         charset: Charset,
     },
+    /// Text of any length, in the file's heap.
     VariableText {
+        /// The encoding.
         charset: Charset,
     },
     /// Bits without a meaning as a number.
     Bits {
+        /// The bits that count.
         bits: BitRange,
     },
+    /// Bytes without a meaning to the format.
     Opaque {
+        /// A word on what they are.
         tag: String,
     },
+    /// Fields beside each other.
     Compound {
+        /// The fields in the order of the file.
         fields: Vec<CompoundField>,
     },
+    /// A reference to another part of the file.
     Reference(ReferenceKind),
+    /// Whole numbers with names.
     Enumeration {
+        /// The type of an item.
         base: Box<Datatype>,
+        /// The names in the order of the file.
         members: Vec<EnumerationMember>,
     },
     /// Sequences of any length.
     VariableList {
+        /// The type of an item.
         base: Box<Datatype>,
     },
+    /// An array as one element.
     Array {
+        /// Elements of the base along each axis.
         shape: Vec<u32>,
+        /// The type of an item.
         base: Box<Datatype>,
     },
     /// Two floats, real and imaginary (HDF5 2.0); h5py's older complex numbers are compounds of `r` and `i`.
     Complex {
+        /// The type of an item.
         base: Box<Datatype>,
     },
 }
@@ -62,6 +88,7 @@ pub enum TypeClass {
 /// The significant bits of a number within its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BitRange {
+    /// The order of the bytes that hold the bits.
     pub order: ByteOrder,
     /// Bits below the lowest significant bit.
     pub offset: u16,
@@ -72,7 +99,9 @@ pub struct BitRange {
 /// The order of the bytes of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ByteOrder {
+    /// The lowest byte first.
     Little,
+    /// The highest byte first.
     Big,
     /// Pairs of little-endian bytes in big-endian order.
     Vax,
@@ -81,11 +110,17 @@ pub enum ByteOrder {
 /// Places of the parts of a floating-point number, in bits from the lowest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FloatFormat {
+    /// The bit that is 1 for negative numbers.
     pub sign: u8,
+    /// The lowest bit of the exponent.
     pub exponent: u8,
+    /// Bits of the exponent.
     pub exponent_bits: u8,
+    /// The exponent as stored of a number from 1 to 2.
     pub exponent_bias: u32,
+    /// The lowest bit of the mantissa.
     pub mantissa: u8,
+    /// Bits of the mantissa as stored.
     pub mantissa_bits: u8,
     /// The highest bit of the mantissa is 1 and is not stored.
     pub has_implied_bit: bool,
@@ -96,14 +131,18 @@ pub struct FloatFormat {
 pub enum TextPadding {
     /// The text ends at its first zero byte.
     ZeroTerminated,
+    /// Zero bytes follow the text up to its end.
     Zeros,
+    /// Spaces follow the text up to its end.
     Spaces,
 }
 
 /// The encoding of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Charset {
+    /// Seven bits a character; other bytes are in many files all the same.
     Ascii,
+    /// Unicode in one to four bytes a character.
     Utf8,
 }
 
@@ -121,16 +160,20 @@ pub enum ReferenceKind {
 /// A field of a compound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompoundField {
+    /// The name of the field.
     pub name: String,
     /// Bytes of the element before the field.
     pub offset: u32,
+    /// The type of the field.
     pub datatype: Datatype,
 }
 
 /// A name of an enumeration, with its value in the bytes of the base.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnumerationMember {
+    /// The name of the value.
     pub name: String,
+    /// The bytes of the value.
     pub value: Vec<u8>,
 }
 

@@ -17,7 +17,9 @@ const BY_ORDER: u8 = 9;
 /// A small named array beside an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attribute {
+    /// The name of the attribute.
     pub name: String,
+    /// The type of its values as stored.
     pub datatype: Datatype,
     /// No axes for a single value.
     pub shape: Vec<u64>,

@@ -20,16 +20,20 @@ pub(super) const SCALE_CLASS: &str = "DIMENSION_SCALE";
 pub struct DatasetFacts {
     /// A dataspace without even one element; the shape has no axes then.
     pub is_null: bool,
+    /// Elements along each axis.
     pub shape: Vec<u64>,
     /// The largest shape; nothing for an axis without an end.
     pub maximum: Vec<Option<u64>>,
+    /// The type of an element as stored.
     pub datatype: Datatype,
+    /// The place of the data.
     pub layout: DataLayout,
     /// In the order in which they are applied to chunks that are written.
     pub filters: Vec<Filter>,
     /// The bytes of an element that was never written; nothing for zeros. Libraries such as netCDF set one even where no attribute
     /// `_FillValue` says so. Of a type of variable length the bytes are a place in the file's heap.
     pub fill: Option<Vec<u8>>,
+    /// In the order of creation where the file keeps one, else in the order of the header, or by name where the file has many.
     pub attributes: Vec<Attribute>,
     /// The names of the axes, of dimension scales; nothing for an axis without one.
     pub dimensions: Vec<Option<String>>,
@@ -42,13 +46,17 @@ pub struct DatasetFacts {
 pub enum DataLayout {
     /// The data are part of the metadata.
     Compact {
+        /// The bytes of all elements in C order.
         bytes: Vec<u8>,
     },
     /// One range of the file from `offset` on; nothing while no element has been stored.
     Contiguous {
+        /// The first byte, counted from that of the file.
         offset: Option<u64>,
+        /// Bytes of all elements in C order.
         bytes: u64,
     },
+    /// Rectangles, each stored and filtered alone.
     Chunked(StoredChunks),
 }
 

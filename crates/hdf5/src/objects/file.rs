@@ -27,11 +27,15 @@ pub struct Hdf5File<'a> {
 /// An object of a file.
 #[derive(Clone, Debug)]
 pub enum Hdf5Object {
+    /// A group with its members.
     Group(GroupListing),
+    /// An array.
     Dataset(Box<DatasetFacts>),
     /// A datatype with a name of its own.
     NamedType {
+        /// The type.
         datatype: Datatype,
+        /// The attributes beside it.
         attributes: Vec<Attribute>,
     },
 }

@@ -21,13 +21,16 @@ const IS_SOFT_LINK: u32 = 2;
 pub struct GroupListing {
     /// By name.
     pub members: Vec<GroupMember>,
+    /// As those of [`crate::DatasetFacts`] are ordered.
     pub attributes: Vec<Attribute>,
 }
 
 /// A name in a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupMember {
+    /// The name, which has no slash.
     pub name: String,
+    /// The kind of thing that has the name.
     pub kind: MemberKind,
     /// The place of the object's header, counted from the first byte of the file; nothing for links to paths.
     pub address: Option<u64>,
@@ -38,14 +41,19 @@ pub struct GroupMember {
 /// The kind of thing that a name of a group stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MemberKind {
+    /// A group within the group.
     Group,
+    /// An array.
     Dataset,
+    /// A datatype with a name of its own.
     NamedType,
     /// A path in the file, which may lead to nothing.
     SoftLink(String),
     /// A path in another file, which is never opened.
     ExternalLink {
+        /// The name of the other file.
         file: String,
+        /// The path in it.
         path: String,
     },
 }

@@ -12,10 +12,15 @@ const VALUE_BYTES: usize = 24;
 pub enum AttributeValues {
     /// A dataspace without elements.
     Empty,
+    /// Signed integers of at most 8 bytes, and values of enumerations.
     Signed(Vec<i64>),
+    /// Unsigned integers of at most 8 bytes.
     Unsigned(Vec<u64>),
+    /// Floats of at most 16 bytes, the nearest numbers of 64 bits.
     Floats(Vec<f64>),
+    /// Fixed or variable text; bytes that are no UTF-8 are replaced.
     Texts(Vec<String>),
+    /// h5py's booleans.
     Booleans(Vec<bool>),
     /// Real and imaginary parts.
     Complexes(Vec<[f64; 2]>),
