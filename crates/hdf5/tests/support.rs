@@ -57,6 +57,11 @@ impl FileBytes for CountingFile {
     }
 }
 
+/// Runs of each kind for each file.
+pub fn runs() -> usize {
+    std::env::var("OUTCORE_TEST_MUTATIONS").map_or(150, |count| count.parse().unwrap())
+}
+
 /// The folder of the fixtures.
 pub fn data_folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data")
