@@ -1,4 +1,5 @@
-//! Any bytes as an HDF5 file: objects, attributes and places of chunks, or an error, never a panic or a large allocation.
+//! Any bytes as an HDF5 file: objects, attributes and places of chunks, or an error, never a panic or a large
+//! allocation.
 #![no_main]
 
 use std::cell::Cell;

@@ -1,4 +1,5 @@
-//! No more memory than was asked for: every allocation of this process is counted, for whole files and for damaged ones.
+//! No more memory than was asked for: every allocation of this process is counted, for whole files and for damaged
+//! ones.
 #![allow(clippy::unwrap_used)] // who runs it sees where it fails
 
 mod changes;

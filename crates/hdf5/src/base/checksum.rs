@@ -4,16 +4,16 @@
 pub(crate) fn lookup3(bytes: &[u8]) -> u32 {
     let start = 0xdead_beef_u32.wrapping_add(bytes.len() as u32);
     let mut state = [start; 3];
-    let mut rest = bytes;
+    let mut left = bytes;
     // The last 1 to 12 bytes are mixed in another way, and no bytes not at all.
-    while rest.len() > 12 {
-        add(&mut state, &rest[..12]);
+    while left.len() > 12 {
+        add(&mut state, &left[..12]);
         mix(&mut state);
-        rest = &rest[12..];
+        left = &left[12..];
     }
-    if !rest.is_empty() {
+    if !left.is_empty() {
         let mut last = [0; 12];
-        last[..rest.len()].copy_from_slice(rest);
+        last[..left.len()].copy_from_slice(left);
         add(&mut state, &last);
         finish(&mut state);
     }

@@ -113,8 +113,10 @@ impl<'b> ByteFields<'b> {
 
     /// An unsigned number of 0 to 8 bytes, the lowest first.
     pub fn number(&mut self, bytes: usize) -> Result<u64, Hdf5Error> {
-        if bytes > 8 {
-            return Err(self.damaged(format!("a number of {bytes} bytes")));
+        match bytes {
+            8 => return self.u64(),
+            9.. => return Err(self.damaged(format!("a number of {bytes} bytes"))),
+            _ => {}
         }
         let mut word = [0; 8];
         word[..bytes].copy_from_slice(self.bytes(bytes)?);
@@ -130,11 +132,14 @@ impl<'b> ByteFields<'b> {
     }
 
     pub fn u32(&mut self) -> Result<u32, Hdf5Error> {
-        Ok(self.number(4)? as u32)
+        let bytes = self.bytes(4)?;
+        Ok(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
     }
 
     pub fn u64(&mut self) -> Result<u64, Hdf5Error> {
-        self.number(8)
+        let mut word = [0; 8];
+        word.copy_from_slice(self.bytes(8)?);
+        Ok(u64::from_le_bytes(word))
     }
 
     pub fn length(&mut self) -> Result<u64, Hdf5Error> {
@@ -186,10 +191,10 @@ impl<'b> ByteFields<'b> {
 
     /// Text up to its zero byte; with `padded`, zeros follow until the length is a multiple of 8.
     pub fn terminated_text(&mut self, padded: bool) -> Result<String, Hdf5Error> {
-        let rest = &self.bytes[self.place..];
-        let end = rest.iter().position(|byte| *byte == 0);
+        let tail = &self.bytes[self.place..];
+        let end = tail.iter().position(|byte| *byte == 0);
         let end = end.ok_or_else(|| self.damaged("text without an end"))?;
-        let text = String::from_utf8_lossy(&rest[..end]).into_owned();
+        let text = String::from_utf8_lossy(&tail[..end]).into_owned();
         let whole = if padded { (end + 1).next_multiple_of(8) } else { end + 1 };
         self.bytes(whole)?;
         Ok(text)

@@ -1,6 +1,7 @@
 //! Bytes of a file, and fields in them.
 //!
-//! Uses nothing else of this crate. Start with `view.rs`: all reading goes through a `FileView`, all parsing through `ByteFields`.
+//! Uses nothing else of this crate. Start with `view.rs`: all reading goes through a `FileView`, all parsing through
+//! `ByteFields`.
 
 mod checksum;
 mod error;

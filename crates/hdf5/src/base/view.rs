@@ -22,8 +22,8 @@ pub trait FileBytes {
     /// Reads that fail.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), Hdf5Error>;
 
-    /// Asked before a list grows by `bytes`, which are not given back before the call of this crate returns, and with 0 before
-    /// each block is read.
+    /// Asked before a list grows by `bytes`, which are not given back before the call of this crate returns, and with 0
+    /// before each block is read.
     ///
     /// # Errors
     /// [`Hdf5Error::Interrupted`] where there is no such memory, or a user wants the work to end.

@@ -3,7 +3,7 @@
 use super::grid::{ChunkGrid, ChunkPlace, PlaceSink};
 use crate::base::{ByteFields, Hdf5Error};
 
-/// What the elements of an array are.
+/// The form of the elements of an array.
 pub(super) struct ElementForm {
     pub element_bytes: usize,
     /// Bytes of the number of bytes of a chunk; nothing where chunks are not filtered.
@@ -67,7 +67,8 @@ impl ElementForm {
     }
 }
 
-/// The order of the chunks in an array: the C order of the largest shape, with the axis without an end before the others.
+/// The order of the chunks in an array: the C order of the largest shape, with the axis without an end before the
+/// others.
 pub(super) struct ElementOrder {
     /// The axes, the slowest first.
     axes: Vec<usize>,

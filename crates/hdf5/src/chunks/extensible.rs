@@ -1,8 +1,8 @@
-//! Extensible arrays (specification VII.D): a header `EAHD`, an index block `EAIB` with the first elements, data blocks `EADB`, and
-//! super blocks `EASB` of data blocks.
+//! Extensible arrays (specification VII.D): a header `EAHD`, an index block `EAIB` with the first elements, data blocks
+//! `EADB`, and super blocks `EASB` of data blocks.
 //!
-//! Super block s has 2^⌊s/2⌋ data blocks of 2^⌈s/2⌉ times the fewest elements. The data blocks of the first super blocks stand in the
-//! index block, as do the addresses of the others. Large data blocks are divided into pages.
+//! Super block s has 2^⌊s/2⌋ data blocks of 2^⌈s/2⌉ times the fewest elements. The data blocks of the first super
+//! blocks stand in the index block, as do the addresses of the others. Large data blocks are divided into pages.
 
 use super::elements::{ElementForm, ElementOrder};
 use super::grid::PlaceSink;
@@ -38,7 +38,7 @@ struct BlockRow {
 struct DataPlace {
     elements: u64,
     first: u64,
-    said: u64,
+    stored_first: u64,
 }
 
 /// Hands on all chunks of the array with its header at `at`.
@@ -177,12 +177,13 @@ impl ArrayWalk<'_, '_, '_> {
             if super_block < direct_rows {
                 for block in 0..row.blocks {
                     if let Some(at) = fields.address()? {
-                        // The heads of these blocks say a place of their own, with all blocks before as if they had the same size.
-                        let said = row.first_of(blocks + block);
+                        // The heads of these blocks say a place of their own, with all blocks before as if they had the
+                        // same size.
+                        let stored_first = row.first_of(blocks + block);
                         let place = DataPlace {
                             elements: row.block_elements,
                             first: row.first_of(block),
-                            said,
+                            stored_first,
                         };
                         self.data(at, place, None)?;
                     }
@@ -206,7 +207,7 @@ impl ArrayWalk<'_, '_, '_> {
         Ok(())
     }
 
-    /// The first element in the head of a block.
+    /// The first element, as the head of a block has it.
     fn offset(&self, fields: &mut ByteFields<'_>, first: u64) -> Result<(), Hdf5Error> {
         if fields.number(self.header.offset_bytes)? != first {
             return Err(fields.damaged(format!("a block that does not begin with element {first}")));
@@ -243,7 +244,7 @@ impl ArrayWalk<'_, '_, '_> {
                 let place = DataPlace {
                     elements: row.block_elements,
                     first,
-                    said: first,
+                    stored_first: first,
                 };
                 self.data(at, place, Some((bitmap, block * pages)))?;
             }
@@ -251,9 +252,13 @@ impl ArrayWalk<'_, '_, '_> {
         Ok(())
     }
 
-    /// A data block. `bitmap` tells the pages that there are, from the bit of its first page on.
+    /// A data block. `bitmap` has a bit for each page that exists, from that of the first page on.
     fn data(&mut self, at: u64, place: DataPlace, bitmap: Option<(&[u8], u64)>) -> Result<(), Hdf5Error> {
-        let DataPlace { elements, first, said } = place;
+        let DataPlace {
+            elements,
+            first,
+            stored_first,
+        } = place;
         let header = self.header;
         let pages = header.pages(elements);
         let element_bytes = header.form.element_bytes as u64;
@@ -271,7 +276,7 @@ impl ArrayWalk<'_, '_, '_> {
         let block = self.view.block(at, bytes)?;
         let mut fields = block.checked_fields()?;
         self.head(&mut fields, b"EADB")?;
-        self.offset(&mut fields, said)?;
+        self.offset(&mut fields, stored_first)?;
         let first = first.checked_add(header.in_index).ok_or_else(|| header.too_large())?;
         if pages == 0 {
             return header.form.put(&mut fields, first, elements, self.order, self.sink);

@@ -1,4 +1,5 @@
-//! Fixed arrays (specification VII.C): a header `FAHD` and a block `FADB` of all elements, in pages where they are many.
+//! Fixed arrays (specification VII.C): a header `FAHD` and a block `FADB` of all elements, in pages where they are
+//! many.
 
 use super::elements::{ElementForm, ElementOrder};
 use super::grid::PlaceSink;
@@ -45,7 +46,8 @@ pub(super) fn put_fixed(at: u64, order: &ElementOrder, sink: &mut PlaceSink<'_, 
     for page in 0..pages {
         let first = page * page_elements;
         let elements = page_elements.min(count - first);
-        // Pages, of which the first has the highest bit, are there once they have an element; their space is there before.
+        // Pages, of which the first has the highest bit, are there once they have an element; their space is there
+        // before.
         if bitmap[(page / 8) as usize] >> (7 - page % 8) & 1 != 0 {
             let block = view.block(page_at, elements * element_bytes + 4)?;
             form.put(&mut block.checked_fields()?, first, elements, order, sink)?;

@@ -47,8 +47,8 @@ impl ChunkGrid {
         Some(number)
     }
 
-    /// Chunks of the largest shape along the axes but the one without an end, if there is one; nothing where 64 bits do not hold the
-    /// number.
+    /// Chunks of the largest shape along the axes but the one without an end, if there is one; nothing where 64 bits do
+    /// not hold the number.
     pub fn most_chunks(&self) -> Option<u64> {
         self.most
             .iter()

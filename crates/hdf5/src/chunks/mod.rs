@@ -1,6 +1,7 @@
 //! Where the chunks of a dataset are: all indices of the format.
 //!
-//! Uses `base`, `trees`, `messages` and `objects`. Start with `walk.rs`; `fixed.rs` and `extensible.rs` are the two arrays.
+//! Uses `base`, `trees`, `messages` and `objects`. Start with `walk.rs`; `fixed.rs` and `extensible.rs` are the two
+//! arrays.
 
 mod elements;
 mod extensible;

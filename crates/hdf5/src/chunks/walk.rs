@@ -13,10 +13,11 @@ use crate::trees::{KeyedTree, RecordTree, TreeUse};
 const PLAIN_CHUNKS: u8 = 10;
 const FILTERED_CHUNKS: u8 = 11;
 
-/// Calls `each` with the place of every chunk that is stored, once each, in the order of the index; nothing is called for chunks that
-/// were never written, and for datasets without chunks. `file` has the bytes that the facts are of.
+/// Calls `each` with the place of every chunk that is stored, once each, in the order of the index; nothing is called
+/// for chunks that were never written, and for datasets without chunks. `file` has the bytes that the facts are of.
 ///
-/// The index is read once, a node or page at a time: memory does not grow with it, but for the places of nodes (40 bytes each).
+/// The index is read once, a node or page at a time: memory does not grow with it, but for the places of nodes (40
+/// bytes each).
 ///
 /// # Errors
 /// A damaged index, chunks that leave the file or the shape, and errors of `each`.

@@ -1,8 +1,9 @@
 //! The fractal heap (specification III.G): direct blocks of objects below indirect blocks, whose rows double in size.
 //!
-//! Row 0 and row 1 have blocks of the starting size, row r > 0 blocks of 2^(r-1) starting sizes; `width` blocks stand in a row.
-//! Rows with blocks up to the largest direct block point to direct blocks, the others to indirect blocks. An object is named by
-//! its offset in the space of all blocks (managed), lies in its own name (tiny), or outside of the blocks (huge).
+//! Row 0 and row 1 have blocks of the starting size, row r > 0 blocks of 2^(r-1) starting sizes; `width` blocks stand
+//! in a row. Rows with blocks up to the largest direct block point to direct blocks, the others to indirect blocks. An
+//! object is named by its offset in the space of all blocks (managed), lies in its own name (tiny), or outside of the
+//! blocks (huge).
 
 use std::collections::{HashMap, HashSet};
 

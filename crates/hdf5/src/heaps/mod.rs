@@ -1,4 +1,5 @@
-//! The heaps of the format: names of old groups (local), values of variable length (global), links and attributes (fractal).
+//! The heaps of the format: names of old groups (local), values of variable length (global), links and attributes
+//! (fractal).
 //!
 //! Uses `base` and `trees`. Start with `fractal.rs`, the one with a structure.
 

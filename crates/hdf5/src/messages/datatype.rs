@@ -223,8 +223,8 @@ impl Datatype {
         members.len() == 2 && self.bytes == 1 && is("FALSE", 0) && is("TRUE", 1)
     }
 
-    /// The float of which an element has two, real and imaginary: of a compound of `r` and `i`, as h5py writes it, or of HDF5's own
-    /// complex numbers.
+    /// The float of which an element has two, real and imaginary: of a compound of `r` and `i`, as h5py writes it, or
+    /// of HDF5's own complex numbers.
     pub fn complex_part(&self) -> Option<&Datatype> {
         match &self.class {
             TypeClass::Complex { base } if base.bytes.checked_mul(2) == Some(self.bytes) => Some(base),
@@ -254,7 +254,8 @@ impl BitRange {
     }
 }
 
-/// A number as text: its kind and bits, where they are not all bits of its bytes, and its order, where it is not little-endian.
+/// A number as text: its kind and bits, where they are not all bits of its bytes, and its order, where it is not
+/// little-endian.
 fn write_number(to: &mut fmt::Formatter<'_>, kind: &str, bits: &BitRange, bytes: u32) -> fmt::Result {
     write!(to, "{kind}{}", bits.precision)?;
     if !bits.is_whole(bytes) {

@@ -1,4 +1,5 @@
-//! The datatype message (specification IV.A.2.d), versions 1 to 5: class and version, 24 flags, bytes, then what belongs to the class.
+//! The datatype message (specification IV.A.2.d), versions 1 to 5: class and version, 24 flags, bytes, then what
+//! belongs to the class.
 
 use super::datatype::{
     BitRange, ByteOrder, Charset, CompoundField, Datatype, EnumerationMember, FloatFormat, ReferenceKind, TextPadding,

@@ -113,8 +113,8 @@ fn old_layout(fields: &mut ByteFields<'_>) -> Result<LayoutMessage, Hdf5Error> {
     }
 }
 
-/// Chunks of versions 4 and 5: flags, shape in numbers of a size of its own, and the kind of index with its parameters, which the
-/// index repeats.
+/// Chunks of versions 4 and 5: flags, shape in numbers of a size of its own, and the kind of index with its parameters,
+/// which the index repeats.
 fn indexed_chunks(fields: &mut ByteFields<'_>) -> Result<LayoutMessage, Hdf5Error> {
     let flags = fields.u8()?;
     if flags & !3 != 0 {

@@ -27,8 +27,8 @@ pub struct Attribute {
     pub values: AttributeValues,
 }
 
-/// The attributes of an object: in the order of creation where the file keeps one, else in the order of the header, or by name where
-/// they lie in a heap.
+/// The attributes of an object: in the order of creation where the file keeps one, else in the order of the header, or
+/// by name where they lie in a heap.
 pub(super) fn read_attributes(metadata: &Metadata<'_>, header: &ObjectHeader) -> Result<Vec<Attribute>, Hdf5Error> {
     let mut attributes = Vec::new();
     for message in header

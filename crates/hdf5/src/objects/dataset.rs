@@ -14,8 +14,8 @@ pub(super) const SCALE_CLASS: &str = "DIMENSION_SCALE";
 
 /// All that the metadata of a dataset say.
 ///
-/// **Invariants.** The shape's elements times the bytes of an element fit in 64 bits, as do a chunk's; a contiguous place lies in
-/// the file and a compact one has all elements; a fill value has the bytes of an element.
+/// **Invariants.** The shape's elements times the bytes of an element fit in 64 bits, as do a chunk's; a contiguous
+/// place lies in the file and a compact one has all elements; a fill value has the bytes of an element.
 #[derive(Clone, Debug)]
 pub struct DatasetFacts {
     /// A dataspace without even one element; the shape has no axes then.
@@ -30,10 +30,11 @@ pub struct DatasetFacts {
     pub layout: DataLayout,
     /// In the order in which they are applied to chunks that are written.
     pub filters: Vec<Filter>,
-    /// The bytes of an element that was never written; nothing for zeros. Libraries such as netCDF set one even where no attribute
-    /// `_FillValue` says so. Of a type of variable length the bytes are a place in the file's heap.
+    /// The bytes of an element that was never written; nothing for zeros. Libraries such as netCDF set one even where
+    /// no attribute `_FillValue` says so. Of a type of variable length the bytes are a place in the file's heap.
     pub fill: Option<Vec<u8>>,
-    /// In the order of creation where the file keeps one, else in the order of the header, or by name where the file has many.
+    /// In the order of creation where the file keeps one, else in the order of the header, or by name where the file
+    /// has many.
     pub attributes: Vec<Attribute>,
     /// The names of the axes, of dimension scales; nothing for an axis without one.
     pub dimensions: Vec<Option<String>>,

@@ -14,9 +14,9 @@ const NO_VARIABLE: &str = "This is a netCDF dimension but not a netCDF variable"
 
 /// The names of the axes of a dataset that is called `name` in the last group of a trail.
 ///
-/// An axis has the name of its first scale in the groups on the way to the dataset, from the last to the root, or else the name that
-/// the scale has of itself. A scale names its own axis; one with several axes (netCDF) has the numbers of their dimensions. What
-/// has no scale may have a label.
+/// An axis has the name of its first scale in the groups on the way to the dataset, from the last to the root, or else
+/// the name that the scale has of itself. A scale names its own axis; one with several axes (netCDF) has the numbers of
+/// their dimensions. An axis without a scale may have a label.
 pub(super) fn dimension_names(
     metadata: &Metadata<'_>,
     trail: &GroupTrail,
@@ -30,7 +30,7 @@ pub(super) fn dimension_names(
             .attributes
             .iter()
             .find(|attribute| attribute.name == name)
-            .map(|own| &own.values)
+            .map(|attribute| &attribute.values)
     };
     if let Some(AttributeValues::ReferenceLists(lists)) = values("DIMENSION_LIST") {
         for (axis, list) in names.iter_mut().zip(lists) {

@@ -48,7 +48,8 @@ struct ResolvedPath {
 }
 
 impl<'a> Hdf5File<'a> {
-    /// Opens a file: looks for its superblock, behind a user block as well, and reads what belongs to the file as a whole.
+    /// Opens a file: looks for its superblock, behind a user block as well, and reads what belongs to the file as a
+    /// whole.
     ///
     /// # Errors
     /// No superblock, a damaged one, a file that is shorter than it says, and one of several parts.

@@ -1,4 +1,5 @@
-//! Groups: old ones, of a symbol table (specification III.B to D), and new ones, of links in the header or in a heap (IV.A.2.c and g).
+//! Groups: old ones, of a symbol table (specification III.B to D), and new ones, of links in the header or in a heap
+//! (IV.A.2.c and g).
 
 use std::ops::ControlFlow;
 
@@ -12,7 +13,7 @@ use crate::trees::{KeyedTree, RecordTree, TreeUse};
 
 /// Type of the records of links by the hashes of their names.
 const LINKS_BY_NAME: u8 = 5;
-/// Types of the entries of a symbol table, by the thing that they remember.
+/// Types of the entries of a symbol table, by the kind of their notes.
 const IS_GROUP: u32 = 1;
 const IS_SOFT_LINK: u32 = 2;
 
@@ -188,7 +189,7 @@ impl GroupMembers<'_, '_> {
         })
     }
 
-    /// A node `SNOD`: entries of a name, an object, and what is remembered of the object.
+    /// A node `SNOD`: entries of a name, an object, and a note on the object.
     fn add_symbols(
         &mut self,
         view: &FileView<'_>,
@@ -209,10 +210,10 @@ impl GroupMembers<'_, '_> {
         for _ in 0..count {
             let name = heap.text(fields.number(view.sizes.address_bytes.into())?)?;
             let object = fields.address()?;
-            let remembered = fields.u32()?;
+            let note = fields.u32()?;
             fields.u32()?;
             let mut scratch = fields.part(16)?;
-            if remembered == IS_SOFT_LINK {
+            if note == IS_SOFT_LINK {
                 let path = heap.text(scratch.u32()?.into())?;
                 self.add(GroupMember {
                     name,
@@ -223,7 +224,7 @@ impl GroupMembers<'_, '_> {
                 continue;
             }
             let address = object.ok_or_else(|| fields.damaged(format!("{name:?} has no address")))?;
-            if remembered == IS_GROUP {
+            if note == IS_GROUP {
                 let kind = MemberKind::Group;
                 self.add(GroupMember {
                     name,

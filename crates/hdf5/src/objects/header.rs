@@ -34,7 +34,7 @@ pub(super) struct MessageHead {
     created: Option<u16>,
 }
 
-/// What a walk calls: with each message, until it breaks.
+/// The function that a walk calls with each message, until it breaks.
 type MessageAction<'c> = dyn FnMut(MessageHead, ByteFields<'_>) -> Result<ControlFlow<()>, Hdf5Error> + 'c;
 
 /// A way through the blocks of a header.

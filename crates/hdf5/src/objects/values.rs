@@ -118,8 +118,8 @@ pub(super) fn decode_values(
     }
 }
 
-/// Values of variable length: a count, the address of a collection of the global heap, and the number of an object there. All
-/// together have no more bytes than the file.
+/// Values of variable length: a count, the address of a collection of the global heap, and the number of an object
+/// there. All together have no more bytes than the file.
 fn variable<T>(
     metadata: &Metadata<'_>,
     elements: Vec<ByteFields<'_>>,

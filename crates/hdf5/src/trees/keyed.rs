@@ -1,4 +1,5 @@
-//! B-trees of version 1 (specification III.A.1): `TREE`, node type, level, entries, two siblings, then keys and children by turns.
+//! B-trees of version 1 (specification III.A.1): `TREE`, node type, level, entries, two siblings, then keys and
+//! children by turns.
 
 use crate::base::{ByteFields, FileView, Hdf5Error, Visits};
 

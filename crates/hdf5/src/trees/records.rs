@@ -1,5 +1,5 @@
-//! B-trees of version 2 (specification III.A.2): a header `BTHD`, inner nodes `BTIN` of records and children, leaves `BTLF`.
-//! All nodes of a tree have one size, from which the sizes of the numbers in them follow.
+//! B-trees of version 2 (specification III.A.2): a header `BTHD`, inner nodes `BTIN` of records and children, leaves
+//! `BTLF`. All nodes of a tree have one size, from which the sizes of the numbers in them follow.
 
 use crate::base::{ByteFields, FileView, Hdf5Error, Visits};
 
@@ -33,7 +33,7 @@ pub(crate) struct RecordTree {
     total_bytes: Vec<usize>,
 }
 
-/// What a walk calls: with each record.
+/// The function that a walk calls with each record.
 type RecordAction<'c> = dyn FnMut(&mut ByteFields<'_>) -> Result<(), Hdf5Error> + 'c;
 
 impl RecordTree {
@@ -141,7 +141,7 @@ impl RecordTree {
         let used = records.and_then(|bytes| bytes.checked_add(pointers + NODE_OVERHEAD as usize));
         let used = used.map(|bytes| bytes as u64).filter(|bytes| *bytes <= self.node_bytes);
         let used = used.ok_or_else(|| Hdf5Error::damaged(node.at, format!("a node of {} records", node.records)))?;
-        // The checksum follows what is used.
+        // The checksum follows the used bytes.
         visits.enter(view, node.at, used)?;
         let block = view.block(node.at, used)?;
         let mut fields = block.checked_fields()?;
@@ -156,7 +156,7 @@ impl RecordTree {
             }
             return Ok(());
         }
-        let mut own = fields.part(node.records as usize * self.record_bytes)?;
+        let mut inner = fields.part(node.records as usize * self.record_bytes)?;
         for place in 0..=node.records {
             let at = fields.defined_address("a child")?;
             let records = fields.number(self.count_bytes)?;
@@ -164,7 +164,7 @@ impl RecordTree {
             let depth = node.depth - 1;
             self.node(view, NodePlace { at, records, depth }, visits, each)?;
             if place < node.records {
-                each(&mut own.part(self.record_bytes)?)?;
+                each(&mut inner.part(self.record_bytes)?)?;
             }
         }
         Ok(())
