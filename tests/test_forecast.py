@@ -130,6 +130,6 @@ def test_a_product_of_large_files_moves_little_more_than_the_least(side: int, tm
     with session(pool_limit=pool, threads=2):
         a, b = map(oc.open, names)
         out = tmp_path / "c.npy"
-        assert oc.explain({out: a @ b}).bytes_read <= 1.65 * least
-        assert oc.explain({out: a.T @ b}).bytes_read <= 1.5 * least
-        assert oc.explain({out: a @ b.T}).bytes_read <= 2.1 * least
+        assert oc.explain({out: a @ b}).bytes_read <= 1.75 * least
+        assert oc.explain({out: a.T @ b}).bytes_read <= 1.6 * least
+        assert oc.explain({out: a @ b.T}).bytes_read <= 2.2 * least

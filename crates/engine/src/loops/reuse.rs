@@ -13,13 +13,10 @@ pub(super) fn nest_reuses(program: &LoopProgram) -> Vec<NestReuse> {
         let has_guards = block.constraints.len() > 2 * block.path.len();
         let iterations = if has_guards { None } else { iterations(program, block) }?;
         let elements = || block.steps.iter().flat_map(|step| step.reads().chain(step.written()));
-        let written: Vec<&ArrayElement> = block.steps.iter().filter_map(|step| step.written()).collect();
         let mut uses: Vec<NestUse> = elements()
             .filter_map(|element| {
-                // What is written is in memory beside what is read of the same array.
-                let array = 2 * element.array + usize::from(written.contains(&element));
                 Some(NestUse {
-                    array,
+                    array: element.array,
                     loops: loops_of(element)?,
                 })
             })

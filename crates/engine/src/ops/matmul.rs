@@ -13,12 +13,9 @@ const TREE_BYTES: u64 = 1 << 20;
 const RESULT_MIN: u64 = 512;
 /// The shortest tile of the inner dimension of a product of two large matrices.
 const INNER_MIN: u64 = 256;
-/// Tiles of the inner dimension from this length on are gone through in quarters: what is read ahead of the products is then less.
-const INNER_LONG: u64 = 1024;
-/// The most steps that such a product is cut into.
+/// The most steps that a product of large files is cut into.
 const STEPS_MAX: u64 = 1 << 17;
-/// A stored operand is read in tiles for products where the result is at least so many square tiles long across it: it is read again
-/// and again then, whatever else reads it.
+/// Stored operands are read again and again where both sides of the result are at least so many square tiles long.
 const REUSES: u64 = 4;
 
 /// How a product runs over its tiles.
@@ -67,7 +64,7 @@ pub fn matmul(x: &Expr, y: &Expr) -> Result<Expr, EngineError> {
     if !matches!(product_kind(&product), Product::Blocked { .. }) {
         return Ok(product);
     }
-    let (x, y) = (squared(&x, is_reused(n, dtype))?, squared(&y, is_reused(m, dtype))?);
+    let (x, y) = (squared(&x)?, squared(&y)?);
     let tile = result_tile(&x, &y, &shape, dtype);
     Ok(Node::intern(Op::Matmul, vec![x, y], shape, dtype, tile))
 }
@@ -77,20 +74,100 @@ fn square_side(dtype: DType) -> u64 {
     grid::default_tile(&[1 << 20, 1 << 20], dtype)[0]
 }
 
-/// Whether an operand is read again and again, where the other one has such a side.
-fn is_reused(side: u64, dtype: DType) -> bool {
-    side / square_side(dtype) >= REUSES
+/// Whether a product of two stored arrays reads both again and again where memory is short, and one of them may be read in other tiles
+/// than its own.
+fn is_reread(x: &Expr, y: &Expr, shape: &[u64]) -> bool {
+    let sides = &shape[shape.len() - 2..];
+    let is_long = sides.iter().all(|side| side / square_side(x.dtype) >= REUSES);
+    let has_other_tiles = || {
+        [x, y]
+            .into_iter()
+            .any(|operand| tile_in_products(operand) != operand.tile)
+    };
+    is_long && is_stored(x) && is_stored(y) && (has_other_tiles() || is_in_wide_tiles(x) || is_in_wide_tiles(y))
+}
+
+/// Whether an operand is a row-major file in tiles for products already.
+fn is_in_wide_tiles(operand: &Expr) -> bool {
+    match operand.op {
+        Op::Permute(_) => is_in_wide_tiles(&operand.inputs[0]),
+        Op::Source(_) if super::is_row_major(operand) => {
+            grid::wide_tile(&operand.shape, operand.dtype).as_ref() == Some(&operand.tile)
+        }
+        _ => false,
+    }
+}
+
+fn is_stored(operand: &Expr) -> bool {
+    match operand.op {
+        Op::Permute(_) => is_stored(&operand.inputs[0]),
+        Op::Source(_) => true,
+        _ => false,
+    }
+}
+
+/// The tiles in which a product reads two operands where memory is short: results and steps are cut for these, also where the
+/// operands are read in their own, so that bits are the same.
+fn tiles_in_products(x: &Expr, y: &Expr, shape: &[u64]) -> [Vec<u64>; 2] {
+    match is_reread(x, y, shape) {
+        true => [x, y].map(tile_in_products),
+        false => [x, y].map(|operand| operand.tile.clone()),
+    }
+}
+
+fn tile_in_products(operand: &Expr) -> Vec<u64> {
+    let own = || operand.tile.clone();
+    match &operand.op {
+        Op::Permute(axes) => {
+            let tile = tile_in_products(&operand.inputs[0]);
+            axes.iter().map(|&axis| tile[axis]).collect()
+        }
+        Op::Source(_) if super::is_row_major(operand) => {
+            grid::wide_tile(&operand.shape, operand.dtype).unwrap_or_else(own)
+        }
+        _ => own(),
+    }
+}
+
+/// A product of which row-major files are read in tiles for products; nothing where there are none, or each is read once.
+///
+/// # Errors
+/// None that the product would not have given.
+pub fn in_product_tiles(product: &Expr) -> Result<Option<Expr>, EngineError> {
+    let is_blocked = matches!(product.op, Op::Matmul) && matches!(product_kind(product), Product::Blocked { .. });
+    if !is_blocked || !is_reread(&product.inputs[0], &product.inputs[1], &product.shape) {
+        return Ok(None);
+    }
+    let inputs: Result<Vec<Expr>, EngineError> = product.inputs.iter().map(in_wide_tiles).collect();
+    let inputs = inputs?;
+    let is_same = inputs.iter().zip(&product.inputs).all(|(new, old)| new.id == old.id);
+    let (shape, tile) = (product.shape.clone(), product.tile.clone());
+    Ok((!is_same).then(|| Node::intern(Op::Matmul, inputs, shape, product.dtype, tile)))
+}
+
+fn in_wide_tiles(operand: &Expr) -> Result<Expr, EngineError> {
+    match &operand.op {
+        Op::Permute(axes) => super::permute(&in_wide_tiles(&operand.inputs[0])?, axes),
+        Op::Source(_) if super::is_row_major(operand) => {
+            let Some(tile) = grid::wide_tile(&operand.shape, operand.dtype) else {
+                return Ok(operand.clone());
+            };
+            let (op, shape) = (operand.op.clone(), operand.shape.clone());
+            Ok(Node::intern(op, vec![], shape, operand.dtype, tile))
+        }
+        _ => Ok(operand.clone()),
+    }
 }
 
 /// A computed operand of a large product is held in square tiles, not in the panels its sources are stored in: a block
-/// of it then touches one tile. A row-major file that is read again and again is read in tiles for products.
-fn squared(operand: &Expr, is_reused: bool) -> Result<Expr, EngineError> {
+/// of it then touches one tile.
+fn squared(operand: &Expr) -> Result<Expr, EngineError> {
     let ndim = operand.ndim();
     if operand.tile[ndim - 2].min(operand.tile[ndim - 1]) >= INNER_MIN {
         return Ok(operand.clone());
     }
     match &operand.op {
-        Op::Permute(axes) => super::permute(&squared(&operand.inputs[0], is_reused)?, axes),
+        Op::Permute(axes) => super::permute(&squared(&operand.inputs[0])?, axes),
         Op::Unary(_) | Op::Binary(_) | Op::Select | Op::Cast | Op::Check(_) => Ok(Node::intern(
             operand.op.clone(),
             operand.inputs.clone(),
@@ -98,16 +175,6 @@ fn squared(operand: &Expr, is_reused: bool) -> Result<Expr, EngineError> {
             operand.dtype,
             grid::default_tile(&operand.shape, operand.dtype),
         )),
-        Op::Source(_) if is_reused && super::is_row_major(operand) => {
-            let tile = grid::wide_tile(&operand.shape, operand.dtype).unwrap_or_else(|| operand.tile.clone());
-            Ok(Node::intern(
-                operand.op.clone(),
-                vec![],
-                operand.shape.clone(),
-                operand.dtype,
-                tile,
-            ))
-        }
         _ => Ok(operand.clone()),
     }
 }
@@ -115,8 +182,9 @@ fn squared(operand: &Expr, is_reused: bool) -> Result<Expr, EngineError> {
 /// Rows as `x` is cut, columns as `y` is; a square default where that is too large or too small to compute on.
 fn result_tile(x: &Expr, y: &Expr, shape: &[u64], dtype: DType) -> Vec<u64> {
     let ndim = shape.len();
-    let mut tile: Vec<u64> = (0..ndim - 2).map(|axis| x.tile[axis].min(y.tile[axis])).collect();
-    tile.extend([x.tile[ndim - 2], y.tile[ndim - 1]]);
+    let [rows, columns] = tiles_in_products(x, y, shape);
+    let mut tile: Vec<u64> = (0..ndim - 2).map(|axis| rows[axis].min(columns[axis])).collect();
+    tile.extend([rows[ndim - 2], columns[ndim - 1]]);
     let last = tile[ndim - 2] * tile[ndim - 1] * dtype.size() as u64;
     let cut = (tile[ndim - 2] < shape[ndim - 2]) as u8 + (tile[ndim - 1] < shape[ndim - 1]) as u8;
     let default = grid::default_tile(shape, dtype);
@@ -134,7 +202,8 @@ pub fn product_kind(node: &Node) -> Product {
     let ndim = node.ndim();
     let item = node.dtype.size() as u64;
     let inner = x.shape[ndim - 1];
-    let tile = x.tile[ndim - 1].min(y.tile[ndim - 2]);
+    let [rows, columns] = tiles_in_products(x, y, &node.shape);
+    let tile = rows[ndim - 1].min(columns[ndim - 2]);
     let block_bytes = |side: u64| side * inner * item;
     let widest = block_bytes(node.tile[ndim - 2]).max(block_bytes(node.tile[ndim - 1]));
     if tile >= inner && widest <= 2 * grid::SQUARE_BYTES {
@@ -160,10 +229,10 @@ pub fn product_kind(node: &Node) -> Product {
     }
 }
 
-/// The tile of the inner dimension of a product whose operands are both read again and again.
+/// The tile of the inner dimension of a product whose operands are both read again and again: not longer than a square tile, since
+/// what is read ahead of the products takes memory from the result, and not so short that there are too many steps.
 fn short_step(node: &Node, inner: u64, inner_tile: u64) -> u64 {
-    let (ndim, dtype) = (node.ndim(), node.dtype);
-    if !node.shape[ndim - 2..].iter().all(|&side| is_reused(side, dtype)) {
+    if !is_reread(&node.inputs[0], &node.inputs[1], &node.shape) {
         return inner_tile;
     }
     let steps = |inner_tile: u64| {
@@ -171,11 +240,9 @@ fn short_step(node: &Node, inner: u64, inner_tile: u64) -> u64 {
         let factors = counts.into_iter().chain([inner.div_ceil(inner_tile)]);
         factors.fold(1, u64::saturating_mul)
     };
-    let mut step = inner_tile;
-    if step >= INNER_LONG && step.is_multiple_of(4) {
-        step /= 4;
-    }
-    while step < inner_tile.max(square_side(dtype)) && steps(step) > STEPS_MAX {
+    let longest = square_side(node.dtype);
+    let mut step = inner_tile.min(longest);
+    while step < longest && steps(step) > STEPS_MAX {
         step *= 2;
     }
     step

@@ -40,7 +40,7 @@ pub use gather::{check_inside, edges, gather, gather_grid, GatherOrder, NamedRow
 pub use generate::{constant, generate, stand_in};
 pub use lanes::sort_lanes;
 pub use map_blocks::{map_blocks, BlockCall};
-pub use matmul::{matmul, product_kind, Product};
+pub use matmul::{in_product_tiles, matmul, product_kind, Product};
 pub use reduce::reduce;
 pub(crate) use reshape::is_row_major;
 pub use reshape::reshape;

@@ -36,6 +36,21 @@ use crate::EngineError;
 /// # Errors
 /// When a rewrite cannot be built, which would be a bug of ours.
 pub fn plan(outputs: &[Expr], options: PlanOptions) -> Result<Plan, EngineError> {
+    let (outputs, rewrites) = rewritten(outputs, options)?;
+    plan_of(&outputs, rewrites, options)
+}
+
+/// The same with files that large products read in tiles for products, where there are any: other reads of them are then apart.
+///
+/// # Errors
+/// When a rewrite cannot be built.
+pub fn plan_in_product_tiles(outputs: &[Expr], options: PlanOptions) -> Result<Option<Plan>, EngineError> {
+    let (outputs, rewrites) = rewritten(outputs, options)?;
+    let tiled = rewrite::in_product_tiles(&outputs)?;
+    tiled.map(|outputs| plan_of(&outputs, rewrites, options)).transpose()
+}
+
+fn rewritten(outputs: &[Expr], options: PlanOptions) -> Result<(Vec<Expr>, Vec<String>), EngineError> {
     let outputs = rewrite::read_in_shape(outputs)?;
     // Stored arrays that are outputs themselves are copied.
     let outputs: Vec<Expr> = outputs
@@ -45,12 +60,15 @@ pub fn plan(outputs: &[Expr], options: PlanOptions) -> Result<Plan, EngineError>
             _ => node.clone(),
         })
         .collect();
-    let (outputs, rewrites) = if options.reassociate {
-        rewrite::reassociate(&outputs)?
+    if options.reassociate {
+        rewrite::reassociate(&outputs)
     } else {
-        (outputs, vec![])
-    };
-    let partition = partition::partition(&outputs, &options);
+        Ok((outputs, vec![]))
+    }
+}
+
+fn plan_of(outputs: &[Expr], rewrites: Vec<String>, options: PlanOptions) -> Result<Plan, EngineError> {
+    let partition = partition::partition(outputs, &options);
     let groups = group::group(&partition, &options);
     let mut table = ArrayTable::default();
     let mut producers = Vec::new();

@@ -88,6 +88,36 @@ pub fn read_in_shape(roots: &[Expr]) -> Result<Vec<Expr>, EngineError> {
     Ok(roots.iter().map(|root| rewritten[&root.id].clone()).collect())
 }
 
+/// Files of large products in tiles for products; nothing where there are none.
+///
+/// # Errors
+/// None that the original expression would not have given.
+pub fn in_product_tiles(roots: &[Expr]) -> Result<Option<Vec<Expr>>, EngineError> {
+    let mut rewritten: HashMap<u64, Expr> = HashMap::new();
+    let mut is_changed = false;
+    for node in &topological(roots) {
+        cancel::check();
+        let inputs: Vec<Expr> = node.inputs.iter().map(|input| rewritten[&input.id].clone()).collect();
+        let is_same = inputs.iter().zip(&node.inputs).all(|(new, old)| new.id == old.id);
+        let mut new = match is_same {
+            true => node.clone(),
+            false => Node::intern(
+                node.op.clone(),
+                inputs,
+                node.shape.clone(),
+                node.dtype,
+                node.tile.clone(),
+            ),
+        };
+        if let Some(tiled) = ops::in_product_tiles(&new)? {
+            (new, is_changed) = (tiled, true);
+        }
+        new.call_as(node.called());
+        rewritten.insert(node.id, new);
+    }
+    Ok(is_changed.then(|| roots.iter().map(|root| rewritten[&root.id].clone()).collect()))
+}
+
 /// An algorithm whose inputs have tiles: what is in memory or made up is copied into some.
 fn in_tiles(node: &Expr) -> Expr {
     let has_tiles = |input: &Expr| match &input.op {

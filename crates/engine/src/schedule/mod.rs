@@ -116,15 +116,12 @@ impl Candidate {
         if let Some(found) = self.found {
             name = found.name();
         }
-        if self.blocking != PLAIN.blocking {
+        if self.blocking < 0.9 {
             name.push_str(&format!(", blocks in {:.0} % of memory", self.blocking * 100.0));
         }
         name
     }
 }
-
-/// Shares of the tile memory that blocks of result tiles may take, beside nearly all of it.
-const BLOCKING_SHARES: [f64; 4] = [1.1, 0.87, 0.8, 0.72];
 
 /// The order of the text.
 pub const PLAIN: Candidate = Candidate {
@@ -190,13 +187,10 @@ pub fn candidates(plan: &Plan, options: PlanOptions, memory: u64, resumes: bool)
         all.push(Candidate { shared: true, ..plain });
     }
     if plan.passes().any(blocking::is_blocked) {
-        let in_less = |share: f64| {
-            all.iter().map(move |&candidate| Candidate {
-                blocking: share,
-                ..candidate
-            })
-        };
-        all.extend(BLOCKING_SHARES.iter().copied().flat_map(in_less).collect::<Vec<_>>());
+        all.extend(all.clone().into_iter().map(|candidate| Candidate {
+            blocking: 0.8,
+            ..candidate
+        }));
     }
     all.extend(proposed(plan, memory).into_iter().flat_map(|name| {
         let proposed = Some(name);

@@ -109,7 +109,7 @@ fn both_sides_of_a_large_product_read_one_temporary() {
     let sum = apply(Binary::Add, &a, &b);
     insta::assert_snapshot!(planned(&[product(&sum, &transposed(&sum))], PlanOptions::ALL), @r"
     8192/1024 × 8192/1024: add (Map)
-    8192/1024 × 8192/1024 × 8192/256: matmul (Blocked)
+    8192/1024 × 8192/1024 × 8192/1024: matmul (Blocked)
     ");
 }
 

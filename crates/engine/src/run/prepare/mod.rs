@@ -209,6 +209,9 @@ impl Session {
 
     /// Plans and places what is asked for, and beside it what is worth remembering. A program that does not fit is
     /// refused with the smallest limit that works, where this is the `last` attempt; that takes a while to find.
+    ///
+    /// Where large products read files more than once, so does a plan with the files in tiles for products, and the one that moves less
+    /// is taken.
     fn prepare_request(
         self: &Arc<Session>,
         request: &Request,
@@ -217,6 +220,34 @@ impl Session {
         asking: Asking,
         last: bool,
     ) -> Result<PreparedProgram, EngineError> {
+        let own = |outputs: &[Expr]| plan::plan(outputs, self.options.plan).map(Some);
+        let program = self.prepare_plan(request, remember, targets, (asking, last), &own);
+        let program = program.map(|program| program.expect("a plan in its own tiles"));
+        let is_least = match &program {
+            Ok(program) => program.moves_least(),
+            Err(error) => !matches!(error, EngineError::Memory { .. }),
+        };
+        if is_least {
+            return program;
+        }
+        let tiled = |outputs: &[Expr]| plan::plan_in_product_tiles(outputs, self.options.plan);
+        let tiled = self.prepare_plan(request, remember, targets, (asking, false), &tiled);
+        match (program, tiled) {
+            (Ok(program), Ok(Some(tiled))) if tiled.moved_bytes() < program.moved_bytes() => Ok(tiled),
+            (Err(EngineError::Memory { .. }), Ok(Some(tiled))) => Ok(tiled),
+            (program, _) => program,
+        }
+    }
+
+    /// The program of one plan; nothing where there is none.
+    fn prepare_plan(
+        self: &Arc<Session>,
+        request: &Request,
+        remember: bool,
+        targets: &[Target],
+        (asking, last): (Asking, bool),
+        planned: &dyn Fn(&[Expr]) -> Result<Option<Plan>, EngineError>,
+    ) -> Result<Option<PreparedProgram>, EngineError> {
         let (mut wanted, mut targets) = (request.outputs.clone(), targets.to_vec());
         let mut worths = request.worths.clone();
         if remember {
@@ -230,7 +261,9 @@ impl Session {
         let mut memory = PlanningMemory::new(self, asking.asker);
         let operators = topological(&wanted).len();
         memory.reserve_operators(operators)?;
-        let mut plan = plan::plan(&wanted, self.options.plan)?;
+        let Some(mut plan) = planned(&wanted)? else {
+            return Ok(None);
+        };
         few::select_few(&mut plan, &self.io)?;
         plan.is_searched = asking.now == Now::IsThen;
         let program_bytes = program_bytes(&plan);
@@ -263,7 +296,7 @@ impl Session {
         self.check_disks(&outputs, placed.program.totals.scratch_bytes)?;
         let metadata_bytes = metadata_bytes(&plan, &tiles, &outputs, &placed);
         let slabs = find_slabs(&plan, &placed.tasks, placed.program.reach.tasks);
-        Ok(PreparedProgram {
+        Ok(Some(PreparedProgram {
             session: self.clone(),
             plan,
             tiles,
@@ -280,7 +313,7 @@ impl Session {
             worths,
             requested,
             _freed: ReturnFreed::after(program_bytes),
-        })
+        }))
     }
 
     /// Memory reserved for the whole run in frames: workspaces, results in memory.
