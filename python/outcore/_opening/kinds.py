@@ -6,15 +6,10 @@ from pathlib import Path
 
 from outcore.errors import FormatError
 
-_BYTES_MAX = 264
+_BYTES_MAX = 4096
+_HDF5, _HDF5_PLACES = b"\x89HDF\r\n\x1a\n", (0, 512, 1024, 2048)
 # First bytes of a kind of file, their place, the kind, and the way to read it.
 _MAGIC: tuple[tuple[bytes, int, str, str], ...] = (
-    (
-        b"\x89HDF\r\n\x1a\n",
-        0,
-        "HDF5",
-        'oc.asarray(h5py.File({path!r})["NAME"]); NetCDF4 and MATLAB 7.3 files are HDF5 too',
-    ),
     (b"CDF\x01", 0, "NetCDF", 'oc.asarray(xarray.open_dataset({path!r})["NAME"].data)'),
     (b"CDF\x02", 0, "NetCDF", 'oc.asarray(xarray.open_dataset({path!r})["NAME"].data)'),
     (b"CDF\x05", 0, "NetCDF", 'oc.asarray(xarray.open_dataset({path!r})["NAME"].data)'),
@@ -90,6 +85,8 @@ def _kind(path: Path) -> tuple[str, str] | None:
         return None
     with path.open("rb") as file:
         head = file.read(_BYTES_MAX)
+    if any(head.startswith(_HDF5, place) for place in _HDF5_PLACES):
+        return None  # is read, and the refusal names what is in it
     magic = next((row for row in _MAGIC if head[row[1] :].startswith(row[0])), None)
     if magic is not None:
         return magic[2], magic[3]

@@ -19,7 +19,13 @@ from outcore.errors import FormatError
 def open(
     path: PathLike | Sequence[PathLike], *, field: str | None = None, view: DTypeLike = None, axis: int = 0
 ) -> Array:
-    """The lazy array stored at a path: a Zarr v3 directory or a `.npy` file (C or Fortran order).
+    """The lazy array stored at a path: a Zarr v3 directory, a `.npy` file (C or Fortran order), or HDF5's dataset.
+
+    Datasets are opened by the path of the file and their own in it: `open("x.h5/group/name")`. NetCDF-4, `.h5ad` and
+    MATLAB 7.3 files are HDF5. Elements are integers, floats, complex numbers, truths (h5py's) or enumerations, which
+    become their integers; filters are deflate, shuffle, fletcher32, lzf, zstd and blosc, and others are refused by
+    name. Chunks are read and decoded on all threads, without HDF5's library; scales and offsets that attributes tell of
+    are not applied.
 
     A list of paths, or a name with wildcards (`"part-*.npy"`, `**` for folders at any depth), is one array: all of them
     joined along `axis`, a list in its order, matches in that of their names, numbers in these by their value. A file

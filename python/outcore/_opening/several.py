@@ -6,6 +6,7 @@ import glob
 import os
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from outcore._lazy.array import Array
@@ -32,12 +33,17 @@ def parts_of(path: object) -> list[str] | None:
 
 
 def _matching(name: str) -> list[str] | None:
-    if not glob.has_magic(name) or os.path.lexists(name):
+    if not glob.has_magic(name) or os.path.lexists(name) or _is_in_file(name):
         return None
     matches = sorted(glob.glob(name, recursive=True), key=_in_order)
     if not matches:
         raise MissingFileError(f"{name}: no file matches", {"path": name, "action": "open", "cause": "no file matches"})
     return matches
+
+
+def _is_in_file(name: str) -> bool:
+    """Whether a path leads into a file, as those of datasets do."""
+    return any(above.is_file() for above in Path(name).parents)
 
 
 def _in_order(name: str) -> list[int | str]:

@@ -1,6 +1,6 @@
 //! Elements of the two arrays: an address, and of filtered chunks their bytes and mask.
 
-use super::grid::{ChunkGrid, ChunkPlace, PlaceSink};
+use super::grid::{ChunkPlace, PlaceSink, StoredGrid};
 use crate::base::{ByteFields, Hdf5Error};
 
 /// The form of the elements of an array.
@@ -78,7 +78,7 @@ pub(super) struct ElementOrder {
 
 impl ElementOrder {
     /// The order for a grid with at most one axis without an end.
-    pub fn of(grid: &ChunkGrid) -> ElementOrder {
+    pub fn of(grid: &StoredGrid) -> ElementOrder {
         let mut axes: Vec<usize> = (0..grid.most.len()).collect();
         axes.sort_by_key(|axis| grid.most[*axis].is_some());
         // An axis of no chunks has none to be located either.

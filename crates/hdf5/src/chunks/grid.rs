@@ -17,19 +17,19 @@ pub struct ChunkPlace {
 }
 
 /// Chunks along the axes of a dataset.
-pub(super) struct ChunkGrid {
+pub(super) struct StoredGrid {
     /// Chunks that the shape has along each axis.
     pub counts: Vec<u64>,
     /// Chunks that the largest shape has; nothing without an end.
     pub most: Vec<Option<u64>>,
 }
 
-impl ChunkGrid {
-    pub fn new(facts: &DatasetFacts, chunks: &StoredChunks) -> ChunkGrid {
+impl StoredGrid {
+    pub fn new(facts: &DatasetFacts, chunks: &StoredChunks) -> StoredGrid {
         // Facts have sides of at least 1, which are as many as the axes.
         let count = |(length, side): (&u64, &u64)| length.div_ceil(*side);
         let most = facts.maximum.iter().zip(&chunks.shape);
-        ChunkGrid {
+        StoredGrid {
             counts: facts.shape.iter().zip(&chunks.shape).map(count).collect(),
             most: most.map(|(most, side)| most.map(|most| most.div_ceil(*side))).collect(),
         }
@@ -60,7 +60,7 @@ impl ChunkGrid {
 /// The receiver of places, which are held against grid and file.
 pub(super) struct PlaceSink<'s, 'a> {
     pub view: &'s FileView<'a>,
-    pub grid: &'s ChunkGrid,
+    pub grid: &'s StoredGrid,
     /// Bytes of a chunk before filters.
     pub whole: u64,
     pub is_filtered: bool,

@@ -3,7 +3,7 @@
 use super::elements::ElementOrder;
 use super::extensible::put_extensible;
 use super::fixed::put_fixed;
-use super::grid::{ChunkGrid, ChunkPlace, PlaceSink};
+use super::grid::{ChunkPlace, PlaceSink, StoredGrid};
 use crate::base::{ByteFields, FileBytes, FileView, Hdf5Error};
 use crate::messages::ChunkIndexKind;
 use crate::objects::{DataLayout, DatasetFacts, StoredChunks};
@@ -33,7 +33,7 @@ pub fn chunks(
         return Ok(());
     };
     let view = FileView::new(file, chunks.sizes);
-    let grid = ChunkGrid::new(facts, chunks);
+    let grid = StoredGrid::new(facts, chunks);
     let is_filtered = !facts.filters.is_empty();
     let mut sink = PlaceSink {
         view: &view,

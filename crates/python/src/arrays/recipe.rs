@@ -1,5 +1,7 @@
 //! Nodes as calls of the functions that make them, for other processes.
 
+use std::path::Path;
+
 use outcore_dtype::Scalar;
 use outcore_engine::expr::{Expr, Node, Op, Refusal};
 use outcore_engine::recipes;
@@ -40,7 +42,8 @@ fn recipe<'py>(py: Python<'py>, node: &PyExpr) -> PyResult<Option<Bound<'py, PyT
             }
             // A file of scratch goes before another process reads it.
             let path = path.filter(|_| !key.0.goes_with_readers());
-            let path = path.map(|path| path.as_os_str().to_os_string());
+            let whole = |path: &Path| key.0.member().map_or(path.to_path_buf(), |member| path.join(member));
+            let path = path.map(|path| whole(path).into_os_string());
             ("source", (path, raw).into_py_any(py)?)
         }
         Op::Generate(generator) => generated(py, generator.clone())?,

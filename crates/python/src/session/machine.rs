@@ -13,9 +13,10 @@ fn info(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     let opened = py.detach(|| outcore_store::open(&path, &Io::direct()));
     let opened = opened.map_err(store_error)?;
     let source = opened.source;
-    let (kind, chunks) = match source.layout() {
-        outcore_store::Layout::Chunks(chunks) => ("zarr", format!("{chunks:?}")),
-        _ => ("npy", "null".into()),
+    let kind = opened.format;
+    let chunks = match source.layout() {
+        outcore_store::Layout::Chunks(chunks) => format!("{chunks:?}"),
+        _ => "null".into(),
     };
     let mut shape = source.shape().to_vec();
     if opened.transposed {

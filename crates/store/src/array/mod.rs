@@ -4,6 +4,7 @@
 pub mod in_memory;
 pub mod picked;
 pub mod publish;
+pub mod raw;
 pub mod region;
 pub mod rowmajor;
 pub mod selection;

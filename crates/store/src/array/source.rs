@@ -136,6 +136,10 @@ pub trait Source: Send + Sync + std::fmt::Debug {
     fn path(&self) -> Option<&Path> {
         None
     }
+    /// The path of the array in its file, where that holds several: `path/member` opens it.
+    fn member(&self) -> Option<&str> {
+        None
+    }
     /// What of the file it is, where it is one run of it.
     fn raw(&self) -> Option<RawArray> {
         None
@@ -177,6 +181,8 @@ pub fn may_change_unseen(source: &dyn Source) -> bool {
 pub struct Opened {
     pub source: Arc<dyn Source>,
     pub transposed: bool,
+    /// The format, by its short name.
+    pub format: &'static str,
 }
 
 /// Whom an array is opened for.

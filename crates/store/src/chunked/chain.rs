@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use super::filters::{check_fletcher, unshuffle};
+use super::filters::{check_fletcher, unlzf, unshuffle};
 
 use crate::array::region::{c_strides, Lattice};
 
@@ -16,6 +16,7 @@ pub(crate) enum CodecStage {
     Zlib,
     Zstd,
     Blosc,
+    Lzf,
     /// Bytes of elements of so many, all first ones first.
     Shuffle(u32),
     Crc32c,
@@ -194,6 +195,7 @@ impl CodecStage {
                 }
                 outcore_blosc::decompress_into(bytes, out).ok_or_else(|| "blosc: a chunk does not decompress".into())
             }
+            CodecStage::Lzf => unlzf(bytes, out),
             CodecStage::Shuffle(item) => {
                 let out = out.get_mut(..bytes.len()).ok_or_else(|| too_large("shuffle"))?;
                 unshuffle(bytes, item as usize, out);

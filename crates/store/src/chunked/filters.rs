@@ -1,4 +1,4 @@
-//! Filters of HDF5, which Zarr has as those of numcodecs: the order of bytes, and a checksum.
+//! Filters of HDF5 beside its compressors: the order of bytes, a checksum, and LZF.
 
 /// Bytes of elements of `item`, all first ones first, as they were; bytes beyond whole elements come last.
 pub(super) fn unshuffle(bytes: &[u8], item: usize, out: &mut [u8]) {
@@ -66,9 +66,50 @@ fn fletcher32(bytes: &[u8]) -> u32 {
     reduced(second) << 16 | reduced(first)
 }
 
+/// LZF (Lehmann's liblzf, as h5py writes it): runs as they are, and copies of what came before.
+pub(super) fn unlzf(bytes: &[u8], out: &mut [u8]) -> Result<usize, String> {
+    let damaged = || String::from("lzf: a chunk is damaged");
+    let limit = out.len();
+    let too_large = || format!("lzf: a chunk is larger than the {limit} bytes expected");
+    let (mut rest, mut to) = (bytes, 0);
+    while let Some((&control, behind)) = rest.split_first() {
+        let control = usize::from(control);
+        if control < 32 {
+            let (run, behind) = behind.split_at_checked(control + 1).ok_or_else(damaged)?;
+            out.get_mut(to..to + run.len())
+                .ok_or_else(too_large)?
+                .copy_from_slice(run);
+            (rest, to) = (behind, to + run.len());
+            continue;
+        }
+        rest = behind;
+        let mut number = || {
+            let (&number, behind) = rest.split_first()?;
+            rest = behind;
+            Some(usize::from(number))
+        };
+        let more = if control >> 5 == 7 {
+            number().ok_or_else(damaged)?
+        } else {
+            0
+        };
+        let length = (control >> 5) + more + 2;
+        let back = (control & 31) << 8 | number().ok_or_else(damaged)?;
+        let begin = to.checked_sub(back + 1).ok_or_else(damaged)?;
+        if to + length > limit {
+            return Err(too_large());
+        }
+        // What is copied may be what is written just before.
+        (0..length).for_each(|at| out[to + at] = out[begin + at]);
+        to += length;
+    }
+    Ok(to)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn shuffled_bytes_come_back_for_every_size() {
@@ -93,5 +134,26 @@ mod tests {
         assert_eq!(check_fletcher(&[1, 2, 3, 4, 0x04, 0x06, 0x05, 0x08]), Ok(4));
         assert!(check_fletcher(&[1, 2, 3, 5, 0x06, 0x04, 0x08, 0x05]).is_err());
         assert!(check_fletcher(&[1, 2, 3]).is_err());
+    }
+
+    #[test]
+    fn copies_of_lzf_may_reach_into_themselves() {
+        let mut out = [0; 16];
+        // "ab" as it is, then 8 bytes from 2 back.
+        let length = unlzf(&[1, b'a', b'b', 6 << 5, 1], &mut out);
+        assert_eq!(length, Ok(10));
+        assert_eq!(&out[..10], b"ababababab");
+        assert!(unlzf(&[1, b'a', b'b', 6 << 5, 2], &mut out).is_err());
+        assert!(unlzf(&[1, b'a', b'b', 7 << 5, 255, 1], &mut out)
+            .unwrap_err()
+            .contains("larger"));
+        assert!(unlzf(&[5, b'a'], &mut out).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_lzf_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..300), room in 0usize..300) {
+            let _ = unlzf(&bytes, &mut vec![0; room]);
+        }
     }
 }

@@ -110,6 +110,10 @@ pub(crate) trait Manifest: Send + Sync + std::fmt::Debug {
 
     /// The file or the folder by which the array is opened.
     fn path(&self) -> &Path;
+    /// The path of the array in that, where there are several in a file.
+    fn member(&self) -> Option<&str> {
+        None
+    }
     /// The array, as messages name it.
     fn name(&self) -> String {
         self.path().display().to_string()

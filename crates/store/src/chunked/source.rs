@@ -181,6 +181,10 @@ impl<M: Manifest> Source for ChunkArray<M> {
         Some(self.manifest.path())
     }
 
+    fn member(&self) -> Option<&str> {
+        self.manifest.member()
+    }
+
     fn check_unchanged(&self) -> Result<(), StoreError> {
         self.manifest.check(|stamp| stamp)
     }

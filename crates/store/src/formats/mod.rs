@@ -2,6 +2,7 @@
 
 pub mod factor;
 pub mod graph;
+pub mod hdf5;
 pub mod npy;
 pub mod sparse;
 pub mod text;

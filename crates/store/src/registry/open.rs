@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use crate::array::source::{Opened, Opening};
-use crate::formats::{npy, zarr};
-use crate::{Io, Reservation, StoreError};
+use crate::formats::{hdf5, npy, zarr};
+use crate::io::Mode;
+use crate::memory::mapping::AlignedBuffer;
+use crate::{Io, Reservation, StoreError, PAGE};
 
-/// Opens a `.npy` file or the directory of a Zarr v3 array.
+/// Opens a `.npy` file, the directory of a Zarr v3 array, or a dataset of an HDF5 file, by the path of the file and of the dataset in it.
 ///
 /// # Errors
 /// One line with the path: not found, not an array, or something in it that is not supported.
@@ -31,20 +33,57 @@ impl Opening for Unwatched {
 /// As `open`, and what `opening` answers.
 pub fn open_for(path: &Path, io: &Io, opening: &mut dyn Opening) -> Result<Opened, StoreError> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path));
-    let metadata = std::fs::metadata(path).map_err(|cause| StoreError::io(path, 0, "open", cause))?;
+    let metadata = match std::fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(cause) => {
+            return match file_above(&absolute) {
+                Some((file, member)) if is_hdf5(&file, io)? => open_member(&file, &member, io, opening),
+                _ => Err(StoreError::io(path, 0, "open", cause)),
+            }
+        }
+    };
     if metadata.is_dir() {
         let source = zarr::open_zarr(&absolute, opening)?;
         return Ok(Opened {
             source,
             transposed: false,
+            format: "zarr",
         });
     }
     if !metadata.is_file() {
         return Err(StoreError::format(path, "is neither a file nor a directory"));
     }
+    if path.extension().is_none_or(|suffix| suffix != "npy") && is_hdf5(&absolute, io)? {
+        return open_member(&absolute, "", io, opening);
+    }
     let file = npy::open_npy(&absolute, io)?;
     Ok(Opened {
         source: file.source,
         transposed: file.transposed,
+        format: "npy",
     })
+}
+
+fn open_member(file: &Path, member: &str, io: &Io, opening: &mut dyn Opening) -> Result<Opened, StoreError> {
+    Ok(Opened {
+        source: hdf5::open_hdf5(file, member, io, opening)?,
+        transposed: false,
+        format: "hdf5",
+    })
+}
+
+/// The file that a path leads into, and the rest of the path.
+fn file_above(path: &Path) -> Option<(PathBuf, String)> {
+    let above = path.ancestors().skip(1).find(|above| above.exists())?;
+    let rest = path.strip_prefix(above).ok()?.to_str()?;
+    above.is_file().then(|| (above.to_path_buf(), rest.to_string()))
+}
+
+/// Whether a file is HDF5 by its first page.
+fn is_hdf5(path: &Path, io: &Io) -> Result<bool, StoreError> {
+    let file = io.open(path, Mode::Read)?;
+    let present = file.len()?.min(PAGE as u64) as usize;
+    let mut page = AlignedBuffer::new(PAGE).map_err(|cause| StoreError::io(path, 0, "map memory", cause))?;
+    io.read_metadata(&file, &mut page, 0, present)?;
+    Ok(hdf5::is_begun_by(&page[..present]))
 }

@@ -1,0 +1,183 @@
+"""Datasets of HDF5 files: as h5py reads them, with exact forecasts, and refusals that say what there is."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.running import forecast, run, session
+
+import outcore as oc
+from outcore.errors import FormatError, MissingFileError, SourceChangedError, StorageError, UnsupportedFormatError
+
+VERSIONS: tuple[Any, ...] = ("earliest", ("earliest", "v108"), ("v110", "v110"), "latest")
+DTYPES = ("?", "i1", "u1", "<i2", ">i4", "<i8", ">u8", "<f2", "<f4", ">f8", "<c8", ">c16")
+SHAPE = (61, 47)
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "contiguous": {},
+    "chunks": {"chunks": (16, 10)},
+    "gzip": {"chunks": (16, 10), "compression": "gzip"},
+    "shuffle, gzip": {"chunks": (16, 10), "compression": "gzip", "shuffle": True},
+    "shuffle, lzf, fletcher32": {"chunks": (16, 10), "compression": "lzf", "shuffle": True, "fletcher32": True},
+    "fletcher32": {"chunks": (16, 10), "fletcher32": True},
+    "one chunk": {"chunks": SHAPE, "compression": "gzip"},
+    "growing": {"chunks": (16, 10), "maxshape": (None, SHAPE[1]), "compression": "gzip"},
+    "growing both ways": {"chunks": (16, 10), "maxshape": (None, None), "shuffle": True},
+}
+
+
+def sample(dtype: str, shape: tuple[int, ...] = SHAPE) -> np.ndarray:
+    values = np.random.default_rng(1).random(shape) * 100 - 20
+    return values.astype(dtype) if np.dtype(dtype).kind != "u" else (values + 20).astype(dtype)
+
+
+def same(found: Any, expected: np.ndarray) -> None:
+    assert found.dtype == expected.dtype.newbyteorder("=")
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("version", VERSIONS, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_datasets_are_read_as_h5py_reads_them(dtype: str, version: Any, tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w", libver=version) as file:
+        for name, options in LAYOUTS.items():
+            file.create_dataset(f"group/{name}", data=sample(dtype), **options)
+        file["scalar"] = sample(dtype)[3, 4]
+        file.create_dataset("empty", shape=(0, 5), dtype=dtype, chunks=(1, 5), maxshape=(None, 5))
+        holes = {"chunks": (16, 10), "fillvalue": np.ones((), dtype)[()], "compression": "gzip"}
+        file.create_dataset("holes", shape=SHAPE, dtype=dtype, **holes)[20:30] = sample(dtype)[20:30]
+        file.create_dataset("never written", shape=SHAPE, dtype=dtype, fillvalue=np.ones((), dtype)[()])
+    with h5py.File(path) as file, session():
+        for name in (*(f"group/{layout}" for layout in LAYOUTS), "scalar", "empty", "holes", "never written"):
+            opened, expected = oc.open(path / name), file[name][()]
+            same(opened.compute(), np.asarray(expected))
+            if name.startswith("group"):
+                same(opened[5:50:3, 7:].T.compute(), expected[5:50:3, 7:].T)
+
+
+def test_bytes_read_are_those_of_the_forecast(tmp_path: Path) -> None:
+    path, x = tmp_path / "x.h5", sample("f4", (900, 700))
+    with h5py.File(path, "w") as file:
+        file.create_dataset("plain", data=x, chunks=(128, 100))
+        file.create_dataset("gzip", data=x, chunks=(128, 100), compression="gzip", shuffle=True)
+        file.create_dataset("contiguous", data=x)
+    for name in ("plain", "gzip", "contiguous"):
+        with session(pool_limit=24 << 20):
+            opened = oc.open(path / name)
+            targets = {str(tmp_path / f"{name}.npy"): opened * 2, str(tmp_path / "sum.npy"): opened.sum(0)}
+            told = forecast(targets)
+            assert run(targets) == told
+            np.testing.assert_array_equal(np.load(tmp_path / f"{name}.npy"), x * 2)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_parts_of_drawn_datasets(data: st.DataObject, tmp_path: Path) -> None:
+    axes = data.draw(st.integers(1, 4))
+    shape = tuple(data.draw(st.lists(st.integers(1, 20), min_size=axes, max_size=axes)))
+    chunks = tuple(data.draw(st.integers(1, length)) for length in shape)
+    filters = {
+        "compression": data.draw(st.sampled_from([None, "gzip", "lzf"])),
+        "shuffle": data.draw(st.booleans()),
+        "fletcher32": data.draw(st.booleans()),
+    }
+    x = sample(data.draw(st.sampled_from(DTYPES)), shape)
+    path = tmp_path / "drawn.h5"
+    with h5py.File(path, "w", libver=data.draw(st.sampled_from(VERSIONS))) as file:
+        file.create_dataset("x", data=x, chunks=chunks, **filters)
+    part = tuple(slice(data.draw(st.integers(0, length)), data.draw(st.integers(0, length))) for length in shape)
+    with session():
+        same(oc.open(path / "x")[part].compute(), x[part])
+
+
+def test_a_file_says_what_is_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        file["a/deep/one"], file["two"], file["text"] = np.arange(3), np.arange(4), "text"
+        file["soft"] = h5py.SoftLink("/two")
+        file["elsewhere"] = h5py.ExternalLink("other.h5", "/x")
+        file.create_group("empty")
+        file.create_dataset("records", data=np.zeros(3, [("x", "f4"), ("y", "i4")]))
+    with session():
+        for name in ("", "a", "a/none", "three"):
+            with pytest.raises(FormatError, match=r"datasets .*a/deep/one.*two.*oc\.open\("):
+                oc.open(path / name)
+        assert oc.open(path / "soft").compute().tolist() == [0, 1, 2, 3]
+        for name, reason in (("text", "text of any length"), ("records", "a record"), ("elsewhere", "external")):
+            with pytest.raises(UnsupportedFormatError, match=reason):
+                oc.open(path / name)
+        with pytest.raises(MissingFileError):
+            oc.open(tmp_path / "none.h5" / "x")
+        (tmp_path / "x.npy").write_bytes(b"")
+        with pytest.raises(StorageError):
+            oc.open(tmp_path / "x.npy" / "x")
+
+
+def test_names_with_wildcards_and_a_user_block(tmp_path: Path) -> None:
+    path = tmp_path / "x.mat"
+    with h5py.File(path, "w", userblock_size=512) as file:
+        file["what?/[x]*"] = np.arange(5)
+    with path.open("r+b") as raw:
+        raw.write(b"MATLAB 7.3 MAT-file")
+    with session():
+        assert oc.open(path / "what?/[x]*").sum().compute() == 10
+
+
+def test_filters_that_are_not_read_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", data=np.arange(1000), chunks=(100,), scaleoffset=0)
+    with session(), pytest.raises(UnsupportedFormatError, match="filter 6"):
+        oc.open(path / "x")
+
+
+def test_a_dataset_is_opened_again_by_other_processes(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("g/chunks", data=np.arange(1000), chunks=(100,), compression="gzip")
+        file["g/whole"] = np.arange(1000)
+    with session():
+        for name in ("chunks", "whole"):
+            x = oc.open(path / "g" / name) * 2
+            assert pickle.loads(pickle.dumps(x)).sum().compute() == 999000
+
+
+@pytest.mark.parametrize("compression", [None, "gzip"])
+def test_a_changed_file_is_an_error(compression: Any, tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", data=np.arange(100000.0), chunks=(1000,), compression=compression)
+    with session():
+        x = oc.open(path / "x").sum()
+        with h5py.File(path, "a") as file:
+            file["x"][:] = 0
+            file["y"] = 1
+        with pytest.raises(SourceChangedError):
+            x.compute()
+
+
+@pytest.mark.parametrize("compression", [None, "gzip"])
+def test_damaged_files_give_errors_and_no_crash(compression: Any, tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", data=np.arange(3000.0), chunks=(500,), compression=compression, fletcher32=True)
+    whole, random = path.read_bytes(), np.random.default_rng(5)
+    refused = 0
+    for _ in range(150):
+        damaged = bytearray(whole)
+        for at in random.integers(0, len(whole), 8):
+            damaged[at] = random.integers(0, 256)
+        path.write_bytes(damaged[: random.integers(1, len(whole) + 1)] if random.random() < 0.3 else damaged)
+        with session():
+            try:
+                oc.open(path / "x").compute()
+            except (StorageError, FormatError, UnsupportedFormatError):
+                refused += 1
+    assert refused > 50
