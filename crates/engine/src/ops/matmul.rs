@@ -79,12 +79,18 @@ fn square_side(dtype: DType) -> u64 {
 fn is_reread(x: &Expr, y: &Expr, shape: &[u64]) -> bool {
     let sides = &shape[shape.len() - 2..];
     let is_long = sides.iter().all(|side| side / square_side(x.dtype) >= REUSES);
+    // A result that is small beside its operands stays in memory while these go by once.
+    let is_short = x.shape[x.ndim() - 1] < REUSES.saturating_mul(sides[0].max(sides[1]));
     let has_other_tiles = || {
         [x, y]
             .into_iter()
             .any(|operand| tile_in_products(operand) != operand.tile)
     };
-    is_long && is_stored(x) && is_stored(y) && (has_other_tiles() || is_in_wide_tiles(x) || is_in_wide_tiles(y))
+    is_long
+        && is_short
+        && is_stored(x)
+        && is_stored(y)
+        && (has_other_tiles() || is_in_wide_tiles(x) || is_in_wide_tiles(y))
 }
 
 /// Whether an operand is a row-major file in tiles for products already.
