@@ -97,6 +97,15 @@ def test_parts_of_drawn_datasets(data: st.DataObject, tmp_path: Path) -> None:
         same(oc.open(path / "x")[part].compute(), x[part])
 
 
+def test_an_array_that_was_never_written_may_be_larger_than_memory(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("x", shape=(1 << 20, 1 << 16), dtype="f8", fillvalue=2.0)
+    with session(pool_limit=64 << 20):
+        x = oc.open(tmp_path / "x.h5" / "x")
+        assert x.nbytes == 1 << 39
+        assert x[123456:123466, ::1000].sum().compute() == 2 * 10 * 66
+
+
 def test_a_file_says_what_is_in_it(tmp_path: Path) -> None:
     path = tmp_path / "x.h5"
     with h5py.File(path, "w") as file:

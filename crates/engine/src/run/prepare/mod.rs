@@ -246,7 +246,7 @@ impl Session {
         remember: bool,
         targets: &[Target],
         (asking, last): (Asking, bool),
-        planned: &dyn Fn(&[Expr]) -> Result<Option<Plan>, EngineError>,
+        planned: &Planner<'_>,
     ) -> Result<Option<PreparedProgram>, EngineError> {
         let (mut wanted, mut targets) = (request.outputs.clone(), targets.to_vec());
         let mut worths = request.worths.clone();
@@ -406,6 +406,9 @@ impl Session {
         start
     }
 }
+
+/// What makes a plan of outputs, or none.
+type Planner<'a> = dyn Fn(&[Expr]) -> Result<Option<Plan>, EngineError> + 'a;
 
 /// Whether planning is so little work that a thread of its own would take longer: few operators over few tiles, which the
 /// caller's stack holds.

@@ -118,6 +118,18 @@ fn among(file: &Hdf5File<'_>, path: &Path, what: &str) -> String {
     )
 }
 
+/// Parts in which an array is read of which nothing was ever stored.
+fn empty_unit(shape: &[u64], dtype: DType) -> Vec<u64> {
+    const UNIT_BYTES: u64 = 4 << 20;
+    let mut unit = vec![1; shape.len()];
+    let mut left = UNIT_BYTES / dtype.size() as u64;
+    for (unit, &length) in unit.iter_mut().zip(shape).rev() {
+        *unit = length.clamp(1, left.max(1));
+        left /= *unit;
+    }
+    unit
+}
+
 struct Dataset<'a, 'f> {
     path: &'a Path,
     member: &'a str,
@@ -150,8 +162,8 @@ impl Dataset<'_, '_> {
         let mut grid = ChunkGrid {
             shape: facts.shape.clone(),
             dtype,
-            cell: facts.shape.iter().map(|&length| length.max(1)).collect(),
-            unit: facts.shape.iter().map(|&length| length.max(1)).collect(),
+            cell: vec![],
+            unit: empty_unit(&facts.shape, dtype),
             fill: self.fill(dtype, is_swapped),
             chain: CodecChain::new(None, is_swapped != cfg!(target_endian = "big"), vec![]),
         };
@@ -160,22 +172,30 @@ impl Dataset<'_, '_> {
             DataLayout::Compact { bytes } => return self.in_memory(bytes.clone(), dtype, is_swapped),
             DataLayout::Contiguous { offset, .. } => match offset {
                 Some(offset) => return self.contiguous(grid, *offset),
-                None => vec![],
+                None => {
+                    grid.cell = self.cell(&grid)?;
+                    vec![]
+                }
             },
             DataLayout::Chunked(chunked) => {
                 grid.unit.clone_from(&chunked.shape);
-                let counts = grid.shape.iter().zip(&grid.unit);
-                let cell: Option<Vec<u64>> = counts
-                    .map(|(length, unit)| length.div_ceil(*unit).max(1).checked_mul(*unit))
-                    .collect();
-                let overflow = || self.refused("has chunks that overflow");
-                grid.cell = cell.ok_or_else(overflow)?;
-                self.check_size(&grid.cell, dtype)?;
+                grid.cell = self.cell(&grid)?;
                 grid.chain = CodecChain::new(None, is_swapped != cfg!(target_endian = "big"), self.stages(dtype)?);
                 self.chunks(&grid, &mut granted)?
             }
         };
         Ok(self.array(grid, stored, granted))
+    }
+
+    /// The whole chunks that hold the array.
+    fn cell(&self, grid: &ChunkGrid) -> Result<Vec<u64>, StoreError> {
+        let counts = grid.shape.iter().zip(&grid.unit);
+        let cell: Option<Vec<u64>> = counts
+            .map(|(length, unit)| length.div_ceil(*unit).max(1).checked_mul(*unit))
+            .collect();
+        let cell = cell.ok_or_else(|| self.refused("has chunks that overflow"))?;
+        self.check_size(&cell, grid.dtype)?;
+        Ok(cell)
     }
 
     /// An element that was never written, in native order.
