@@ -11,6 +11,7 @@ pub mod program;
 pub mod refusal;
 mod remember;
 pub mod report;
+mod tilings;
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
@@ -32,6 +33,7 @@ use crate::run::prepare::budget::{Placement, PlacementRequest};
 use crate::run::prepare::planning::{Asker, Asking, Now, PlanningMemory, ReturnFreed};
 use crate::run::prepare::program::{Output, PreparedProgram};
 use crate::run::prepare::remember::Request;
+use crate::run::prepare::tilings::Planner;
 use crate::run::session::residency::KeptKey;
 use crate::run::session::{Session, Target, POLL};
 use crate::schedule::needed::{find_needed, DoneWork};
@@ -207,40 +209,8 @@ impl Session {
         }
     }
 
-    /// Plans and places what is asked for, and beside it what is worth remembering. A program that does not fit is
-    /// refused with the smallest limit that works, where this is the `last` attempt; that takes a while to find.
-    ///
-    /// Where large products read files more than once, so does a plan with the files in tiles for products, and the one that moves less
-    /// is taken.
-    fn prepare_request(
-        self: &Arc<Session>,
-        request: &Request,
-        remember: bool,
-        targets: &[Target],
-        asking: Asking,
-        last: bool,
-    ) -> Result<PreparedProgram, EngineError> {
-        let own = |outputs: &[Expr]| plan::plan(outputs, self.options.plan).map(Some);
-        let program = self.prepare_plan(request, remember, targets, (asking, last), &own);
-        let program = program.map(|program| program.expect("a plan in its own tiles"));
-        let is_least = match &program {
-            Ok(program) => program.moves_least(),
-            Err(error) => !matches!(error, EngineError::Memory { .. }),
-        };
-        if is_least {
-            return program;
-        }
-        let tiled = |outputs: &[Expr]| plan::plan_in_product_tiles(outputs, self.options.plan);
-        let tiled = self.prepare_plan(request, remember, targets, (asking, false), &tiled);
-        match (program, tiled) {
-            (Ok(program), Ok(Some(tiled))) if tiled.moved_bytes() < program.moved_bytes() => Ok(tiled),
-            (Err(EngineError::Memory { .. }), Ok(Some(tiled))) => Ok(tiled),
-            (program, _) => program,
-        }
-    }
-
     /// The program of one plan; nothing where there is none.
-    fn prepare_plan(
+    pub(in crate::run) fn prepare_plan(
         self: &Arc<Session>,
         request: &Request,
         remember: bool,
@@ -406,9 +376,6 @@ impl Session {
         start
     }
 }
-
-/// What makes a plan of outputs, or none.
-type Planner<'a> = dyn Fn(&[Expr]) -> Result<Option<Plan>, EngineError> + 'a;
 
 /// Whether planning is so little work that a thread of its own would take longer: few operators over few tiles, which the
 /// caller's stack holds.
