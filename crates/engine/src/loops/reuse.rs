@@ -7,7 +7,7 @@ use crate::task::{NestReuse, NestUse};
 /// Iterations of outer loops that are gone through to count those of inner ones, at most.
 const COUNTED_MAX: u32 = 1 << 16;
 
-/// What each block says of the least that it moves. Blocks with guards are passed over, since what runs of them is not counted.
+/// The uses of arrays in each block. Blocks with guards are passed over, since their iterations are not counted.
 pub(super) fn nest_reuses(program: &LoopProgram) -> Vec<NestReuse> {
     let of = |block: &LoopBlock| {
         let has_guards = block.constraints.len() > 2 * block.path.len();

@@ -81,25 +81,15 @@ fn is_reread(x: &Expr, y: &Expr, shape: &[u64]) -> bool {
     let is_long = sides.iter().all(|side| side / square_side(x.dtype) >= REUSES);
     // A result that is small beside its operands stays in memory while these go by once.
     let is_short = x.shape[x.ndim() - 1] < REUSES.saturating_mul(sides[0].max(sides[1]));
-    let has_other_tiles = || {
-        [x, y]
-            .into_iter()
-            .any(|operand| tile_in_products(operand) != operand.tile)
-    };
-    is_long
-        && is_short
-        && is_stored(x)
-        && is_stored(y)
-        && (has_other_tiles() || is_in_wide_tiles(x) || is_in_wide_tiles(y))
+    let has_tiles = || has_wide_tile(x) || has_wide_tile(y);
+    is_long && is_short && is_stored(x) && is_stored(y) && has_tiles()
 }
 
-/// Whether an operand is a row-major file in tiles for products already.
-fn is_in_wide_tiles(operand: &Expr) -> bool {
+/// Whether an operand is a row-major file with tiles for products, be they its own or not.
+fn has_wide_tile(operand: &Expr) -> bool {
     match operand.op {
-        Op::Permute(_) => is_in_wide_tiles(&operand.inputs[0]),
-        Op::Source(_) if super::is_row_major(operand) => {
-            grid::wide_tile(&operand.shape, operand.dtype).as_ref() == Some(&operand.tile)
-        }
+        Op::Permute(_) => has_wide_tile(&operand.inputs[0]),
+        Op::Source(_) => super::is_row_major(operand) && grid::wide_tile(&operand.shape, operand.dtype).is_some(),
         _ => false,
     }
 }

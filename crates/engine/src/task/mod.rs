@@ -151,7 +151,7 @@ pub trait Work: Send + Sync + Debug {
     fn record_bytes(&self) -> u64 {
         0
     }
-    /// What nests in it say of the least that they move.
+    /// The uses of arrays in its nests, which bound the bytes that are moved.
     fn reuses(&self) -> Vec<NestReuse> {
         vec![]
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use outcore_dtype::DType;
 
 use crate::array::region::checked_elements;
-use crate::array::rowmajor::{normalize_bools, swap_bytes, RowMajor};
+use crate::array::rowmajor::{make_native, RowMajor};
 use crate::array::source::{Layout, RawArray, ReadCost, Source};
 use crate::backend::stamp::Stamp;
 use crate::{Frame, Io, Region, StoreError};
@@ -69,15 +69,6 @@ impl RawSource {
             origin: identity.clone(),
             identity,
         })
-    }
-
-    fn make_native(&self, data: &mut [u8]) {
-        if self.swapped {
-            swap_bytes(data, self.dtype);
-        }
-        if self.dtype == DType::Bool {
-            normalize_bools(data);
-        }
     }
 }
 
@@ -157,7 +148,8 @@ impl Source for RawSource {
         region.check_in(self.shape(), &self.name())?;
         let file = self.stamp.open(&self.path, io)?;
         let offset = self.array.read(&file, region, frame, io)?;
-        self.make_native(&mut frame[offset..offset + region.elements() as usize * self.array.item]);
+        let data = &mut frame[offset..offset + region.elements() as usize * self.array.item];
+        make_native(data, self.dtype, self.swapped);
         Ok(offset)
     }
 
@@ -181,7 +173,8 @@ impl Source for RawSource {
         let file = self.stamp.open(&self.path, io)?;
         self.array.read_group(&file, regions, frames, staging, io)?;
         for (region, frame) in regions.iter().zip(frames) {
-            self.make_native(&mut frame[..region.elements() as usize * self.array.item]);
+            let data = &mut frame[..region.elements() as usize * self.array.item];
+            make_native(data, self.dtype, self.swapped);
         }
         Ok(())
     }

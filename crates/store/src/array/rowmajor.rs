@@ -265,6 +265,16 @@ pub(crate) fn swap_bytes(data: &mut [u8], dtype: outcore_dtype::DType) {
     }
 }
 
+/// Makes elements of a file those of this machine: its order of bytes, and truths that are 0 or 1.
+pub(crate) fn make_native(data: &mut [u8], dtype: outcore_dtype::DType, swapped: bool) {
+    if swapped {
+        swap_bytes(data, dtype);
+    }
+    if dtype == outcore_dtype::DType::Bool {
+        normalize_bools(data);
+    }
+}
+
 /// Makes any non-zero byte a true one: files and functions may give what kernels must not see.
 pub fn normalize_bools(data: &mut [u8]) {
     data.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));

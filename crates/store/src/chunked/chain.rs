@@ -1,4 +1,4 @@
-//! Decoding one chunk. What it may inflate to is bounded before it is inflated.
+//! Decoding one chunk. The bytes that may come of it are bounded before it is inflated.
 
 use std::io::Read;
 
@@ -148,7 +148,7 @@ struct Contexts {
     zstd: Option<zstd::bulk::Decompressor<'static>>,
 }
 
-/// What a compressor may make of `bytes` that do not compress.
+/// The most that a compressor makes of `bytes` that do not compress.
 fn bound(bytes: usize) -> usize {
     bytes.saturating_add(bytes / 8).saturating_add(64 << 10)
 }

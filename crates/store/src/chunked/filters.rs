@@ -99,7 +99,7 @@ pub(super) fn unlzf(bytes: &[u8], out: &mut [u8]) -> Result<usize, String> {
         if to + length > limit {
             return Err(too_large());
         }
-        // What is copied may be what is written just before.
+        // Bytes that are copied may be those written just before.
         (0..length).for_each(|at| out[to + at] = out[begin + at]);
         to += length;
     }

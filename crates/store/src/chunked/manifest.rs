@@ -1,4 +1,4 @@
-//! What a format tells of an array of chunks: its grid, how a chunk is encoded, and where each one is.
+//! An array of chunks as a format tells of it: its grid, how a chunk is encoded, and where each one is.
 
 use std::path::{Path, PathBuf};
 
@@ -105,7 +105,7 @@ pub(crate) struct UnitPlace {
 
 /// Where the units of an array are.
 pub(crate) trait Manifest: Send + Sync + std::fmt::Debug {
-    /// What is remembered between one unit of a file and the next.
+    /// A memory between one unit of a file and the next.
     type Cursor: Default;
 
     /// The file or the folder by which the array is opened.

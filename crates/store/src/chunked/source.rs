@@ -8,7 +8,7 @@ use super::chain::DecodeSpace;
 use super::manifest::{ChunkGrid, Manifest};
 use super::units::{Cell, UnitCut, UnitPiece, UnitSpace, UnitSpan};
 use crate::array::region::{copy_lattice, Cells, Lattice};
-use crate::array::rowmajor::{normalize_bools, swap_bytes, ReadWindow};
+use crate::array::rowmajor::{make_native, ReadWindow};
 use crate::array::source::{Layout, ReadCost, Source};
 use crate::backend::stamp::Stamp;
 use crate::base::page::PAGE;
@@ -255,12 +255,7 @@ impl<M: Manifest> Source for ChunkArray<M> {
         region.check_in(&self.grid.shape, &self.name())?;
         let offset = self.read_raw(region, frame, io)?;
         let data = &mut frame[offset..offset + self.grid.data_bytes(region)];
-        if self.grid.swapped() {
-            swap_bytes(data, self.grid.dtype);
-        }
-        if self.grid.dtype == DType::Bool {
-            normalize_bools(data);
-        }
+        make_native(data, self.grid.dtype, self.grid.swapped());
         Ok(offset)
     }
 }

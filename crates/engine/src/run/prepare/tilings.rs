@@ -10,7 +10,7 @@ use crate::run::prepare::remember::Request;
 use crate::run::session::{Session, Target};
 use crate::EngineError;
 
-/// What makes a plan of outputs, or none.
+/// A function that makes a plan of outputs, or none.
 pub(in crate::run) type Planner<'a> = dyn Fn(&[Expr]) -> Result<Option<Plan>, EngineError> + 'a;
 
 impl Session {

@@ -12,7 +12,7 @@ use super::types::{class_name, element_type, stage_of};
 use crate::array::in_memory::MemorySource;
 use crate::array::raw::RawSource;
 use crate::array::region::{c_strides, checked_elements};
-use crate::array::rowmajor::{normalize_bools, swap_bytes};
+use crate::array::rowmajor::make_native;
 use crate::array::source::{Opening, RawArray, Source};
 use crate::backend::stamp::{settled, Stamp};
 use crate::chunked::chain::{CodecChain, CodecStage};
@@ -201,17 +201,8 @@ impl Dataset<'_, '_> {
     /// An element that was never written, in native order.
     fn fill(&self, dtype: DType, is_swapped: bool) -> Vec<u8> {
         let mut element = self.facts.fill.clone().unwrap_or_else(|| vec![0; dtype.size()]);
-        self.make_native(&mut element, dtype, is_swapped);
+        make_native(&mut element, dtype, is_swapped);
         element
-    }
-
-    fn make_native(&self, data: &mut [u8], dtype: DType, is_swapped: bool) {
-        if is_swapped {
-            swap_bytes(data, dtype);
-        }
-        if dtype == DType::Bool {
-            normalize_bools(data);
-        }
     }
 
     /// Refuses shapes whose sizes cannot be computed with.
@@ -233,7 +224,7 @@ impl Dataset<'_, '_> {
 
     /// Data that are part of the metadata.
     fn in_memory(&self, mut bytes: Vec<u8>, dtype: DType, is_swapped: bool) -> Result<Arc<dyn Source>, StoreError> {
-        self.make_native(&mut bytes, dtype, is_swapped);
+        make_native(&mut bytes, dtype, is_swapped);
         let strides: Vec<i64> = c_strides(&self.facts.shape)
             .into_iter()
             .map(|stride| stride as i64)
