@@ -3,6 +3,7 @@
 //! A file is copied block by block to new parts under a new stub, which then takes its name as an output does. What a
 //! process that was killed leaves is an unfinished output; files that are done are known by their generation.
 
+use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,35 +46,21 @@ pub struct Rebalanced {
 pub fn rebalance(home: &Path, io: &Io, on: &mut dyn FnMut() -> bool) -> Result<Rebalanced, StoreError> {
     let home = home_named(home)?;
     let volume = Volume::load(&home, &[])?;
-    let current = volume.description.current().number;
-    let mut due: Vec<PathBuf> = Vec::new();
-    let mut done = Rebalanced::default();
-    stubs(&home, &mut |file| match file.stub {
-        _ if file.nested => {}
-        Ok((stub, metadata)) if volume.map(&stub).is_ok() && stub.is_in(&metadata) => {
-            match (stub.generation == current, metadata.nlink()) {
-                (true, _) => {}
-                (false, 1) => due.push(file.path.to_path_buf()),
-                (false, _) => done.left += 1,
-            }
-        }
-        _ => done.left += 1,
-    })?;
-    let mut cleaned: Option<PathBuf> = None;
+    let begun = older(&home, &volume)?;
+    // A process that was killed may have left the last file of its folder placed, and what it replaced beside it.
+    let parents: BTreeSet<PathBuf> = begun.due.iter().map(|path| finished_parent(&home, path)).collect();
+    for parent in &parents {
+        clean_partials(parent)?;
+    }
+    let Older { due, left } = older(&home, &volume)?;
+    let mut done = Rebalanced {
+        left,
+        ..Rebalanced::default()
+    };
     for path in due {
-        let below = path.strip_prefix(&home).unwrap_or(&path);
-        let unfinished = below.components().any(|part| {
-            let name = part.as_os_str().to_string_lossy();
-            UNFINISHED.iter().any(|mark| name.starts_with(mark))
-        });
-        if unfinished {
+        if unfinished(&home, &path).is_some() {
             done.left += 1;
             continue;
-        }
-        let parent = parent_of(&path);
-        if cleaned.as_ref() != Some(&parent) {
-            clean_partials(&parent)?;
-            cleaned = Some(parent);
         }
         match renew(&path, io, on)? {
             Renewed::Moved(bytes) => {
@@ -88,6 +75,44 @@ pub fn rebalance(home: &Path, io: &Io, on: &mut dyn FnMut() -> bool) -> Result<R
         }
     }
     Ok(done)
+}
+
+/// Files that lie as they did before the volume changed: those that can be moved, and how many cannot.
+struct Older {
+    due: Vec<PathBuf>,
+    left: u64,
+}
+
+fn older(home: &Path, volume: &Volume) -> Result<Older, StoreError> {
+    let current = volume.description.current().number;
+    let (mut due, mut left) = (vec![], 0);
+    stubs(home, &mut |file| match file.stub {
+        _ if file.nested => {}
+        Ok((stub, metadata)) if volume.map(&stub).is_ok() && stub.is_in(&metadata) => {
+            match (stub.generation == current, metadata.nlink()) {
+                (true, _) => {}
+                (false, 1) => due.push(file.path.to_path_buf()),
+                (false, _) => left += 1,
+            }
+        }
+        _ => left += 1,
+    })?;
+    Ok(Older { due, left })
+}
+
+/// The folder of unfinished work that a file below `home` lies in.
+fn unfinished(home: &Path, path: &Path) -> Option<PathBuf> {
+    let below = path.strip_prefix(home).ok()?;
+    let depth = below.components().position(|part| {
+        let name = part.as_os_str().to_string_lossy();
+        UNFINISHED.iter().any(|mark| name.starts_with(mark))
+    })?;
+    Some(home.join(below.components().take(depth + 1).collect::<PathBuf>()))
+}
+
+/// The folder in which a file lies or, unfinished, will lie.
+fn finished_parent(home: &Path, path: &Path) -> PathBuf {
+    parent_of(&unfinished(home, path).unwrap_or_else(|| path.to_path_buf()))
 }
 
 enum Renewed {

@@ -293,6 +293,28 @@ fn files_are_laid_out_anew_when_a_disk_is_added() {
 }
 
 #[test]
+fn what_the_last_file_replaced_goes_with_the_next_rebalance() {
+    let dirs = volume(&[1, 1], BlockLayout::Striped, PAGE as u64);
+    let io = Io::direct();
+    let path = dirs.home.join("below/x");
+    fs::create_dir(path.parent().unwrap()).unwrap();
+    write(&io, &path, &pages(40, 4));
+    add(&dirs.home, &dirs.root.path().join("third"), 1).unwrap();
+    // As after a kill between the exchange of the names and the removal.
+    let folder = dirs.home.join("below/.outcore-partial-0");
+    fs::create_dir(&folder).unwrap();
+    fs::rename(&path, folder.join("new")).unwrap();
+    let data = pages(40, 5);
+    write(&io, &path, &data);
+    assert_eq!(check(&dirs.home, false).unwrap().older, 1);
+    assert_eq!(rebalance(&dirs.home, &io, &mut || true).unwrap(), Rebalanced::default());
+    let found = check(&dirs.home, false).unwrap();
+    assert_eq!((found.files, found.older, found.orphans), (1, 0, 0));
+    assert!(!folder.exists());
+    assert_eq!(read_all(&io, &path, data.len()), &data[..]);
+}
+
+#[test]
 fn a_file_whose_copy_fails_stays_as_it_was() {
     let dirs = volume(&[1, 1], BlockLayout::Striped, PAGE as u64);
     let path = dirs.home.join("x");
