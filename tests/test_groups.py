@@ -1,180 +1,283 @@
-"""Groups of rows by labels, against a loop over the groups: few, many, absent, of all types, cut anywhere."""
+"""Groups, names of axes and attributes: of files that other libraries wrote, and through what is computed of them."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import pickle
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from support.running import session
-from support.sizes import examples
+import xarray as xr
+import zarr
 
 import outcore as oc
-from outcore._groups import groups as chapter
-from outcore.errors import ArgumentError, DTypeError, ShapeError
+from outcore.errors import ArgumentError, FormatError, OutcoreError, ShapeError
 
-FOLDS = ("sum", "prod", "min", "max", "mean", "var", "std")
-LABELS = ("int64", "uint8", "int32", "bool", "float64", "uint64")
-
-
-def by_hand(name: str, x: Any, labels: Any, keys: Any) -> Any:
-    with np.errstate(all="ignore"):
-        return np.stack([getattr(np, name)(x[labels == key], axis=0) for key in keys])
+SHAPE = (6, 4, 5)
+DIMS = ("time", "lat", "lon")
 
 
-@st.composite
-def tables(draw: st.DrawFn) -> Any:
-    """Labels, a row of values for each, and the tiles they are cut by."""
-    count = draw(st.integers(1, 40))
-    random = np.random.default_rng(draw(st.integers(0, 9999)))
-    kind = draw(st.sampled_from(LABELS))
-    labels = random.integers(0, draw(st.sampled_from([1, 3, 200])), count)
-    labels = labels - draw(st.sampled_from([0, 7, 100])) if kind in ("int64", "int32", "float64") else labels
-    labels = labels.astype(np.uint64) + np.uint64(1 << 63) if kind == "uint64" and draw(st.booleans()) else labels
-    shape = (count, *draw(st.sampled_from([(), (3,), (2, 2)])))
-    dtype = draw(st.sampled_from(["float64", "float32", "int64", "int16", "bool"]))
-    values = (random.normal(size=shape) * 3).astype(dtype)
-    if dtype.startswith("f"):
-        values[random.random(shape) < 0.1] = np.nan
-    tiles = [tuple(draw(st.integers(1, length)) for length in array) for array in ((count,), shape)]
-    return labels.astype(kind), values, tiles
-
-
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("table_bytes", [4 << 20, 0])
-@settings(max_examples=examples(60), deadline=None)
-@given(table=tables(), name=st.sampled_from(FOLDS))
-def test_every_fold_is_that_of_each_group(table_bytes: int, table: Any, name: str) -> None:
-    """By tables, and by sorting, to which they give way where they are large."""
-    labels, values, tiles = table
-    kept, chapter._TABLE_BYTES = chapter._TABLE_BYTES, table_bytes
-    try:
-        with session():
-            grouped = oc.groupby(oc.rechunk(oc.asarray(labels), tiles[0]))
-            found = getattr(grouped, name)(oc.rechunk(oc.asarray(values), tiles[1]))
-            keys = np.unique(labels)
-            expected = by_hand(name, values, labels, keys)
-            np.testing.assert_array_equal(grouped.keys.compute(), keys)
-            assert grouped.keys.dtype == keys.dtype
-            assert found.dtype == getattr(oc, name)(oc.asarray(values), axis=0).dtype
-            is_single = values.dtype == np.float32
-            np.testing.assert_allclose(
-                found.compute(), expected, rtol=1e-4 if is_single else 1e-10, atol=1e-4 if is_single else 1e-9
-            )
-            np.testing.assert_array_equal(grouped.count().compute(), np.unique(labels, return_counts=True)[1])
-    finally:
-        chapter._TABLE_BYTES = kept
-
-
-@pytest.mark.parametrize("table_bytes", [4 << 20, 0])
-def test_numbered_groups_have_rows_also_where_nobody_is(table_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chapter, "_TABLE_BYTES", table_bytes)
-    labels, values = np.asarray([4, 1, -1, 4, 9, 1]), np.asarray([1.0, 2.0, 3.0, 5.0, 7.0, 8.0])
-    with session():
-        grouped = oc.groupby(oc.asarray(labels), groups=6)
-        np.testing.assert_array_equal(grouped.keys.compute(), np.arange(6))
-        np.testing.assert_array_equal(grouped.count().compute(), [0, 2, 0, 0, 2, 0])
-        np.testing.assert_array_equal(grouped.sum(oc.asarray(values)).compute(), [0, 10, 0, 0, 6, 0])
-        nan = np.nan
-        np.testing.assert_array_equal(grouped.mean(oc.asarray(values)).compute(), [nan, 5, nan, nan, 3, nan])
-        np.testing.assert_array_equal(grouped.max(oc.asarray(values)).compute(), [nan, 8, nan, nan, 5, nan])
-        np.testing.assert_array_equal(grouped.var(oc.asarray(values)).compute()[[1, 4]], [9, 4])
-        least = np.iinfo(np.int32).max
-        whole = oc.asarray(values.astype(np.int32))
-        np.testing.assert_array_equal(grouped.min(whole).compute(), [least, 2, least, least, 1, least])
-        none = oc.groupby(oc.zeros((0,), dtype=oc.int64), groups=2)
-        np.testing.assert_array_equal(none.sum(oc.zeros((0, 3))).compute(), np.zeros((2, 3)))
-
-
-def test_labels_of_any_order_and_none() -> None:
-    with session():
-        labels = np.asarray([2.5, -1.0, np.inf, 2.5, -0.0, 0.0])
-        grouped = oc.groupby(oc.asarray(labels))
-        np.testing.assert_array_equal(grouped.keys.compute(), [-1, 0, 2.5, np.inf])
-        np.testing.assert_array_equal(grouped.sum(oc.arange(6)).compute(), [1, 9, 3, 2])
-        empty = oc.groupby(oc.zeros((0,)))
-        assert empty.sum(oc.zeros((0,))).shape == (0,)
-        assert empty.count().compute().shape == (0,)
-        assert grouped.sum(oc.zeros((6, 0))).compute().shape == (4, 0)
-        assert oc.groupby(oc.arange(6) * 0.5).mean(oc.zeros((6, 0))).compute().shape == (6, 0)
-        assert oc.groupby(oc.arange(6)).mean(oc.zeros((6, 2, 0))).compute().shape == (6, 2, 0)
-        low, high = grouped.aggregate(oc.arange(6), ["min", "max"])
-        assert (low.compute()[2], high.compute()[2]) == (0, 3)
-
-
-def test_a_table_is_filled_in_one_read(tmp_path: Path) -> None:
-    random = np.random.default_rng(1)
-    rows = 200_000
-    values, labels = random.normal(size=(rows, 16)), random.integers(0, 50, rows)
-    np.save(tmp_path / "x.npy", values)
-    np.save(tmp_path / "labels.npy", labels)
-    with session(pool_limit=24 << 20):
-        x, given_labels = oc.open(tmp_path / "x.npy"), oc.open(tmp_path / "labels.npy")
-        means = oc.groupby(given_labels, groups=50).mean(x)
-        said = oc.explain(means)
-        assert said.exact
-        assert said.bytes_read < 1.02 * (values.nbytes + 2 * labels.nbytes)
-        np.testing.assert_allclose(means.compute(), by_hand("mean", values, labels, range(50)), rtol=1e-10)
-
-
-def test_many_groups_are_the_same_at_every_limit(tmp_path: Path, scratch: Path) -> None:
-    random = np.random.default_rng(2)
-    rows = 3_000_000
-    labels, values = random.integers(0, 1 << 40, rows) // (1 << 19), random.normal(size=rows)
-    np.save(tmp_path / "x.npy", values)
-    np.save(tmp_path / "labels.npy", labels)
-    keys, inverse = np.unique(labels, return_inverse=True)
-    found = []
-    for pool, threads in [(72 << 20, 1), (256 << 20, 3)]:
-        with session(scratch, pool_limit=pool, threads=threads):
-            grouped = oc.groupby(oc.open(tmp_path / "labels.npy"))
-            found.append(oc.compute(grouped.keys, grouped.sum(oc.open(tmp_path / "x.npy")), grouped.count()))
-    np.testing.assert_array_equal(found[0][0], keys)
-    np.testing.assert_allclose(found[0][1], np.bincount(inverse, weights=values), atol=1e-12)
-    np.testing.assert_array_equal(found[0][2], np.bincount(inverse))
-    for few, many in zip(*found, strict=True):
-        np.testing.assert_array_equal(few, many)
-
-
-def test_what_cannot_be_grouped_is_refused() -> None:
-    with session():
-        with pytest.raises(ShapeError, match=r"labels of shape \(2, 2\) are not one row"):
-            oc.groupby(oc.ones((2, 2)))
-        with pytest.raises(ShapeError, match=r"sum: \(3,\) has no row for each of 2 labels"):
-            oc.groupby(oc.arange(2)).sum(oc.ones(3))
-        with pytest.raises(ArgumentError, match=r"groups=3 for labels of float64"):
-            oc.groupby(oc.ones(2), groups=3)
-        with pytest.raises(DTypeError, match="values of complex128"):
-            oc.groupby(oc.arange(2)).sum(oc.ones(2, dtype=oc.complex128))
-        with pytest.raises(ArgumentError, match="'mode' is not one of sum"):
-            oc.groupby(oc.arange(2)).aggregate(oc.ones(2), ["mode"])
-
-
-@pytest.mark.parametrize("labels", [np.asarray([0, 0, 1, 2]), np.asarray([0.5, 0.5, 9, 10])])
-def test_a_variance_of_too_few_numbers_is_nan(labels: Any) -> None:
-    x = np.asarray([np.nan, np.nan, 4.0, np.nan])
-    with session():
-        for lazy in (labels, oc.asarray(labels)):
-            groups = oc.groupby(lazy)
-            for ddof in (0, 1, 3):
-                expected = [np.nan, np.nan if ddof else 0.0, np.nan]
-                np.testing.assert_array_equal(groups.var(x, ddof=ddof, skipna=True).compute(), expected)
-                np.testing.assert_array_equal(groups.std(x, ddof=ddof, skipna=True).compute(), expected)
-        empty = oc.groupby(np.asarray([0, 2, 2]), groups=4).var(np.asarray([1.0, 2, 4]), ddof=1)
-        np.testing.assert_array_equal(empty.compute(), [np.nan, np.nan, 2, np.nan])
-
-
-def test_building_loads_no_modules() -> None:
-    """What an expression costs to build is the first call's too: numpy.ma alone takes 30 ms to load."""
-    program = (
-        "import sys, numpy as np, outcore as oc; x = oc.ones((4, 2)); before = set(sys.modules);"
-        "oc.groupby(np.asarray([1, 1, 0, 1])).mean(x), oc.median(np.ones(3)), oc.sort(np.ones(3));"
-        "print(sorted(name for name in set(sys.modules) - before if name.startswith('numpy.')))"
+def dataset() -> xr.Dataset:
+    """What people have: a packed field, a float with gaps, times, names and attributes."""
+    random = np.random.default_rng(3)
+    field = xr.DataArray(270 + random.standard_normal(SHAPE), dims=DIMS, attrs={"units": "K", "levels": [1, 2]})
+    gaps = field.where(field > 270).astype(np.float32)
+    when = xr.DataArray(
+        np.arange("2001-01-28", "2001-02-03", dtype="datetime64[D]").astype("datetime64[ns]"), dims="time"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    return xr.Dataset(
+        {"t2m": field, "gaps": gaps, "count": (("lat",), np.arange(4, dtype=np.int16))},
+        {"time": when, "lat": np.linspace(-60, 60, 4), "lon": np.arange(5.0)},
+        {"title": "made here", "version": 3},
+    )
+
+
+PACKED: dict[str, Any] = {
+    "t2m": {"dtype": "int16", "scale_factor": 0.01, "add_offset": 270.0, "_FillValue": -32768},
+    "gaps": {"_FillValue": np.float32(-999)},
+    "time": {"units": "hours since 2001-01-01 06:00", "dtype": "int32"},
+}
+
+
+@pytest.mark.parametrize("engine", ["h5netcdf", "netcdf4"])
+def test_netcdf_is_read_as_xarray_reads_it(tmp_path: Path, engine: str) -> None:
+    path = tmp_path / "era.nc"
+    dataset().to_netcdf(path, engine=engine, encoding=PACKED)
+    check_as_xarray(path, xr.open_dataset(path, engine=engine))
+
+
+@pytest.mark.parametrize(("version", "consolidated"), [(2, True), (3, False), (3, True)])
+@pytest.mark.filterwarnings("ignore:Consolidated metadata", "ignore:Failed to open Zarr store")
+def test_zarr_groups_are_read_as_xarray_reads_them(tmp_path: Path, version: int, consolidated: bool) -> None:
+    path = tmp_path / "era.zarr"
+    dataset().to_zarr(path, zarr_format=version, consolidated=consolidated, encoding=PACKED)
+    check_as_xarray(path, xr.open_zarr(path))
+
+
+def check_as_xarray(path: Path, theirs: xr.Dataset) -> None:
+    ours = oc.open(path)
+    assert set(ours) == set(theirs.variables)
+    assert ours.attrs["title"] == "made here"
+    assert ours.attrs["version"] == 3
+    for name, variable in theirs.variables.items():
+        array = ours[name]
+        assert array.dims == variable.dims
+        assert array.name == name
+        if variable.dtype.kind == "M":
+            np.testing.assert_array_equal(array.compute(), variable.values)
+            continue
+        assert array.dtype == variable.dtype
+        np.testing.assert_array_equal(array.compute(), variable.values)
+        assert array.attrs.keys() == variable.attrs.keys()
+    assert ours["t2m"].attrs["units"] == "K"
+    assert list(ours["t2m"].attrs["levels"]) == [1, 2]
+    mean = ours["t2m"].mean(axis="time")
+    assert mean.dims == ("lat", "lon")
+    np.testing.assert_allclose(mean.compute(), theirs["t2m"].mean("time").values, rtol=1e-6)
+    np.testing.assert_array_equal((ours["time"].astype("datetime64[M]").integers % 12 + 1).compute(), [1] * 4 + [2] * 2)
+    raw = oc.open(path / "t2m", decode=False)
+    assert raw.dtype == np.int16
+    assert float(np.asarray(raw.attrs["scale_factor"])) == 0.01
+
+
+def test_groups_within_groups_are_opened_by_their_paths(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.attrs["who"] = "we"
+        file["x"] = np.arange(3)
+        inner = file.create_group("one/two")
+        inner.attrs["depth"] = 2
+        inner["y"] = np.arange(4.0)
+        file["text"] = "no numbers"
+        file["link"] = h5py.SoftLink("/one/two")
+        file["nowhere"] = h5py.SoftLink("/three")
+    root = zarr.open_group(tmp_path / "a.zarr", mode="w", attributes={"who": "we"})
+    root.create_array("x", data=np.arange(3))
+    root.create_group("one/two", attributes={"depth": 2}).create_array("y", data=np.arange(4.0))
+    (tmp_path / "a.zarr" / "notes").mkdir()
+    for name in ("a.h5", "a.zarr"):
+        group = oc.open(tmp_path / name)
+        assert group.attrs == {"who": "we"}
+        assert group["one"]["two"].attrs == {"depth": 2}
+        np.testing.assert_array_equal(group["one/two/y"].compute(), np.arange(4.0))
+        np.testing.assert_array_equal(oc.open(tmp_path / name / "one/two")["y"].compute(), np.arange(4.0))
+        assert group["x"] is group["x"]
+        with pytest.raises(KeyError, match=r"has no 'z'; it has .*one.*x"):
+            group["z"]
+    assert oc.open(tmp_path / "a.zarr").groups == ("one",)
+    group = oc.open(tmp_path / "a.h5")
+    assert (group.groups, group.arrays) == (("link", "one"), ("nowhere", "text", "x"))
+    np.testing.assert_array_equal(group["link"]["y"].compute(), np.arange(4.0))
+    assert "one/" in repr(group)
+    assert "attributes: who" in repr(group)
+    for name in ("text", "nowhere"):
+        with pytest.raises(OutcoreError, match=name):
+            group[name]
+
+
+def test_scales_of_hdf5_name_axes_and_are_members(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file["lat"] = np.arange(3.0)
+        file["lat"].make_scale("latitude")
+        file["x"] = np.ones((3, 4), np.float32)
+        file["x"].dims[0].attach_scale(file["lat"])
+        file["x"].attrs["weights"] = np.array([1.5, 2], np.float32)
+        file["x"].attrs["names"] = ["a", "b"]
+        file["x"].attrs["valid"] = True
+    x = oc.open(path)["x"]
+    assert x.dims == ("lat", None)
+    assert x.attrs["names"] == ["a", "b"]
+    assert x.attrs["weights"].dtype == np.float32
+    assert x.attrs["valid"] == np.True_
+    assert oc.open(path)["lat"].attrs == {}
+
+
+@pytest.mark.parametrize(
+    ("stored", "attrs", "right"),
+    [
+        (np.array([0, 1, 2], np.int16), {"units": "days since 1999-12-31"}, ["1999-12-31", "2000-01-01", "2000-01-02"]),
+        (
+            np.array([0, 90], np.int64),
+            {"units": "seconds since 2000-1-1 0:0:0 UTC"},
+            ["2000-01-01T00:00", "2000-01-01T00:01:30"],
+        ),
+        (np.array([0.5, np.nan]), {"units": "days since 2000-01-01"}, ["2000-01-01T12", "NaT"]),
+        (
+            np.array([5, -1], np.int32),
+            {"units": "minutes since 2000-01-01", "_FillValue": np.int32(-1)},
+            ["2000-01-01T00:05", "NaT"],
+        ),
+        (np.array([1500]), {"units": "milliseconds since 1970-01-01"}, ["1970-01-01T00:00:01.5"]),
+    ],
+)
+def test_times_are_dates(tmp_path: Path, stored: Any, attrs: dict[str, Any], right: list[str]) -> None:
+    found = opened_with(tmp_path, stored, attrs)
+    assert isinstance(found, oc.dates.Dates)
+    np.testing.assert_array_equal(found.compute(), np.array(right, "datetime64[ns]"))
+
+
+@pytest.mark.parametrize(
+    "attrs",
+    [
+        {"units": "days since 0001-01-01"},
+        {"units": "days since 2000-01-01", "calendar": "noleap"},
+        {"units": "months since 2000-01-01"},
+        {"units": "days since 2000-13-01"},
+        {"units": "days"},
+        {"units": "K", "valid_range": np.array([0, 5])},
+        {"_FillValue": "nothing"},
+        {"scale_factor": "two"},
+    ],
+)
+def test_numbers_that_are_no_times_of_ours_stay(tmp_path: Path, attrs: dict[str, Any]) -> None:
+    found = opened_with(tmp_path, np.arange(3), attrs)
+    np.testing.assert_array_equal(found.compute(), np.arange(3))
+
+
+@pytest.mark.parametrize(
+    ("stored", "attrs", "right"),
+    [
+        (np.array([1, 2, 9], np.uint8), {"_FillValue": np.uint8(9)}, np.array([1, 2, np.nan], np.float32)),
+        (np.array([1, 2, 9]), {"missing_value": np.array([2, 9])}, np.array([1, np.nan, np.nan])),
+        (
+            np.array([-1, 2], np.int8),
+            {"_Unsigned": "true", "_FillValue": np.int8(-1)},
+            np.array([np.nan, 2], np.float32),
+        ),
+        (np.array([-1, 2], np.int8), {"_Unsigned": "true"}, np.array([255, 2], np.uint8)),
+        (np.array([1, 2], np.int16), {"scale_factor": np.float32(0.5)}, np.array([0.5, 1], np.float32)),
+        (np.array([1, 2], np.int32), {"add_offset": 1.0}, np.array([2.0, 3])),
+        (np.array([1, 0], np.int8), {"dtype": "bool"}, np.array([True, False])),
+        (np.array([1.5, -9], np.float32), {"_FillValue": np.float32(-9)}, np.array([1.5, np.nan], np.float32)),
+    ],
+)
+def test_packed_numbers_are_unpacked(tmp_path: Path, stored: Any, attrs: dict[str, Any], right: Any) -> None:
+    found = opened_with(tmp_path, stored, attrs)
+    assert found.dtype == right.dtype
+    np.testing.assert_array_equal(found.compute(), right)
+    assert found.attrs == {}
+
+
+def opened_with(tmp_path: Path, stored: Any, attrs: dict[str, Any]) -> Any:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = stored
+        file["x"].attrs.update(attrs)
+    return oc.open(tmp_path / "a.h5/x")
+
+
+def named() -> oc.Array:
+    x = oc.asarray(np.arange(120.0).reshape(SHAPE))
+    return x.annotate(dims=DIMS, attrs={"units": "K", "code": np.int16(5)}, name="t2m")
+
+
+def test_names_follow_the_axes() -> None:
+    x = named()
+    assert x[0].dims == x[0, ...].dims == ("lat", "lon")
+    assert x[:, None, 1].dims == ("time", None, "lon")
+    assert x[::2, 1:3].dims == oc.sort(x, axis="lat").dims == DIMS
+    assert x.T.dims == ("lon", "lat", "time")
+    assert oc.permute_dims(x, ("lat", "time", "lon")).dims == ("lat", "time", "lon")
+    assert x.sum(axis=("time", "lon")).dims == ("lat",)
+    assert x.mean(axis="lat", keepdims=True).dims == ("time", None, "lon")
+    assert oc.cumulative_sum(x, axis="time").dims == DIMS
+    assert (x - x.mean(axis="time")).dims == oc.where(x > 3, x, 0).dims == (2 * x).dims == DIMS
+    assert x.reshape(6, 20).dims == ("time", None)
+    assert x.reshape(6, 1, 4, 5).dims == ("time", None, "lat", "lon")
+    assert (x[0] @ x[0].T).dims == ("lat", "lat")
+    assert oc.concat([x, x], axis="time").dims == DIMS
+    assert x.astype(np.float32).attrs == {"units": "K", "code": 5}
+    assert (x[0].annotate(dims=("a", None)) + x[1]).dims == (None, "lon")
+    assert (x * x.annotate(attrs={"units": "m", "code": np.int16(5)})).attrs == {"code": 5}
+    assert x.annotate(name="u").T.name == "u"
+    assert x.T.annotate(dims=("a", "b", "c")).T.dims == ("c", "b", "a")
+    assert x.T.annotate(dims=("a", "b", "c"))[1:].dims == ("a", "b", "c")
+
+
+def test_names_change_no_values_and_no_plans(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.arange(1 << 18, dtype=np.float64).reshape(512, 512))
+    x = oc.open(tmp_path / "x.npy")
+    y = x.annotate(dims=("a", "b"), attrs={"units": "m"})
+    assert x.dims == (None, None)
+    assert oc.explain(y.sum()).bytes_read == oc.explain(x.sum()).bytes_read
+    both = oc.explain((x + 1).sum() + (y + 1).annotate(dims=("c", "d")).sum())
+    assert both.bytes_read == oc.explain(x.sum()).bytes_read
+    first, second = oc.compute((x + 1).sum(), (y + 1).sum())
+    assert first == second
+    back = pickle.loads(pickle.dumps(y[3:]))
+    assert (back.dims, back.attrs) == (("a", "b"), {"units": "m"})
+
+
+def test_names_that_are_wrong_are_refused() -> None:
+    x = named()
+    with pytest.raises(ArgumentError, match=r"mean: no axis is called 'level'; the axes are 'time', 'lat', 'lon'"):
+        x.mean(axis="level")
+    with pytest.raises(ShapeError, match="2 names for an array of 3 axes"):
+        x.annotate(dims=("a", "b"))
+    with pytest.raises(ArgumentError, match="two axes are called 'a'"):
+        x.annotate(dims=("a", "b", "a"))
+    with pytest.raises(OutcoreError, match="'f' of function"):
+        x.annotate(attrs={"f": named})
+    with pytest.raises(ArgumentError, match="no name of a member"):
+        oc.group({"a/b": x})
+
+
+def test_where_one_array_is_wanted_a_group_is_refused_by_its_arrays(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"], file["y"] = [1], [2]
+    with pytest.raises(FormatError, match=r"a group, not an array; its arrays are x, y"):
+        oc.open([tmp_path / "a.h5", tmp_path / "a.h5"])
+
+
+def test_damaged_documents_are_refused(tmp_path: Path) -> None:
+    root = zarr.open_group(tmp_path / "a.zarr", mode="w")
+    root.create_array("x", data=np.arange(3))
+    (tmp_path / "a.zarr/x/zarr.json").write_text("{")
+    group = oc.open(tmp_path / "a.zarr")
+    assert group.arrays == ("x",)
+    with pytest.raises(FormatError, match="not valid JSON"):
+        group["x"]
+    (tmp_path / "a.zarr/zarr.json").write_text("[]")
+    with pytest.raises(OutcoreError, match=r"a\.zarr"):
+        oc.open(tmp_path / "a.zarr")

@@ -44,6 +44,7 @@ from outcore._numpy_like.positions import *
 from outcore._numpy_like.spacing import geomspace as geomspace
 from outcore._numpy_like.spacing import logspace as logspace
 from outcore._numpy_like.windows import *
+from outcore._opening.group import *
 from outcore._opening.opening import *
 from outcore._run.iterate import iterate as iterate
 from outcore._run.run import *

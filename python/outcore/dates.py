@@ -167,7 +167,7 @@ class Dates(DateOperators, Typed):
         """Each element less the one before it along an axis, n times: durations. I/O: one read."""
         if n < 0:
             raise ArgumentError(f"diff: n={n} is below 0")
-        place, differences = axis_of("diff", axis, self.ndim), self
+        place, differences = axis_of("diff", axis, self), self
         for _ in range(n):
             later = differences._like(part_along(differences._carrier, place, 1, None))
             differences = later - differences._like(part_along(differences._carrier, place, 0, -1))

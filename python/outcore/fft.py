@@ -160,7 +160,7 @@ def _by_convolution(lanes: Array, is_inverse: bool, scale: float) -> Array:
 
 def _along(x: Operand, axis: int, n: int | None, name: str) -> tuple[Array, int, int]:
     array = Array(node(x))
-    place = axis_of(name, axis, array.ndim)
+    place = axis_of(name, axis, array)
     return array, place, array.shape[place] if n is None else integers(n)[0]
 
 
@@ -263,8 +263,8 @@ def _over_axes(
         count = array.ndim if s is None else len(s)
         places = list(range(array.ndim))[array.ndim - count :]
     else:
-        axes_of(name, axes, array.ndim)
-        places = [axis_of(name, axis, array.ndim) for axis in integers(axes)]
+        axes_of(name, axes, array)
+        places = [axis_of(name, axis, array) for axis in integers(axes)]
     if s is not None and len(s) != len(places):
         raise ShapeError(f"{name}: lengths {tuple(s)} for axes {tuple(places)}")
     lengths = [None] * len(places) if s is None else [None if length == -1 else length for length in integers(s)]
@@ -380,7 +380,7 @@ def fftshift(x: Operand, /, *, axes: int | Sequence[int] | None = None) -> Array
     array([-0.5 , -0.25,  0.  ,  0.25])
     """
     array = Array(node(x))
-    places = axes_of("fftshift", axes, array.ndim)
+    places = axes_of("fftshift", axes, array)
     return roll(array, tuple(array.shape[place] // 2 for place in places), axis=tuple(places)) if places else array
 
 
@@ -392,7 +392,7 @@ def ifftshift(x: Operand, /, *, axes: int | Sequence[int] | None = None) -> Arra
     array([ 0.   ,  0.333, -0.333])
     """
     array = Array(node(x))
-    places = axes_of("ifftshift", axes, array.ndim)
+    places = axes_of("ifftshift", axes, array)
     return roll(array, tuple(-(array.shape[place] // 2) for place in places), axis=tuple(places)) if places else array
 
 

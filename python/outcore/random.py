@@ -130,7 +130,7 @@ def choice(
     array = arange(int(x)) if isinstance(x, (int, np.integer)) else Array(node(x))
     if not array.ndim:
         raise ShapeError("random.choice: a number has no rows; pass an array, or an integer n for arange(n)")
-    place = axis_of("random.choice", axis, array.ndim)
+    place = axis_of("random.choice", axis, array)
     rows, count = array.shape[place], 1 if size is None else int(size)
     if count < 0:
         raise ArgumentError(f"random.choice: size must be at least 0, not {count}")

@@ -214,7 +214,7 @@ def summary(x: Operand, /, *, axis: int = 0, ddof: float = 1.0) -> Summary:
     array([3, 1])
     """
     array = _real("summary", x)
-    place = axis_of("summary", axis, array.ndim)
+    place = axis_of("summary", axis, array)
     if array.shape[place] == 0:
         raise ShapeError(f"summary: axis {place} of shape {array.shape} must have at least 1 element")
     facts = _facts(array, place)
@@ -244,7 +244,7 @@ def describe(x: Operand, /, *, axis: int = 0, ddof: float = 1.0, bias: bool = Tr
     1.0
     """
     array = _real("describe", x)
-    place = axis_of("describe", axis, array.ndim)
+    place = axis_of("describe", axis, array)
     count = array.shape[place]
     facts, of = _whole(array, place)
     is_whole = facts.number == count
@@ -270,7 +270,7 @@ def moment(x: Operand, /, order: int = 1, *, axis: int = 0) -> Array:
     array = _real("moment", x)
     if order not in (0, 1, 2, 3, 4):
         raise ArgumentError(f"moment: order must be 0, 1, 2, 3 or 4, not {order!r}")
-    _, of = _whole(array, axis_of("moment", axis, array.ndim))
+    _, of = _whole(array, axis_of("moment", axis, array))
     if order < 2:
         return of.mean * 0.0 + float(order == 0)
     return of[order - 1]
@@ -286,7 +286,7 @@ def skew(x: Operand, /, *, axis: int = 0, bias: bool = True) -> Array:
     0.59517
     """
     array = _real("skew", x)
-    place = axis_of("skew", axis, array.ndim)
+    place = axis_of("skew", axis, array)
     return _skewness(_whole(array, place)[1], array.shape[place], bias)
 
 
@@ -300,7 +300,7 @@ def kurtosis(x: Operand, /, *, axis: int = 0, fisher: bool = True, bias: bool = 
     -1.5
     """
     array = _real("kurtosis", x)
-    place = axis_of("kurtosis", axis, array.ndim)
+    place = axis_of("kurtosis", axis, array)
     return _kurtosis(_whole(array, place)[1], array.shape[place], fisher, bias)
 
 
@@ -312,7 +312,7 @@ def sem(x: Operand, /, *, axis: int = 0, ddof: float = 1.0) -> Array:
     0.5
     """
     array = _real("sem", x)
-    place = axis_of("sem", axis, array.ndim)
+    place = axis_of("sem", axis, array)
     return std(array, axis=place, correction=ddof) / float(np.sqrt(array.shape[place]))
 
 
@@ -324,7 +324,7 @@ def variation(x: Operand, /, *, axis: int = 0, ddof: float = 0.0) -> Array:
     0.5
     """
     array = _real("variation", x)
-    place = axis_of("variation", axis, array.ndim)
+    place = axis_of("variation", axis, array)
     return std(array, axis=place, correction=ddof) / mean(array, axis=place)
 
 
@@ -338,7 +338,7 @@ def zscore(x: Operand, /, *, axis: int = 0, ddof: float = 0.0) -> Array:
     array([-1.,  1.])
     """
     array = _real("zscore", x)
-    place = axis_of("zscore", axis, array.ndim)
+    place = axis_of("zscore", axis, array)
     center, spread = mean(array, axis=place, keepdims=True), std(array, axis=place, correction=ddof, keepdims=True)
     # A rounding error of a constant is no deviation.
     spread = where(spread > abs(center) * float(np.finfo(np.float64).eps), spread, np.nan)

@@ -34,6 +34,7 @@ pub mod volumes {
 }
 mod volume;
 
+pub use array::annotations::{Annotation, AnnotationValue, Annotations};
 pub use array::in_memory::{MemorySink, MemorySource};
 pub use array::picked::Picked;
 pub use array::publish::{discard_replaced, publish};
@@ -42,6 +43,7 @@ pub use array::rowmajor::{normalize_bools, GROUP_STAGING_BYTES};
 pub use array::selection::{Positions, Selection};
 pub use array::sink::{Sink, WriteCosts};
 pub use array::source::{may_change_unseen, Layout, MemoryView, Opened, Opening, RawArray, ReadCost, Source};
+pub use array::stored::{StoredGroup, StoredMember, StoredObject};
 pub use base::error::{Result, StandingOutput, StoreError};
 pub use base::heap::{keep_little_freed, return_freed_memory};
 pub use base::identity::{identity_of_its_own, process_nonce};
@@ -78,4 +80,4 @@ pub use outputs::held::{hold_factor, hold_sparse, Held};
 pub use outputs::resume::{list_unfinished, remove_unfinished, resume_name, Resumable, Unfinished};
 pub use outputs::sums::{agrees_with_sums, checksum_behind, remove_with_sums};
 pub use registry::create::{create, plan_sink, SinkPlan};
-pub use registry::open::{open, open_for};
+pub use registry::open::{find_for, open, open_for};

@@ -88,7 +88,7 @@ fn what_is_not_supported_is_named() {
         .err()
         .unwrap()
         .to_string()
-        .ends_with("not a Zarr array: no zarr.json"));
+        .ends_with("not a Zarr array or group: no zarr.json"));
 }
 
 proptest! {

@@ -75,7 +75,7 @@ def aggregate(
     0.75
     """
     array = Array(node(x))
-    axes = axes_of("aggregate", axis, array.ndim)
+    axes = axes_of("aggregate", axis, array)
     _check_names(function, combine, identity)
     if combine is not None:
         array = _gathered(function, array, identity)

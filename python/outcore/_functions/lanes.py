@@ -49,7 +49,7 @@ def apply_along_axis(
     array([1, 6])
     """
     array = Array(node(arr))
-    place = axis_of("apply_along_axis", axis, array.ndim)
+    place = axis_of("apply_along_axis", axis, array)
     if _has_axis(func1d) and "axis" not in kwargs and dtype is None:
         return Array(node(func1d(array, *args, axis=place, **kwargs)))
     length = array.shape[place]
@@ -102,7 +102,7 @@ def apply_over_axes(func: Callable[..., object], a: Operand, axes: int | Iterabl
     array([[6.]])
     """
     array = Array(node(a))
-    for axis in axes_of("apply_over_axes", axes, array.ndim):
+    for axis in axes_of("apply_over_axes", axes, array):
         result = Array(node(func(array, axis=axis)))
         if result.ndim == array.ndim - 1:
             result = expand_dims(result, axis=axis)
@@ -147,7 +147,7 @@ def argpartition(x: Operand, kth: int, /, *, axis: int = -1) -> Array:
     array([1, 2, 0])
     """
     array = Array(node(x))
-    place = axis_of("argpartition", axis, array.ndim)
+    place = axis_of("argpartition", axis, array)
     if not -array.shape[place] <= kth < array.shape[place]:
         raise IndexingError(f"argpartition: kth={kth} is out of bounds for axis {place} of {array.shape}")
     return argsort(array, axis=place)
@@ -174,7 +174,7 @@ def lexsort(keys: Sequence[Operand | Typed] | Operand | Typed, /, *, axis: int =
     shapes = {row.shape for row in rows}
     if len(shapes) != 1 or rows[0].ndim == 0:
         raise ShapeError(f"lexsort: {len(rows)} keys of shapes {', '.join(map(str, sorted(shapes)))}")
-    place = axis_of("lexsort", axis, rows[0].ndim)
+    place = axis_of("lexsort", axis, rows[0])
     if rows[0].ndim == 1:
         columns = [*rows, arange(rows[0].shape[0])]
         while len(columns) > 1:
@@ -223,7 +223,7 @@ def unwrap(x: Operand, /, *, discont: float | None = None, axis: int = -1, perio
     array = Array(node(x)).astype(np.result_type(Array(node(x)).dtype, np.int64)) if whole else floating(x)
     if array.dtype.kind == "c":
         raise DTypeError(f"unwrap: angles are real numbers, not {array.dtype}")
-    place = axis_of("unwrap", axis, array.ndim)
+    place = axis_of("unwrap", axis, array)
     jump = period / 2 if discont is None else max(discont, period / 2)
     low = -(period // 2) if whole else -period / 2
     steps = diff(array, axis=place)

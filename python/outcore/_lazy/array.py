@@ -16,6 +16,7 @@ from outcore._base.element_types import DTypeLike
 from outcore._base.sizes import format_size
 from outcore._base.types import DType, Keywords, NDArray
 from outcore._lazy.absent import missing_name
+from outcore._lazy.annotated import Annotated
 from outcore._lazy.calling import called, tracing
 from outcore._lazy.hooks import above, functions
 from outcore._lazy.indexing import Assignable, Index, expanded, find_positions, index, is_flag, split_mask
@@ -44,7 +45,7 @@ def _operand(value: object) -> bool:
     return isinstance(value, (Array, np.ndarray, np.generic)) or is_weak(value)
 
 
-class Array:
+class Array(Annotated):
     """A lazy N-dimensional array: nothing is read or computed until a result is asked for.
 
     Made by `open`, `asarray`, the creation functions and by operations on other arrays. Values never change: `x[i] = v`
@@ -175,7 +176,7 @@ class Array:
         Raises DTypeError for what only this process knows: functions given to `map_blocks`, other libraries' arrays,
         and what is computed by sorting, scanning, masks or factorizing.
         """
-        return above.rebuilt, (above.steps_of(self._expr),)
+        return above.rebuilt, (above.steps_of(self._expr), _core.annotations(self._expr))
 
     def __repr__(self) -> str:
         tiles = f", tile={self.tile}" if self.tile != self.shape else ""

@@ -6,7 +6,7 @@ import operator
 import warnings
 from collections.abc import Iterable, Sequence
 from types import FunctionType
-from typing import Any, SupportsIndex, TypeAlias
+from typing import Any, Protocol, SupportsIndex, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,12 +15,22 @@ from outcore import _core
 from outcore._base.element_types import NAME_OF, DTypeLike, dtype_of
 from outcore._base.types import DType, NDArray, Scalar
 from outcore._lazy import foreign
+from outcore._lazy.annotated import place_of
 from outcore._lazy.indexing import Lazy
 from outcore.errors import ArgumentError, AxisError, DTypeError, OutcoreError, RangeError, ShapeError
 
-Axis: TypeAlias = "int | Iterable[int] | None"
+Axis: TypeAlias = "int | str | Iterable[int | str] | None"  # text is the name of an axis
 Operand: TypeAlias = "Lazy | NDArray | np.generic | Scalar"
 ArrayLike: TypeAlias = "Operand | npt.ArrayLike"  # also lists, and arrays of other libraries that have `__array__`
+
+
+class Shaped(Protocol):
+    """An array or a node."""
+
+    @property
+    def shape(self) -> Sequence[int]:
+        """Length of each axis."""
+
 
 _ROOM_ASKED_FROM = 1 << 20  # less than this fits everywhere
 _DEFAULTS = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(float), complex: np.dtype(complex)}
@@ -197,6 +207,20 @@ def integers(value: SupportsIndex | Iterable[SupportsIndex]) -> tuple[int, ...]:
         raise DTypeError(str(error)) from None
 
 
+def _axes(of: int | Shaped) -> int:
+    """The number of axes of an array or a node, or the number itself."""
+    if isinstance(of, int):
+        return of
+    return len(of.shape)
+
+
+def _dims(of: int | Shaped) -> tuple[str | None, ...]:
+    expr = getattr(of, "_expr", of)
+    if isinstance(expr, _core.Expr):
+        return tuple(_core.annotations(expr)[1])
+    return tuple(getattr(of, "dims", ()))
+
+
 def shape_of(shape: SupportsIndex | Iterable[SupportsIndex]) -> tuple[int, ...]:
     """A shape as a tuple. Raises ShapeError for lengths below 0."""
     result = integers(shape)
@@ -205,20 +229,30 @@ def shape_of(shape: SupportsIndex | Iterable[SupportsIndex]) -> tuple[int, ...]:
     return result
 
 
-def axis_of(name: str, axis: SupportsIndex, ndim: int) -> int:
-    """A counted-from-the-front axis. Raises AxisError when the array has no such axis."""
+def axis_of(name: str, axis: SupportsIndex | str, of: int | Shaped) -> int:
+    """A counted-from-the-front axis of an array, a node, or anything of so many axes.
+
+    Raises AxisError when the array has no such axis, ArgumentError for a name that no axis has.
+    """
+    if isinstance(axis, str):
+        return place_of(name, axis, _dims(of))
+    ndim = _axes(of)
     axis = operator.index(axis)
     if not -ndim <= axis < ndim:
         raise AxisError(f"{name}: axis {axis} is out of bounds for an array of {ndim} dimensions")
     return axis % ndim
 
 
-def axes_of(name: str, axes: SupportsIndex | Iterable[SupportsIndex] | None, ndim: int) -> list[int]:
+def axes_of(name: str, axes: SupportsIndex | str | Iterable[SupportsIndex | str] | None, of: int | Shaped) -> list[int]:
     """Axes counted from the front, ascending; None means all. Raises ShapeError for repeats."""
     if axes is None:
-        return list(range(ndim))
-    listed = integers(axes)
-    places = [axis_of(name, axis, ndim) for axis in listed]
+        return list(range(_axes(of)))
+    if isinstance(axes, str):
+        return [axis_of(name, axes, of)]
+    if isinstance(axes, (list, tuple, set, frozenset)) and any(isinstance(axis, str) for axis in axes):
+        axes = [axis_of(name, axis, of) for axis in axes]
+    listed = integers(axes)  # type: ignore[arg-type]  # names are numbers by now
+    places = [axis_of(name, axis, of) for axis in listed]
     if len(set(places)) != len(places):
         raise ShapeError(f"{name}: axes {listed} name the same axis twice")
     return sorted(places)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -104,6 +104,7 @@ def _called(node: _core.Expr) -> tuple[str, tuple[Any, ...]]:
     return call, arguments
 
 
+Kept: TypeAlias = "tuple[str | None, list[str | None], list[tuple[str, _core.Attribute]]]"  # name, axes, attributes
 Raw = tuple[int, list[int], str, bool]  # where it begins, its shape, type, and whether its bytes are swapped
 
 
@@ -125,8 +126,8 @@ def _digest(path: str, raw: Raw | None) -> object:
         return None
 
 
-def rebuilt(steps: list[Step]) -> Array:
-    """The array of such steps.
+def rebuilt(steps: list[Step], annotations: Kept | None = None) -> Array:
+    """The array of such steps, with its name, names of axes and attributes.
 
     Raises SourceChangedError where a file is not what it was when the array was pickled, FormatError for steps that no
     array was pickled as.
@@ -136,7 +137,7 @@ def rebuilt(steps: list[Step]) -> Array:
     try:
         for step in steps:
             made.append(_made(step, [made[place] for place in step.inputs], made))
-        array = Array(made[-1])
+        array = Array(made[-1] if annotations is None else _core.with_annotations(made[-1], *annotations))
         for expr, step in zip(made, steps, strict=True):
             if step.called is not None:
                 expr.call_as(step.called)  # errors are of the function that was called

@@ -16,7 +16,7 @@ def reduced(
 ) -> Array:
     """One reduction node over normalized axes; `needs_elements` refuses an axis of length 0 (min, argmax, …)."""
     shape = tuple(expr.shape)
-    axes = axes_of(name, axis, len(shape))
+    axes = axes_of(name, axis, expr)
     if needs_elements and any(shape[place] == 0 for place in axes):
         raise ShapeError(
             f"{name}: shape {shape} has no elements along axes {tuple(axes)}, and {name} of nothing is undefined"

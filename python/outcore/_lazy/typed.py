@@ -3,7 +3,7 @@ are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Literal, NamedTuple, Self, SupportsIndex, TypeAlias
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from outcore._base.sizes import format_size
 from outcore._base.types import DType, NDArray
+from outcore._lazy.annotated import Annotation, Annotations
 from outcore._lazy.array import Array, Categories, oc
 from outcore._lazy.hooks import above, functions
 from outcore._lazy.indexing import Index
@@ -102,6 +103,32 @@ class Typed:
     def nbytes(self) -> int:
         """Bytes the whole array would take in memory."""
         return self.size * self._dtype.itemsize
+
+    @property
+    def dims(self) -> tuple[str | None, ...]:
+        """The name of each axis; None for an axis without one."""
+        return self._carrier.dims[: self.ndim]
+
+    @property
+    def attrs(self) -> Annotations:
+        """Attributes by name, as those of `Array`."""
+        return self._carrier.attrs
+
+    @property
+    def name(self) -> str | None:
+        """The name of the array in its file, or as `annotate` gave it."""
+        return self._carrier.name
+
+    def annotate(
+        self,
+        *,
+        dims: Iterable[str | None] | None = None,
+        attrs: Mapping[str, Annotation] | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """The same array with other names of axes, attributes, or another name, as `Array.annotate`. I/O: none."""
+        names = None if dims is None else [*dims, *self._carrier.dims[self.ndim :]]
+        return self._like(self._carrier.annotate(dims=names, attrs=attrs, name=name))
 
     def __len__(self) -> int:
         if not self.shape:
@@ -228,7 +255,7 @@ class Typed:
             equal = column == extreme
             chosen = equal if chosen is None else chosen & equal
             extremes.append(extreme)
-        axes = axes_of(name, axis, self.ndim)
+        axes = axes_of(name, axis, self)
         return self._of_columns(extremes if keepdims else [oc.squeeze(part, tuple(axes)) for part in extremes])
 
 

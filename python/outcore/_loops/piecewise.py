@@ -14,7 +14,7 @@ from typing import TypeAlias, TypeVar
 
 from outcore._loops.affine import Affine, simplified
 
-Group: TypeAlias = "tuple[Affine, ...]"
+AffineGroup: TypeAlias = "tuple[Affine, ...]"
 AtMost: TypeAlias = Callable[[Affine, Affine], bool]
 _Member = TypeVar("_Member")
 
@@ -35,13 +35,13 @@ def _undominated(parts: Iterable[_Member], is_dominated: Callable[[_Member, _Mem
     return tuple(kept)
 
 
-def essential(groups: Iterable[Group], is_at_most: AtMost = _is_at_most) -> tuple[Group, ...]:
+def essential(groups: Iterable[AffineGroup], is_at_most: AtMost = _is_at_most) -> tuple[AffineGroup, ...]:
     """Groups without the functions that never decide the largest of their minima."""
     least = [_undominated(group, lambda part, other: is_at_most(other, part)) for group in groups]
     return _undominated(least, lambda group, other: is_below(group, other, is_at_most))
 
 
-def is_below(group: Group, other: Group, is_at_most: AtMost) -> bool:
+def is_below(group: AffineGroup, other: AffineGroup, is_at_most: AtMost) -> bool:
     """Whether the least of a group is at most the least of another."""
     return all(any(is_at_most(part, above) for part in group) for above in other)
 
@@ -50,7 +50,7 @@ def is_below(group: Group, other: Group, is_at_most: AtMost) -> bool:
 class Piecewise:
     """`max(min(group) for group in groups)`."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[AffineGroup, ...]
 
     @staticmethod
     def of(value: Affine | Piecewise) -> Piecewise:
@@ -58,7 +58,7 @@ class Piecewise:
         return value if isinstance(value, Piecewise) else Piecewise(((value,),))
 
     @staticmethod
-    def _essential(groups: Iterable[Group]) -> Piecewise:
+    def _essential(groups: Iterable[AffineGroup]) -> Piecewise:
         kept = essential(groups)
         if sum(map(len, kept)) > _PIECES_MAX:
             raise OverflowError(f"minima and maxima come to more than {_PIECES_MAX} affine functions")
@@ -97,4 +97,4 @@ class Piecewise:
         return simplified(self.groups[0][0]) if self.groups == ((self.groups[0][0],),) else self
 
 
-__all__ = ["Group", "Piecewise", "essential", "is_below"]
+__all__ = ["AffineGroup", "Piecewise", "essential", "is_below"]

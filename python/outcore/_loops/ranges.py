@@ -15,7 +15,7 @@ from outcore._loops import reasons
 from outcore._loops.affine import Affine
 from outcore._loops.bounds import Domain
 from outcore._loops.expressions import Expressions
-from outcore._loops.piecewise import Group, Piecewise, essential
+from outcore._loops.piecewise import AffineGroup, Piecewise, essential
 from outcore._loops.refusal import quoted
 
 
@@ -39,8 +39,8 @@ class _Ends(NamedTuple):
     Of each group of `lowest` one function is at most that number, and of each of `highest` one is at most its opposite.
     """
 
-    lowest: tuple[Group, ...]
-    highest: tuple[Group, ...]
+    lowest: tuple[AffineGroup, ...]
+    highest: tuple[AffineGroup, ...]
 
 
 def loop_range(expressions: Expressions, node: ast.Call) -> LoopRange:
@@ -96,10 +96,10 @@ def _decided(ends: _Ends, domain: Domain) -> _Ends:
     def is_at_most(first: Affine, second: Affine) -> bool:
         return _is_at_least_zero(second - first, domain)
 
-    def is_beyond(part: Affine, others: Sequence[Group]) -> bool:
+    def is_beyond(part: Affine, others: Sequence[AffineGroup]) -> bool:
         return any(all(_is_at_least_zero(part + other - 1, domain) for other in group) for group in others)
 
-    def within(groups: Sequence[Group], others: Sequence[Group]) -> tuple[Group, ...]:
+    def within(groups: Sequence[AffineGroup], others: Sequence[AffineGroup]) -> tuple[AffineGroup, ...]:
         kept = []
         for group in groups:
             parts = group if len(group) == 1 else tuple(part for part in group if not is_beyond(part, others))
@@ -111,7 +111,7 @@ def _decided(ends: _Ends, domain: Domain) -> _Ends:
     return _Ends(lowest, within(highest, lowest))
 
 
-def _single(groups: tuple[Group, ...]) -> list[Affine] | None:
+def _single(groups: tuple[AffineGroup, ...]) -> list[Affine] | None:
     """The functions of groups of one each; None where a group has several."""
     return [group[0] for group in groups] if all(len(group) == 1 for group in groups) else None
 

@@ -14,7 +14,7 @@ from outcore import _api as oc
 from outcore._base.element_types import DTypeLike, dtype_of
 from outcore._base.types import DType, Keywords
 from outcore._lazy.array import Array
-from outcore._lazy.node import Axis, Operand, axis_of, integers, is_weak
+from outcore._lazy.node import Axis, Operand, axes_of, axis_of, integers, is_weak
 from outcore._lazy.typed import Typed
 from outcore._numpy import functions
 from outcore._numpy import linalg as _numpy_linalg
@@ -209,8 +209,9 @@ def _norm(x: Operand, ord: Any = None, axis: Axis = None, keepdims: bool = False
     array = oc.asarray(x)
     if ord is None and axis is None:
         return oc.linalg.vector_norm(array, keepdims=keepdims)
-    every = range(array.ndim) if axis is None else axis
-    axes = (every,) if isinstance(every, (int, np.integer)) else tuple(every)
+    axes = tuple(axes_of("numpy.linalg.norm", axis, array))
+    if axis is not None and not isinstance(axis, (int, np.integer, str)):
+        axes = tuple(axis_of("numpy.linalg.norm", one, array) for one in axis)
     if len(axes) == 1 and not isinstance(ord, str):
         return oc.linalg.vector_norm(array, ord=2 if ord is None else ord, axis=axes, keepdims=keepdims)
     if len(axes) != 2:
@@ -269,7 +270,7 @@ def _round(a: Operand, decimals: int = 0) -> Array:
 def _diff(a: Operand, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
     """A 0-d edge is repeated along the other axes; the standard's function takes whole ones only."""
     array = oc.asarray(a)
-    place = axis_of("diff", axis, array.ndim)
+    place = axis_of("diff", axis, array)
     thin = (*array.shape[:place], 1, *array.shape[place + 1 :])
     first, last = (edge if edge is None or np.ndim(edge) else oc.broadcast_to(edge, thin) for edge in (prepend, append))
     return oc.diff(array, axis=place, n=n, prepend=first, append=last)

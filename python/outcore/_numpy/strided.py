@@ -25,7 +25,7 @@ def sliding_window_view(
     into what reads it; `rolling_mean` and its like read long windows with less work.
     """
     array, lengths = Array(node(x)), integers(window_shape)
-    axes = axes_of("sliding_window_view", axis, array.ndim)
+    axes = axes_of("sliding_window_view", axis, array)
     if len(axes) != len(lengths):
         raise ShapeError(f"sliding_window_view: windows of shape {lengths} along {len(axes)} axes")
     if any(not 0 < length <= array.shape[at] for at, length in zip(axes, lengths, strict=True)):

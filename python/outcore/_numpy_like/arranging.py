@@ -101,7 +101,7 @@ def rot90(x: Operand, /, k: int = 1, *, axes: tuple[int, int] = (0, 1)) -> Array
            [1, 3]])
     """
     array = Array(node(x))
-    first, second = (axis_of("rot90", axis, array.ndim) for axis in axes)
+    first, second = (axis_of("rot90", axis, array) for axis in axes)
     if first == second:
         raise ShapeError(f"rot90: axes {axes} are one axis of {array.shape}")
     turns = k % 4
@@ -124,7 +124,7 @@ def swapaxes(x: Operand, axis1: int, axis2: int, /) -> Array:
     """
     array = Array(node(x))
     order = list(range(array.ndim))
-    first, second = axis_of("swapaxes", axis1, array.ndim), axis_of("swapaxes", axis2, array.ndim)
+    first, second = axis_of("swapaxes", axis1, array), axis_of("swapaxes", axis2, array)
     order[first], order[second] = order[second], order[first]
     return permute_dims(array, tuple(order))
 
@@ -248,7 +248,7 @@ def array_split(x: Operand, parts: int | Iterable[int], /, *, axis: int = 0) -> 
     [(3,), (2,), (2,)]
     """
     array = Array(node(x))
-    place = axis_of("array_split", axis, array.ndim)
+    place = axis_of("array_split", axis, array)
     length = array.shape[place]
     if isinstance(parts, Iterable):
         ends = [0, *(end + length if end < 0 else end for end in integers(parts)), length]
@@ -269,7 +269,7 @@ def split(x: Operand, parts: int | Iterable[int], /, *, axis: int = 0) -> list[A
     [[0, 1], [2, 3]]
     """
     array = Array(node(x))
-    length = array.shape[axis_of("split", axis, array.ndim)]
+    length = array.shape[axis_of("split", axis, array)]
     if not isinstance(parts, Iterable) and length % integers(parts)[0]:
         raise ShapeError(f"split: axis {axis} of {array.shape} is not {parts} equal parts")
     return array_split(array, parts, axis=axis)

@@ -39,7 +39,7 @@ def packbits(x: Operand, /, *, axis: int | None = None, bitorder: BitOrder = "bi
     if array.dtype.kind not in "biu":
         raise DTypeError(f"packbits: takes integers and bool, not {array.dtype}")
     array = array.ravel() if axis is None else array
-    place = axis_of("packbits", axis or 0, array.ndim)
+    place = axis_of("packbits", axis or 0, array)
     shifts = _shifts("packbits", bitorder, array.ndim - place - 1)
     widths = [(0, 0)] * array.ndim
     widths[place] = (0, -array.shape[place] % 8)
@@ -64,7 +64,7 @@ def unpackbits(
     if array.dtype != np.uint8:
         raise DTypeError(f"unpackbits: takes uint8, not {array.dtype}")
     array = array.ravel() if axis is None else array
-    place = axis_of("unpackbits", axis or 0, array.ndim)
+    place = axis_of("unpackbits", axis or 0, array)
     shifts = _shifts("unpackbits", bitorder, array.ndim - place - 1)
     apart = bitwise_and(bitwise_right_shift(expand_dims(array, axis=place + 1), shifts), np.uint8(1))
     bits = reshape(apart, (*array.shape[:place], 8 * array.shape[place], *array.shape[place + 1 :]))

@@ -41,7 +41,7 @@ def gradient(f: Operand, /, *spacing: Operand, axis: Axis = None, edge_order: in
     array([1. , 1.5, 2.5, 3. ])
     """
     array = floating(f)
-    axes = axes_of("gradient", axis, array.ndim)
+    axes = axes_of("gradient", axis, array)
     if edge_order not in (1, 2):
         raise ArgumentError(f"gradient: edge_order={edge_order} is neither 1 nor 2")
     steps = list(spacing) if len(spacing) != 1 else list(spacing) * len(axes)
@@ -103,7 +103,7 @@ def trapezoid(y: Operand, /, x: Operand | None = None, *, dx: float = 1.0, axis:
     4.0
     """
     array = floating(y)
-    place = axis_of("trapezoid", axis, array.ndim)
+    place = axis_of("trapezoid", axis, array)
     step: Operand = dx
     steps = dx if x is None else x
     dtype = result_type(array, steps if is_weak(steps) else Array(node(steps)))
@@ -118,7 +118,7 @@ def trapezoid(y: Operand, /, x: Operand | None = None, *, dx: float = 1.0, axis:
             points = reshape(points, (-1,) + (1,) * (array.ndim - place - 1))
             step = part_along(points, 0, 1, None) - part_along(points, 0, None, -1)
         else:
-            axis_of_points = axis_of("trapezoid", axis, points.ndim)
+            axis_of_points = axis_of("trapezoid", axis, points)
             step = part_along(points, axis_of_points, 1, None) - part_along(points, axis_of_points, None, -1)
     pairs = part_along(array, place, 1, None) + part_along(array, place, None, -1)
     return sum(pairs * step / 2.0, axis=place).astype(dtype)

@@ -39,7 +39,7 @@ def average(x: Operand, /, *, axis: Axis = None, weights: Operand | None = None,
     if heavy.shape != array.shape:
         if not isinstance(axis, int):
             raise ShapeError(f"average: weights of shape {heavy.shape} for {array.shape} need the axis they lie along")
-        place = axis_of("average", axis, array.ndim)
+        place = axis_of("average", axis, array)
         if heavy.shape != (array.shape[place],):
             raise ShapeError(f"average: weights of shape {heavy.shape} do not lie along axis {place} of {array.shape}")
         shape = [1] * array.ndim

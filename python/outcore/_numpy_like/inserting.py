@@ -70,7 +70,7 @@ def delete(x: Operand, obj: int | slice | npt.ArrayLike, /, *, axis: int | None 
     array([10, 30])
     """
     array = Array(node(x)).ravel() if axis is None else Array(node(x))
-    place = axis_of("delete", axis or 0, array.ndim)
+    place = axis_of("delete", axis or 0, array)
     length = array.shape[place]
     gone = np.unique(_places("delete", obj, length, length))
     if gone.size > _PIECES_MAX and gone[-1] - gone[0] + 1 != gone.size:
@@ -95,7 +95,7 @@ def insert(x: Operand, obj: int | slice | npt.ArrayLike, values: Operand, /, *, 
     array([ 1, 10,  2,  3, 20])
     """
     array = Array(node(x)).ravel() if axis is None else Array(node(x))
-    at = axis_of("insert", axis or 0, array.ndim)
+    at = axis_of("insert", axis or 0, array)
     length = array.shape[at]
     places = _places("insert", obj, length, length + 1)
     put = Array(put_as(values, array.dtype))
@@ -161,7 +161,7 @@ def trim_zeros(x: Operand, /, *, trim: str = "fb", axis: Axis = None) -> Array:
     ends = trim.lower()
     if ends not in ("f", "b", "fb", "bf"):
         raise ArgumentError(f"trim_zeros: trim={trim!r} is none of 'f', 'b', 'fb'")
-    axes = axes_of("trim_zeros", axis, array.ndim)
+    axes = axes_of("trim_zeros", axis, array)
 
     def make() -> _core.Expr:
         if not array.size:

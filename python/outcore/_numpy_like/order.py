@@ -32,7 +32,7 @@ def _columns(name: str, x: Operand, axis: Axis) -> tuple[Array, list[int], tuple
     array = Array(node(x))
     if array.dtype.kind not in "biuf":
         raise DTypeError(f"{name}: {array.dtype} has no order")
-    axes = axes_of(name, axis, array.ndim)
+    axes = axes_of(name, axis, array)
     others = [place for place in range(array.ndim) if place not in axes]
     kept = tuple(array.shape[place] for place in others)
     order = (*axes, *others)

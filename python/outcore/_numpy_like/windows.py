@@ -73,7 +73,7 @@ class _Call:
             self.x = self.x.astype(np.result_type(self.dtype, np.float64))
         if not self.x.ndim:
             raise ShapeError(f"{name}: x must have at least 1 axis; a number has none")
-        self.axis = axis_of(name, axis, self.x.ndim)
+        self.axis = axis_of(name, axis, self.x)
         self.window = integers(window)[0]
         if self.window < 1:
             raise ArgumentError(f"{name}: window must be at least 1, not {self.window}")

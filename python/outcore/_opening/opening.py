@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Any, overload
 
 from outcore import _core
 from outcore._base.element_types import DTypeLike
 from outcore._base.types import PathLike
+from outcore._lazy.annotated import attributes_from
 from outcore._lazy.array import Array
+from outcore._lazy.typed import Typed
+from outcore._opening.conventions import decoded
+from outcore._opening.group import Group
 from outcore._opening.kinds import with_kind
 from outcore._opening.records import is_typed, open_part
 from outcore._opening.several import joined, parts_of
@@ -16,16 +21,37 @@ from outcore._session.session import current
 from outcore.errors import FormatError
 
 
+@overload
+def open(path: PathLike | Sequence[PathLike], *, field: str, view: DTypeLike = None, axis: int | str = 0) -> Array: ...
+@overload
 def open(
-    path: PathLike | Sequence[PathLike], *, field: str | None = None, view: DTypeLike = None, axis: int = 0
-) -> Array:
-    """The lazy array stored at a path: a Zarr v3 directory, a `.npy` file (C or Fortran order), or HDF5's dataset.
+    path: PathLike | Sequence[PathLike],
+    *,
+    field: str | None = None,
+    view: DTypeLike = None,
+    axis: int | str = 0,
+    decode: bool = True,
+) -> Any: ...
+def open(
+    path: PathLike | Sequence[PathLike],
+    *,
+    field: str | None = None,
+    view: DTypeLike = None,
+    axis: int | str = 0,
+    decode: bool = True,
+) -> Any:
+    """The lazy array stored at a path: a Zarr directory, a `.npy` file (C or Fortran order), or HDF5's dataset; or a
+    `Group` of arrays.
 
-    Datasets are opened by the path of the file and their own in it: `open("x.h5/group/name")`. NetCDF-4, `.h5ad` and
-    MATLAB 7.3 files are HDF5. Elements are integers, floats, complex numbers, truths (h5py's) or enumerations, which
-    become their integers; filters are deflate, shuffle, fletcher32, lzf, zstd and blosc, and others are refused by
-    name. Chunks are read and decoded on all threads, without HDF5's library; scales and offsets that attributes tell of
-    are not applied.
+    Datasets and groups are opened by the path of the file and their own in it: `open("x.h5/group/name")`; a Zarr
+    group's members by theirs. NetCDF-4, `.h5ad` and MATLAB 7.3 files are HDF5; Zarr is v3, or v2. Elements are
+    integers, floats, complex numbers, truths (h5py's) or enumerations, which become their integers; filters are
+    deflate, shuffle, fletcher32, lzf, zstd and blosc, and others are refused by name. Chunks are read and decoded on
+    all threads, without HDF5's library.
+
+    Names of axes and attributes are the array's `dims` and `attrs`, and go on to what is made of it:
+    `x.mean(axis="time")`. With `decode`, numbers are what their attributes say (CF conventions): `scale_factor` and
+    `add_offset` are applied, fill values are NaN, times since a date are `Dates`; without, they are as stored.
 
     A list of paths, or a name with wildcards (`"part-*.npy"`, `**` for folders at any depth), is one array: all of them
     joined along `axis`, a list in its order, matches in that of their names, numbers in these by their value. A file
@@ -38,8 +64,8 @@ def open(
     no such field, or another size.
 
     Files and fields of datetime64 and timedelta64, or with `view` such a type, give `Dates`, which keep their unit;
-    those of fixed-length strings (`S8`, `U3`) give `Text`. Dates in a Zarr array are read through zarr-python:
-    `asarray(zarr.open(path))`.
+    those of fixed-length strings (`S8`, `U3`) give `Text`. Dates in a Zarr array that are no numbers are read through
+    zarr-python: `asarray(zarr.open(path))`.
 
     Raises MissingFileError where nothing is, PermissionDeniedError, FormatError for other kinds of files, which says
     how those are read, and for codecs outcore lacks, StorageError where the path cannot be read. I/O: its metadata
@@ -57,20 +83,38 @@ def open(
     """
     names = parts_of(path)
     if names is not None:
-        return joined(names, lambda name: _open_one(name, field, view), axis)  # type: ignore[no-any-return]
-    return _open_one(os.fsdecode(path), field, view)  # type: ignore[arg-type]
+        return joined(names, lambda name: _array(name, field, view, decode), axis)
+    return _open_one(os.fsdecode(path), field, view, decode)  # type: ignore[arg-type]
 
 
-def _open_one(name: str, field: str | None, view: DTypeLike) -> Array:
+def _open_one(name: str, field: str | None, view: DTypeLike, decode: bool) -> Array | Typed | Group:
     if field is None and view is None:
         try:
-            return Array(_core.open(current()._core, name))
+            stored = _core.find(current()._core, name)
         except FormatError as error:
             if not is_typed(name):
                 raise with_kind(name, error) from None
-    # Annotated as what nearly every file holds.
+        else:
+            if isinstance(stored, _core.StoredGroup):
+                return _group(stored, decode)
+            return decoded(Array(stored)) if decode else Array(stored)
     array: Array = open_part(current()._core, name, field, view)
     return array
+
+
+def _group(stored: _core.StoredGroup, decode: bool) -> Group:
+    path = os.fspath(stored.path)
+    attrs = attributes_from(stored.attributes)
+    return Group(path, attrs, dict(stored.members), lambda name: _open_one(f"{path}/{name}", None, None, decode))
+
+
+def _array(name: str, field: str | None, view: DTypeLike, decode: bool) -> Array | Typed:
+    """One of the arrays that are joined. Raises FormatError for a group."""
+    one = _open_one(name, field, view, decode)
+    if isinstance(one, Group):
+        arrays = ", ".join(one.arrays)
+        raise FormatError(f"{name}: a group, not an array; its arrays are {arrays}", {"path": name})
+    return one
 
 
 __all__ = ["open"]

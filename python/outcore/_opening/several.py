@@ -51,13 +51,13 @@ def _in_order(name: str) -> list[int | str]:
     return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"(\d+)", name))]
 
 
-def joined(names: list[str], open_one: Callable[[str], Array | Typed], axis: int) -> Any:
+def joined(names: list[str], open_one: Callable[[str], Array | Typed], axis: int | str) -> Any:
     """The arrays of files along an axis. Raises DTypeError and ShapeError where two files do not go together."""
     arrays = [open_one(name) for name in names]
     first = arrays[0]
     if first.ndim == 0:
         raise ShapeError(f"open: {names[0]} is a number, which has no axis to join files along")
-    place = axis_of("open", axis, first.ndim)
+    place = axis_of("open", axis, first)
     for name, array in zip(names[1:], arrays[1:], strict=True):
         if array.dtype != first.dtype:
             raise DTypeError(

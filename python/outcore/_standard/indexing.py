@@ -124,7 +124,7 @@ def take(x: Operand, indices: Operand | Sequence[int], /, *, axis: int | None = 
     array = Array(node(x))
     if axis is None and array.ndim != 1:
         raise IndexingError(f"take: an array of {array.ndim} dimensions needs axis=")
-    place = axis_of("take", axis or 0, array.ndim)
+    place = axis_of("take", axis or 0, array)
     if isinstance(indices, Array):
         return _gathered(array, indices, place)
     positions = np.asarray(indices)
@@ -165,7 +165,7 @@ def take_along_axis(x: Operand, indices: Operand, /, *, axis: int = -1) -> Array
     array, lanes = Array(node(x)), Array(node(indices))
     if array.ndim != lanes.ndim:
         raise ShapeError(f"take_along_axis: indices of shape {lanes.shape} for {array.shape}: numbers of axes differ")
-    place = axis_of("take_along_axis", axis, array.ndim)
+    place = axis_of("take_along_axis", axis, array)
     array, lanes = moveaxis(array, place, -1), moveaxis(lanes, place, -1)
     outer = np.broadcast_shapes(array.shape[:-1], lanes.shape[:-1])
     array, lanes = broadcast_to(array, (*outer, array.shape[-1])), broadcast_to(lanes, (*outer, lanes.shape[-1]))

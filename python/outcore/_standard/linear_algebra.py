@@ -76,8 +76,8 @@ def tensordot(x1: Operand, x2: Operand, /, *, axes: int | tuple[Sequence[int], S
         pairs: tuple[Sequence[int], Sequence[int]] = (range(left.ndim - int(axes), left.ndim), range(int(axes)))
     else:
         pairs = axes
-    ours = [axis_of("tensordot", axis, left.ndim) for axis in pairs[0]]
-    theirs = [axis_of("tensordot", axis, right.ndim) for axis in pairs[1]]
+    ours = [axis_of("tensordot", axis, left) for axis in pairs[0]]
+    theirs = [axis_of("tensordot", axis, right) for axis in pairs[1]]
     lengths = [left.shape[axis] for axis in ours], [right.shape[axis] for axis in theirs]
     if lengths[0] != lengths[1]:
         raise ShapeError(f"tensordot: axes {tuple(ours)} of {left.shape} and {tuple(theirs)} of {right.shape} differ")

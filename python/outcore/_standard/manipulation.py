@@ -82,7 +82,7 @@ def concat(arrays: Sequence[Operand], /, *, axis: int | None = 0) -> Array:
         raise ShapeError("concat: no arrays given")
     if axis is None:
         parts, axis = [part.ravel() for part in parts], 0
-    place = axis_of("concat", axis, parts[0].ndim)
+    place = axis_of("concat", axis, parts[0])
     for part in parts[1:]:
         outlines = [(s[:place] + s[place + 1 :], len(s)) for s in (parts[0].shape, part.shape)]
         if outlines[0] != outlines[1]:
@@ -120,7 +120,7 @@ def unstack(x: Operand, /, *, axis: int = 0) -> tuple[Array, ...]:
     [[1, 2], [3, 4]]
     """
     array = Array(node(x))
-    place = axis_of("unstack", axis, array.ndim)
+    place = axis_of("unstack", axis, array)
     before = (slice(None),) * place
     return tuple(array[(*before, position)] for position in range(array.shape[place]))
 
@@ -148,7 +148,7 @@ def squeeze(x: Operand, /, axis: int | tuple[int, ...]) -> Array:
     (3,)
     """
     expr = node(x)
-    axes = axes_of("squeeze", axis, len(expr.shape))
+    axes = axes_of("squeeze", axis, expr)
     for place in axes:
         if expr.shape[place] != 1:
             raise ShapeError(
@@ -168,7 +168,7 @@ def permute_dims(x: Operand, /, axes: tuple[int, ...]) -> Array:
     """
     expr = node(x)
     ndim = len(expr.shape)
-    order = [axis_of("permute_dims", axis, ndim) for axis in axes]
+    order = [axis_of("permute_dims", axis, expr) for axis in axes]
     if sorted(order) != list(range(ndim)):
         raise ShapeError(f"permute_dims: {tuple(axes)} is not an order of the {ndim} axes of {tuple(expr.shape)}")
     return Array(expr if order == list(range(ndim)) else _core.permute_dims(expr, order))
@@ -185,7 +185,7 @@ def moveaxis(x: Operand, source: int | tuple[int, ...], destination: int | tuple
     """
     array = Array(node(x))
     here, destinations = (
-        [axis_of("moveaxis", axis, array.ndim) for axis in integers(axes)] for axes in (source, destination)
+        [axis_of("moveaxis", axis, array) for axis in integers(axes)] for axes in (source, destination)
     )
     if len(here) != len(destinations) or len(set(here)) != len(here) or len(set(destinations)) != len(destinations):
         raise ShapeError(f"moveaxis: {source} cannot move to {destination}")
@@ -229,7 +229,7 @@ def flip(x: Operand, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
            [4, 3]])
     """
     array = Array(node(x))
-    axes = axes_of("flip", axis, array.ndim)
+    axes = axes_of("flip", axis, array)
     return array[tuple(slice(None, None, -1) if place in axes else slice(None) for place in range(array.ndim))]
 
 
@@ -255,7 +255,7 @@ def roll(x: Operand, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, 
     if len(shifts) != len(axes):
         raise ShapeError(f"roll: {len(shifts)} shifts for {len(axes)} axes")
     for distance, at in zip(shifts, axes, strict=True):
-        place = axis_of("roll", at, array.ndim)
+        place = axis_of("roll", at, array)
         length = array.shape[place]
         cut = -distance % length if length else 0
         if cut:

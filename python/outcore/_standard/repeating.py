@@ -34,7 +34,7 @@ def repeat(x: Operand, repeats: int | Operand, /, *, axis: int | None = None) ->
     array([7, 7, 9])
     """
     array = Array(node(x)).ravel() if axis is None else Array(node(x))
-    place = axis_of("repeat", axis or 0, array.ndim)
+    place = axis_of("repeat", axis or 0, array)
     shape = array.shape
     if getattr(repeats, "ndim", 0) or isinstance(repeats, (list, tuple)):
         return _repeat_each(array, Array(node(repeats)), place)

@@ -46,7 +46,7 @@ def _position(name: str, x: Operand, axis: int | None, keepdims: bool) -> Array:
     expr = node(x)
     if expr_dtype(expr).kind == "c":
         raise DTypeError(f"{name}: {expr_dtype(expr)} has no order")
-    axes = None if axis is None else axis_of(name, axis, len(expr.shape))
+    axes = None if axis is None else axis_of(name, axis, expr)
     return reduced(name, expr, axes, keepdims, needs_elements=True)
 
 
@@ -154,7 +154,7 @@ def compress(condition: Operand, x: Operand, /, *, axis: int | None = None) -> A
     if axis is None:
         expr, place = masks.flatten(expr), 0
     else:
-        place = axis_of("compress", axis, len(expr.shape))
+        place = axis_of("compress", axis, expr)
     array = moveaxis(Array(expr), place, 0)
     length = flags.shape[0]
     if length > array.shape[0]:

@@ -66,7 +66,7 @@ def _lanes(name: str, x: Operand, axis: int, descending: bool, method: SortMetho
     method = _method(name, method)
     if len(expr.shape) == 0:
         raise ShapeError(f"{name}: a number has no axis to sort along")
-    place = axis_of(name, axis, len(expr.shape))
+    place = axis_of(name, axis, expr)
     if expr_dtype(expr).kind == "c":
         return _complex_lanes(Array(expr), place, descending, positions)
     if len(expr.shape) == 1:
@@ -161,7 +161,7 @@ def partition(x: Operand, kth: int, /, *, axis: int = -1) -> Array:
     array([1, 3, 5])
     """
     expr = node(x)
-    place = axis_of("partition", axis, len(expr.shape))
+    place = axis_of("partition", axis, expr)
     length = expr.shape[place]
     if not -length <= kth < length:
         raise IndexingError(f"partition: kth={kth} is out of bounds for axis {place} with length {length}")

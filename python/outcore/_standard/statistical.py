@@ -143,7 +143,7 @@ def _scanned(name: str, expr: _core.Expr, axis: int | None, initial: Array | Non
         if len(shape) > 1:
             raise ShapeError(f"{called}: an array of shape {shape} needs an axis")
         axis = 0
-    place = axis_of(called, axis, len(shape))
+    place = axis_of(called, axis, expr)
     result = Array(_core.scan(name, expr, place, None))
     if initial is None:
         return result

@@ -49,7 +49,7 @@ def diff(
     array([3, 5, 7])
     """
     parts = [Array(node(part)) for part in (prepend, x, append) if part is not None]
-    place = axis_of("diff", axis, Array(node(x)).ndim)
+    place = axis_of("diff", axis, node(x))
     if n < 0:
         raise ShapeError(f"diff: cannot take differences {n} times")
     array = concat(parts, axis=place)

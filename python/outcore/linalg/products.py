@@ -155,7 +155,7 @@ def matrix_norm(x: Operand, /, *, keepdims: bool = False, ord: float | str | Non
     6.0
     """
     array = floating(x)
-    rows, columns = axes_of("matrix_norm", (-2, -1), array.ndim)
+    rows, columns = axes_of("matrix_norm", (-2, -1), array)
     if ord == "fro":
         return vector_norm(array, axis=(rows, columns), keepdims=keepdims)
     if ord in (2, -2, "nuc"):

@@ -47,14 +47,16 @@ def by_degree(rows: Array, columns: Array, length: int, work: Work, target: Path
     path, scratch = target.with_name(target.name + ".labels.npy"), work.path("labels.npy")
     if not work.resumes:
         _find_labels(path, rows, columns, length, work)
-        return open(path)
+        kept: Array = open(path)
+        return kept
     if work.noted("labels", "labels.npy") is None:
         _find_labels(scratch, rows, columns, length, work)
         work.note("labels", True)
     # The file beside the target is held against that of scratch, which is under checksums.
     if not path.exists() or not same_bytes(path, scratch):
         store({path: open(scratch)}, overwrite=True, resume=True)
-    return open(scratch)
+    numbers: Array = open(scratch)
+    return numbers
 
 
 def _find_labels(path: Path, rows: Array, columns: Array, length: int, work: Work) -> None:

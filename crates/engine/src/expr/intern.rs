@@ -9,10 +9,10 @@ use outcore_kernels::{Bounds, Finish};
 use outcore_store::process_nonce;
 
 use super::digest::{Digest, Encoding};
-use super::{next_id, Expr, Node, Op, Refusal};
+use super::{annotations, next_id, Expr, Node, Op, Refusal};
 
-/// The live nodes and their numbers, by what they compute.
-type Interner = HashMap<Digest, (u64, Weak<Node>)>;
+/// The live nodes and their numbers, by what they compute and how they are annotated.
+type Interner = HashMap<(Digest, u64), (u64, Weak<Node>)>;
 
 fn interner() -> MutexGuard<'static, Interner> {
     static INTERNER: OnceLock<Mutex<Interner>> = OnceLock::new();
@@ -23,6 +23,19 @@ fn interner() -> MutexGuard<'static, Interner> {
 impl Node {
     /// The node for these fields: the live equal one, else a new one.
     pub fn intern(op: Op, inputs: Vec<Expr>, shape: Vec<u64>, dtype: DType, tile: Vec<u64>) -> Expr {
+        let carried = annotations::carried(&op, &inputs, &shape);
+        Node::intern_with(op, inputs, shape, dtype, tile, carried)
+    }
+
+    /// The same with annotations of its own.
+    pub(super) fn intern_with(
+        op: Op,
+        inputs: Vec<Expr>,
+        shape: Vec<u64>,
+        dtype: DType,
+        tile: Vec<u64>,
+        annotations: annotations::Carried,
+    ) -> Expr {
         debug_assert_eq!(shape.len(), tile.len());
         let mut node = Node {
             id: 0,
@@ -34,10 +47,12 @@ impl Node {
             shape,
             dtype,
             tile,
+            annotations,
         };
+        let key = node.interned_as();
         // Nodes that die lock the interner, so whatever may die here does so when it is open again.
         let mut live = interner();
-        let found = live.get(&node.digest).and_then(|(_, node)| node.upgrade());
+        let found = live.get(&key).and_then(|(_, node)| node.upgrade());
         match found {
             Some(equal) if equal.computes_what(&node) => {
                 drop(live);
@@ -53,7 +68,7 @@ impl Node {
             None => {
                 node.id = next_id();
                 let node = Arc::new(node);
-                live.insert(node.digest, (node.id, Arc::downgrade(&node)));
+                live.insert(key, (node.id, Arc::downgrade(&node)));
                 node
             }
         }
@@ -64,10 +79,11 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         {
+            let key = self.interned_as();
             let mut live = interner();
             // An equal node may have taken the place of this one while it died.
-            if live.get(&self.digest).is_some_and(|(id, _)| *id == self.id) {
-                live.remove(&self.digest);
+            if live.get(&key).is_some_and(|(id, _)| *id == self.id) {
+                live.remove(&key);
             }
         }
         let mut pending = std::mem::take(&mut self.inputs);
@@ -133,6 +149,10 @@ impl Encoding {
 }
 
 impl Node {
+    fn interned_as(&self) -> (Digest, u64) {
+        (self.digest, annotations::key(&self.annotations))
+    }
+
     /// The digest of a node with these fields, its inputs by theirs.
     pub(super) fn digest_of(
         op: &Op,
@@ -215,10 +235,10 @@ mod tests {
                 chain.digest
             })
             .collect();
-        let known = |digest: &Digest| interner().contains_key(digest);
+        let known = |digest: &Digest| interner().contains_key(&(*digest, 0));
         assert!(digests.iter().all(known));
         drop(chain);
         assert!(!digests.iter().any(known));
-        assert!(known(&a.digest));
+        assert!(known(&a.digest()));
     }
 }

@@ -1,8 +1,9 @@
 //! Typed expression nodes. Equal nodes are one node (hash-consing), so common subexpressions need no search.
 //!
-//! Uses `task`. Start with `Node` and its invariants; tile shapes are in `grid.rs`, digests in `digest.rs`, equal nodes in
+//! Uses `task`. Start with `Node` and its invariants; tile shapes are in `grid.rs`, names of axes in `annotations.rs`, digests in `digest.rs`, equal nodes in
 //! `intern.rs`, nodes that no other process has in `lasting.rs`.
 
+pub mod annotations;
 mod check;
 pub mod digest;
 pub mod grid;
@@ -19,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 
 use outcore_dtype::DType;
 use outcore_kernels::{Binary, Finish, Generator, Reduce, Unary};
-use outcore_store::{Io, Source, SparseOutput};
+use outcore_store::{Annotations, Io, Source, SparseOutput};
 
 pub use self::check::{Check, Refusal};
 pub use self::digest::Digest;
@@ -35,8 +36,8 @@ pub type Expr = Arc<Node>;
 /// Invariants:
 /// 1. `shape`, `dtype` and `tile` depend on the operator and the inputs only, never on memory, threads or policy.
 /// 2. `tile.len() == shape.len()`, and each tile length is at least 1 and at most `max(1, shape[axis])`.
-/// 3. Two live nodes with equal operator and inputs are the same allocation.
-/// 4. `digest` follows from the other public fields but `id`, in every process alike.
+/// 3. Two live nodes with equal operator, inputs and annotations are the same allocation.
+/// 4. `digest` follows from the other public fields but `id`, in every process alike; annotations are not among them.
 pub struct Node {
     pub id: u64,
     digest: Digest,
@@ -50,6 +51,7 @@ pub struct Node {
     pub dtype: DType,
     /// Tile shape: how the array is cut when it is held tile by tile.
     pub tile: Vec<u64>,
+    annotations: Option<Arc<Annotations>>,
 }
 
 /// What a node does with its inputs.
@@ -294,6 +296,7 @@ impl Node {
         let ids = |node: &Node| node.inputs.iter().map(|input| input.id).collect::<Vec<_>>();
         (&self.op, &self.shape, self.dtype, &self.tile) == (&other.op, &other.shape, other.dtype, &other.tile)
             && ids(self) == ids(other)
+            && self.annotations == other.annotations
     }
 
     pub fn ndim(&self) -> usize {

@@ -2,6 +2,7 @@
 
 use super::elementwise::with_operands;
 use super::{broadcast_to, check_size, show, DEPTH_MAX};
+use crate::expr::annotations::as_result_of;
 use crate::expr::{grid, Expr, Node, Op};
 use crate::EngineError;
 use outcore_store::Layout;
@@ -26,11 +27,11 @@ pub fn reshape(x: &Expr, shape: &[u64]) -> Result<Expr, EngineError> {
         return Ok(x.clone());
     }
     if let Op::Reshape = x.op {
-        return reshape(&x.inputs[0], shape);
+        return Ok(as_result_of(&Op::Reshape, x, reshape(&x.inputs[0], shape)?));
     }
     if leads_to_rows(x, DEPTH_MAX) {
         if let Some(sunk) = sink(x, shape)? {
-            return Ok(sunk);
+            return Ok(as_result_of(&Op::Reshape, x, sunk));
         }
     }
     let layout = match is_row_major(x) {

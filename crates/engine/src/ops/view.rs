@@ -2,6 +2,7 @@
 
 use super::elementwise::with_operands;
 use super::{check_size, show};
+use crate::expr::annotations::as_result_of;
 use crate::expr::{grid, AxisSlice, Expr, Node, Op};
 use crate::EngineError;
 
@@ -38,7 +39,8 @@ pub fn permute(x: &Expr, axes: &[usize]) -> Result<Expr, EngineError> {
     }
     if let Op::Permute(inner) = &x.op {
         let joined: Vec<usize> = axes.iter().map(|&axis| inner[axis]).collect();
-        return permute(&x.inputs[0], &joined);
+        let turned = permute(&x.inputs[0], &joined)?;
+        return Ok(as_result_of(&Op::Permute(axes.to_vec()), x, turned));
     }
     let shape = axes.iter().map(|&axis| x.shape[axis]).collect();
     let tile = axes.iter().map(|&axis| x.tile[axis]).collect();
@@ -82,7 +84,7 @@ pub fn slice(x: &Expr, slices: &[AxisSlice], counts: &[u64]) -> Result<Expr, Eng
         return Ok(x.clone());
     }
     if let Some(sunk) = sink(x, slices, counts)? {
-        return Ok(sunk);
+        return Ok(as_result_of(&Op::Slice(vec![]), x, sunk));
     }
     let mut tile: Vec<u64> = (0..x.ndim())
         .map(|axis| (x.tile[axis] / slices[axis].step.unsigned_abs()).clamp(1, counts[axis].max(1)))

@@ -51,7 +51,7 @@ pub fn plan_in_product_tiles(outputs: &[Expr], options: PlanOptions) -> Result<O
 }
 
 fn rewritten(outputs: &[Expr], options: PlanOptions) -> Result<(Vec<Expr>, Vec<String>), EngineError> {
-    let outputs = rewrite::read_in_shape(outputs)?;
+    let outputs = rewrite::read_in_shape(&rewrite::equal_as_one(outputs))?;
     // Stored arrays that are outputs themselves are copied.
     let outputs: Vec<Expr> = outputs
         .iter()

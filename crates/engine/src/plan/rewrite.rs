@@ -4,12 +4,35 @@ use std::collections::{HashMap, HashSet};
 
 use outcore_store::Layout;
 
-use crate::expr::{topological, Expr, Node, Op, SourceKey};
+use crate::expr::{over, topological, Digest, Expr, Node, Op, SourceKey};
 use crate::ops;
 use crate::{cancel, EngineError};
 
 /// Products with two axes are worth moving; what a byte written and read again costs in operations.
 const FLOPS_PER_BYTE: f64 = 60.0;
+
+/// Nodes that compute the same as one: annotations tell them apart for the caller alone.
+pub fn equal_as_one(roots: &[Expr]) -> Vec<Expr> {
+    let mut first: HashMap<Digest, Expr> = HashMap::new();
+    let mut is_twice = false;
+    for node in topological(roots) {
+        let one = first.entry(node.digest()).or_insert_with(|| node.clone());
+        is_twice |= one.id != node.id;
+    }
+    if !is_twice {
+        return roots.to_vec();
+    }
+    let mut built: HashMap<Digest, Expr> = HashMap::new();
+    for node in topological(roots) {
+        if !built.contains_key(&node.digest()) {
+            let inputs = node.inputs.iter().map(|input| built[&input.digest()].clone()).collect();
+            let one = over(&node, inputs);
+            one.call_as(node.called());
+            built.insert(node.digest(), one);
+        }
+    }
+    roots.iter().map(|root| built[&root.digest()].clone()).collect()
+}
 
 /// Re-associates chains of matrix products by cost of operations and I/O, as the textbook's matrix-chain recurrence
 /// (Cormen et al., section 14.2) with the bytes of each intermediate added. Gives the new roots and one line per change.

@@ -1,6 +1,7 @@
 //! Expression nodes and the functions that build them; NumPy arrays in and out. Uses `base`. Start with `node.rs`.
 
 mod algebra;
+pub mod annotations;
 mod blocks;
 pub mod convert;
 mod elementwise;
@@ -17,6 +18,7 @@ use pyo3::prelude::*;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     algebra::register(module)?;
+    annotations::register(module)?;
     elementwise::register(module)?;
     looping::register(module)?;
     making::register(module)?;

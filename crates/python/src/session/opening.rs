@@ -1,21 +1,74 @@
-//! Stored arrays as nodes.
+//! Stored arrays and groups as nodes.
 
 use std::path::PathBuf;
 
+use outcore_engine::expr::annotations::annotated;
 use outcore_engine::ops;
-use outcore_store::RawArray;
+use outcore_store::{Opened, RawArray, StoredGroup, StoredObject};
 use pyo3::prelude::*;
+use pyo3::types::PyList;
 
 use super::session::PySession;
+use crate::arrays::annotations::attributes_to_python;
 use crate::arrays::node::{built, dtype_named, Built, PyExpr};
 use crate::base::errors::{store_error, to_python};
 use crate::base::signals::watching_signals;
 
+/// A group of a file or a folder, as it was when it was opened.
+#[pyclass(frozen, name = "StoredGroup", module = "outcore._core")]
+pub struct PyStoredGroup(StoredGroup);
+
+#[pymethods]
+impl PyStoredGroup {
+    #[getter]
+    fn path(&self) -> PathBuf {
+        self.0.path.clone()
+    }
+
+    #[getter]
+    fn format(&self) -> &'static str {
+        self.0.format
+    }
+
+    /// Names, and whether each is a group.
+    #[getter]
+    fn members(&self) -> Vec<(String, bool)> {
+        let members = self.0.members.iter();
+        members.map(|member| (member.name.clone(), member.is_group)).collect()
+    }
+
+    #[getter]
+    fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        attributes_to_python(py, &self.0.attributes)
+    }
+}
+
+/// The array or the group at a path.
+#[pyfunction]
+fn find(py: Python<'_>, session: PyRef<'_, PySession>, path: PathBuf) -> PyResult<Py<PyAny>> {
+    let session = session.0.clone();
+    match watching_signals(py, |watch| session.find(&path, watch))? {
+        StoredObject::Array(opened) => Ok(Py::new(py, array(opened)?)?.into_any()),
+        StoredObject::Group(group) => Ok(Py::new(py, PyStoredGroup(group))?.into_any()),
+    }
+}
+
+/// The array at a path.
 #[pyfunction]
 fn open(py: Python<'_>, session: PyRef<'_, PySession>, path: PathBuf) -> Built {
     let session = session.0.clone();
-    let opened = watching_signals(py, |watch| session.open(&path, watch))?;
+    match watching_signals(py, |watch| session.find(&path, watch))? {
+        StoredObject::Array(opened) => array(opened),
+        StoredObject::Group(group) => Err(store_error(group.no_array())),
+    }
+}
+
+fn array(opened: Opened) -> Built {
     let node = ops::source(opened.source).map_err(to_python)?;
+    let node = match opened.annotations.dims.len() == node.ndim() {
+        true => annotated(&node, opened.annotations),
+        false => node,
+    };
     if !opened.transposed {
         return Ok(PyExpr::new(node));
     }
@@ -45,6 +98,8 @@ fn open_raw(
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyStoredGroup>()?;
+    module.add_function(wrap_pyfunction!(find, module)?)?;
     module.add_function(wrap_pyfunction!(open, module)?)?;
     module.add_function(wrap_pyfunction!(open_raw, module)?)
 }

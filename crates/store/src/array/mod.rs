@@ -1,6 +1,7 @@
 //! Arrays as the engine sees them: sources to read, sinks to write, regions, selections; contracts and what needs no
 //! format. Uses `io`, `durable` and the rooms below. Start with the traits in `source.rs` and `sink.rs`.
 
+pub mod annotations;
 pub mod in_memory;
 pub mod picked;
 pub mod publish;
@@ -10,3 +11,4 @@ pub mod rowmajor;
 pub mod selection;
 pub mod sink;
 pub mod source;
+pub mod stored;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use outcore_dtype::DType;
 
+use super::annotations::Annotations;
 use crate::backend::stamp::in_memory;
 use crate::{Frame, Io, Region, Reservation, StoreError};
 
@@ -183,6 +184,8 @@ pub struct Opened {
     pub transposed: bool,
     /// The format, by its short name.
     pub format: &'static str,
+    /// Of the axes as they are in the source.
+    pub annotations: Annotations,
 }
 
 /// Whom an array is opened for.

@@ -1,8 +1,10 @@
-//! Opening arrays of any format.
+//! Opening arrays and groups of any format.
 
 use std::path::{Path, PathBuf};
 
+use crate::array::annotations::Annotations;
 use crate::array::source::{Opened, Opening};
+use crate::array::stored::StoredObject;
 use crate::formats::{hdf5, npy, zarr};
 use crate::io::Mode;
 use crate::memory::mapping::AlignedBuffer;
@@ -30,46 +32,45 @@ impl Opening for Unwatched {
 /// As `open`, for somebody who may end it or refuse its memory.
 ///
 /// # Errors
-/// As `open`, and what `opening` answers.
+/// As `open`, and what `opening` answers; a group.
 pub fn open_for(path: &Path, io: &Io, opening: &mut dyn Opening) -> Result<Opened, StoreError> {
+    match find_for(path, io, opening)? {
+        StoredObject::Array(opened) => Ok(opened),
+        StoredObject::Group(group) => Err(group.no_array()),
+    }
+}
+
+/// As `open_for`, where a path may lead to a group as well.
+///
+/// # Errors
+/// Those of `open_for`.
+pub fn find_for(path: &Path, io: &Io, opening: &mut dyn Opening) -> Result<StoredObject, StoreError> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path));
     let metadata = match std::fs::metadata(path) {
         Ok(metadata) => metadata,
         Err(cause) => {
             return match file_above(&absolute) {
-                Some((file, member)) if is_hdf5(&file, io)? => open_member(&file, &member, io, opening),
+                Some((file, member)) if is_hdf5(&file, io)? => hdf5::find_hdf5(&file, &member, io, opening),
                 _ => Err(StoreError::io(path, 0, "open", cause)),
             }
         }
     };
     if metadata.is_dir() {
-        let source = zarr::open_zarr(&absolute, opening)?;
-        return Ok(Opened {
-            source,
-            transposed: false,
-            format: "zarr",
-        });
+        return zarr::find_zarr(&absolute, opening);
     }
     if !metadata.is_file() {
         return Err(StoreError::format(path, "is neither a file nor a directory"));
     }
     if path.extension().is_none_or(|suffix| suffix != "npy") && is_hdf5(&absolute, io)? {
-        return open_member(&absolute, "", io, opening);
+        return hdf5::find_hdf5(&absolute, "", io, opening);
     }
     let file = npy::open_npy(&absolute, io)?;
-    Ok(Opened {
+    Ok(StoredObject::Array(Opened {
         source: file.source,
         transposed: file.transposed,
         format: "npy",
-    })
-}
-
-fn open_member(file: &Path, member: &str, io: &Io, opening: &mut dyn Opening) -> Result<Opened, StoreError> {
-    Ok(Opened {
-        source: hdf5::open_hdf5(file, member, io, opening)?,
-        transposed: false,
-        format: "hdf5",
-    })
+        annotations: Annotations::default(),
+    }))
 }
 
 /// The file that a path leads into, and the rest of the path.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use outcore_store::{open_for, Opened, Opening, Reservation, StoreError, Turn};
+use outcore_store::{find_for, Opening, Reservation, StoreError, StoredObject, Turn};
 
 use crate::run::session::nesting;
 use crate::run::session::{Session, POLL};
@@ -12,12 +12,16 @@ use crate::EngineError;
 const SMALL: u64 = 8 << 20;
 
 impl Session {
-    /// Opens the array at `path`, through this session's I/O. `watch` is asked now and then whether it is still wanted: an
+    /// Opens the array or the group at `path`, through this session's I/O. `watch` is asked now and then whether it is still wanted: an
     /// error of its is returned at once.
     ///
     /// # Errors
     /// What the store says of the files; a record of its chunks too large for the limit.
-    pub fn open(&self, path: &Path, watch: &mut dyn FnMut() -> Result<(), EngineError>) -> Result<Opened, EngineError> {
+    pub fn find(
+        &self,
+        path: &Path,
+        watch: &mut dyn FnMut() -> Result<(), EngineError>,
+    ) -> Result<StoredObject, EngineError> {
         let mut opening = InSession {
             session: self,
             watch,
@@ -26,10 +30,10 @@ impl Session {
             granted: 0,
             refused: None,
         };
-        let opened = open_for(path, &self.io, &mut opening);
+        let found = find_for(path, &self.io, &mut opening);
         match opening.refused {
             Some(error) => Err(error),
-            None => Ok(opened?),
+            None => Ok(found?),
         }
     }
 }

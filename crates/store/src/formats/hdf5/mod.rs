@@ -3,9 +3,10 @@
 //! NetCDF-4, `.h5ad` and MATLAB 7.3 files are HDF5. Start with `open.rs`; `types.rs` says which elements and filters there are,
 //! `manifest.rs` where chunks are.
 
+mod annotations;
 mod bytes;
 mod manifest;
 mod open;
 mod types;
 
-pub(crate) use open::{is_begun_by, open_hdf5};
+pub(crate) use open::{find_hdf5, is_begun_by};

@@ -1,4 +1,4 @@
-//! From a path in a file to the source of a dataset.
+//! From a path in a file to the source of a dataset, or to a group.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,6 +6,7 @@ use std::sync::Arc;
 use outcore_dtype::DType;
 use outcore_hdf5::{chunks, ChunkPlace, DataLayout, DatasetFacts, Hdf5Error, Hdf5File, Hdf5Object, MemberKind};
 
+use super::annotations::{group_of, of_dataset};
 use super::bytes::StoredBytes;
 use super::manifest::{DatasetManifest, StoredChunk};
 use super::types::{class_name, element_type, stage_of};
@@ -13,7 +14,8 @@ use crate::array::in_memory::MemorySource;
 use crate::array::raw::RawSource;
 use crate::array::region::{c_strides, checked_elements};
 use crate::array::rowmajor::make_native;
-use crate::array::source::{Opening, RawArray, Source};
+use crate::array::source::{Opened, Opening, RawArray, Source};
+use crate::array::stored::StoredObject;
 use crate::backend::stamp::{settled, Stamp};
 use crate::chunked::chain::{CodecChain, CodecStage};
 use crate::chunked::manifest::ChunkGrid;
@@ -35,30 +37,27 @@ pub(crate) fn is_begun_by(head: &[u8]) -> bool {
     begins.into_iter().any(|begin| begin.starts_with(SIGNATURE))
 }
 
-/// Opens the dataset `member` of a file.
+/// Finds the dataset or the group `member` of a file.
 ///
 /// # Errors
-/// No such dataset, with the names of those that there are; elements that are no numbers, filters and layouts that are not supported,
-/// by name; a damaged file, with the place.
-pub(crate) fn open_hdf5(
+/// No such object, with the names of the datasets that there are; elements that are no numbers, filters and layouts that are not
+/// supported, by name; a damaged file, with the place.
+pub(crate) fn find_hdf5(
     path: &Path,
     member: &str,
     io: &Io,
     opening: &mut dyn Opening,
-) -> Result<Arc<dyn Source>, StoreError> {
+) -> Result<StoredObject, StoreError> {
     let stamp = settled(|| Stamp::of(path).map(|stamp| (stamp, stamp.modified_ns)))?;
     let opened = stamp.open(path, io)?;
     let bytes = StoredBytes::new(&opened, stamp.bytes, io, opening);
     let file = Hdf5File::open(&bytes).map_err(|error| bytes.error(error))?;
     let facts = match file.object(member) {
         Ok(Hdf5Object::Dataset(facts)) => facts,
-        Ok(Hdf5Object::Group(_)) => {
-            let what = if member.is_empty() {
-                "an HDF5 file".into()
-            } else {
-                format!("{member:?}, a group,")
-            };
-            return Err(StoreError::format(path, among(&file, path, &what)));
+        Ok(Hdf5Object::Group(listing)) => {
+            let group = group_of(&file, path, member, listing);
+            stamp.check(path, |stamp| stamp)?;
+            return Ok(StoredObject::Group(group));
         }
         Ok(Hdf5Object::NamedType { .. }) => return Err(StoreError::format(path, format!("{member:?} is a datatype"))),
         Err(Hdf5Error::NotFound(_)) => {
@@ -76,7 +75,12 @@ pub(crate) fn open_hdf5(
     };
     let source = dataset.source()?;
     stamp.check(path, |stamp| stamp)?;
-    Ok(source)
+    Ok(StoredObject::Array(Opened {
+        source,
+        transposed: false,
+        format: "hdf5",
+        annotations: of_dataset(member, &facts),
+    }))
 }
 
 /// What has the arrays that there are, and how one is opened.

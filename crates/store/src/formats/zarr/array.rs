@@ -1,20 +1,21 @@
-//! An opened Zarr v3 array: where its chunks are, before any element is read.
+//! An opened Zarr array: where its chunks are, before any element is read.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::document::{self, group_in, ZarrDocument, ZarrNode};
 use super::inventory::Inventory;
 use super::keys::KeyEncoding;
 use super::listing::list;
-use super::metadata::{parse_zarr_json, ArrayMetadata, Sharding};
+use super::metadata::Sharding;
 use super::shard::{Indices, Shard, ShardCursor, INDEX_WORKSPACE_BYTES};
 use crate::array::region::c_strides;
-use crate::array::source::{Opening, Source};
-use crate::backend::stamp::{settled, Stamp};
+use crate::array::source::{Opened, Opening, Source};
+use crate::array::stored::StoredObject;
+use crate::backend::stamp::Stamp;
 use crate::base::heap::return_freed_memory;
 use crate::base::interval::Interval;
-use crate::base::words::JSON_MAX;
 use crate::chunked::manifest::{CellFile, ChunkGrid, Manifest, UnitPlace};
 use crate::chunked::source::ChunkArray;
 use crate::io::{File, Mode};
@@ -31,6 +32,8 @@ struct ZarrManifest {
     per_shard: u64,
     /// Of the grid of files.
     strides: Vec<u64>,
+    /// The file that says all this, as it was then.
+    document: PathBuf,
     stamp: Stamp,
     inventory: Inventory,
     indices: Indices,
@@ -43,37 +46,27 @@ impl std::fmt::Debug for ZarrManifest {
     }
 }
 
-/// The document of the array in `dir`, and its stamp.
-fn read_metadata(dir: &Path) -> Result<(ArrayMetadata, Stamp), StoreError> {
-    let json = dir.join("zarr.json");
-    if !json.is_file() {
-        let old = [".zarray", ".zgroup"].iter().any(|name| dir.join(name).exists());
-        let reason = if old {
-            "Zarr format 2 is not supported, only 3"
-        } else {
-            "not a Zarr array: no zarr.json"
-        };
-        return Err(StoreError::format(dir, reason));
-    }
-    let stamp = settled(|| Stamp::of(&json).map(|stamp| (stamp, stamp.modified_ns)))?;
-    if stamp.bytes > JSON_MAX {
-        return Err(StoreError::format(
-            &json,
-            format!("{} bytes of metadata are too many", stamp.bytes),
-        ));
-    }
-    let text = std::fs::read(&json).map_err(|cause| StoreError::io(&json, 0, "read", cause))?;
-    let metadata = parse_zarr_json(&text).map_err(|reason| StoreError::format(dir, reason))?;
-    Ok((metadata, stamp))
-}
-
-/// Opens the directory of an array. Costs one `stat` per chunk, the only way to know it again: `zarr.json` stays as
+/// Opens the folder of an array or a group. An array costs one `stat` per chunk, the only way to know it again: its document stays as
 /// it is when a chunk is replaced.
 ///
 /// # Errors
-/// No array of format 3, metadata that are not supported, and the answers of `opening`.
-pub(crate) fn open_zarr(dir: &Path, opening: &mut dyn Opening) -> Result<Arc<dyn Source>, StoreError> {
-    let (metadata, stamp) = read_metadata(dir)?;
+/// Neither an array nor a group, metadata that are not supported, and the answers of `opening`.
+pub(crate) fn find_zarr(dir: &Path, opening: &mut dyn Opening) -> Result<StoredObject, StoreError> {
+    match document::read(dir)? {
+        ZarrNode::Array(document) => Ok(StoredObject::Array(Opened {
+            annotations: document.annotations.clone(),
+            source: open_array(dir, *document, opening)?,
+            transposed: false,
+            format: "zarr",
+        })),
+        ZarrNode::Group(attributes) => Ok(StoredObject::Group(group_in(dir, attributes)?)),
+    }
+}
+
+fn open_array(dir: &Path, document: ZarrDocument, opening: &mut dyn Opening) -> Result<Arc<dyn Source>, StoreError> {
+    let ZarrDocument {
+        metadata, file, stamp, ..
+    } = document;
     let extents = metadata.shape.iter().zip(&metadata.chunk);
     let counts: Vec<u64> = extents.map(|(length, chunk)| length.div_ceil(*chunk)).collect();
     let inventory = list(dir, &metadata.keys, &counts, opening)?;
@@ -96,7 +89,8 @@ pub(crate) fn open_zarr(dir: &Path, opening: &mut dyn Opening) -> Result<Arc<dyn
             .map(|(chunk, unit)| chunk / unit)
             .product(),
         strides: c_strides(&counts),
-        identity: format!("{}:{:016x}", stamp.name(&dir.join("zarr.json")), inventory.hash),
+        identity: format!("{}:{:016x}", stamp.name(&file), inventory.hash),
+        document: file,
         stamp,
         inventory,
         indices: Indices::default(),
@@ -124,7 +118,7 @@ impl Manifest for ZarrManifest {
     }
 
     fn check(&self, part: fn(Stamp) -> Stamp) -> Result<(), StoreError> {
-        self.stamp.check(&self.dir.join("zarr.json"), part)
+        self.stamp.check(&self.document, part)
     }
 
     fn find(&self, index: &[u64]) -> Option<CellFile> {

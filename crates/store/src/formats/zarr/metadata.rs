@@ -28,6 +28,12 @@ pub struct ArrayMetadata {
     pub(super) sharding: Option<Sharding>,
 }
 
+impl ArrayMetadata {
+    pub(super) fn axes(&self) -> usize {
+        self.shape.len()
+    }
+}
+
 /// Shards: chunks that hold a grid of inner chunks and an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Sharding {
@@ -42,8 +48,22 @@ pub(super) struct Sharding {
 /// # Errors
 /// One line: not JSON, another node type or version, or something in it that is not supported, by name.
 pub fn parse_zarr_json(bytes: &[u8]) -> Result<ArrayMetadata, String> {
-    let value: Value = serde_json::from_slice(&with_numbers_as_text(bytes))
-        .map_err(|error| format!("zarr.json is not valid JSON: {error}"))?;
+    array_of(&json_of(bytes)?)
+}
+
+/// JSON in which numbers that are none may stand bare.
+///
+/// # Errors
+/// One line: not JSON.
+pub(super) fn json_of(bytes: &[u8]) -> Result<Value, String> {
+    serde_json::from_slice(&with_numbers_as_text(bytes)).map_err(|error| format!("not valid JSON: {error}"))
+}
+
+/// The metadata of an array out of its document.
+///
+/// # Errors
+/// Those of `parse_zarr_json`.
+pub(super) fn array_of(value: &Value) -> Result<ArrayMetadata, String> {
     match value.get("zarr_format").and_then(Value::as_u64) {
         Some(3) => {}
         Some(other) => return Err(format!("Zarr format {other} is not supported, only 3")),
@@ -54,9 +74,9 @@ pub fn parse_zarr_json(bytes: &[u8]) -> Result<ArrayMetadata, String> {
         Some("group") => return Err("this is a Zarr group, not an array; name one of its arrays".into()),
         _ => return Err("zarr.json has an unknown node_type".into()),
     }
-    refuse_unknown(&value)?;
+    refuse_unknown(value)?;
     let metadata =
-        ArrayJson::from_value(&value).map_err(|error| format!("zarr.json does not describe an array: {error}"))?;
+        ArrayJson::from_value(value).map_err(|error| format!("zarr.json does not describe an array: {error}"))?;
     if let [transformer, ..] = &metadata.storage_transformers[..] {
         return Err(format!("storage transformer {:?} is not supported", transformer.name));
     }

@@ -1,9 +1,10 @@
-//! Zarr v3 arrays as sources and sinks.
+//! Zarr arrays as sources and sinks, and groups of them. v2 is read alone, as if its documents were of v3.
 //!
 //! Chunks without compression take a path of our own past the page cache; the others are read whole and decoded.
 
 mod array;
 mod codec;
+mod document;
 mod fill;
 mod inventory;
 mod json;
@@ -13,7 +14,8 @@ mod made;
 mod metadata;
 mod shard;
 mod sink;
+mod version2;
 
-pub(crate) use array::open_zarr;
+pub(crate) use array::find_zarr;
 pub use metadata::parse_zarr_json;
 pub(crate) use sink::ZarrPlan;

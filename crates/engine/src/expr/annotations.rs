@@ -1,0 +1,234 @@
+//! Names of axes and attributes of nodes: given with a file or by the caller, and carried from inputs to results.
+//!
+//! They say nothing of values: digests and plans are the same without them.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use outcore_store::{Annotation, Annotations};
+
+use super::{Expr, Node, Op};
+
+/// Shared by all nodes that have the same.
+pub(super) type Carried = Option<Arc<Annotations>>;
+
+/// A number for what tells nodes of one digest apart; 0 for nothing.
+pub(super) fn key(carried: &Carried) -> u64 {
+    let Some(annotations) = carried else { return 0 };
+    let mut hasher = DefaultHasher::new();
+    annotations.hash(&mut hasher);
+    hasher.finish() | 1
+}
+
+impl Node {
+    /// What is said of the array beside its elements.
+    pub fn annotations(&self) -> Option<&Arc<Annotations>> {
+        self.annotations.as_ref()
+    }
+}
+
+/// The same node with these annotations, which have a name or nothing for each axis.
+pub fn annotated(node: &Expr, annotations: Annotations) -> Expr {
+    debug_assert_eq!(annotations.dims.len(), node.ndim());
+    let carried = Some(annotations).filter(|own| !own.is_empty()).map(Arc::new);
+    with(node, carried)
+}
+
+fn with(node: &Expr, carried: Carried) -> Expr {
+    if node.annotations == carried {
+        return node.clone();
+    }
+    let (op, inputs) = (node.op.clone(), node.inputs.clone());
+    let annotated = Node::intern_with(op, inputs, node.shape.clone(), node.dtype, node.tile.clone(), carried);
+    annotated.call_as(node.called());
+    annotated
+}
+
+/// A result with the annotations that `op` carries from `x`: for operators that are computed in another way than by a node of `op`.
+pub fn as_result_of(op: &Op, x: &Expr, result: Expr) -> Expr {
+    match x.annotations {
+        Some(_) => with(&result, carried(op, std::slice::from_ref(x), &result.shape)),
+        None => result,
+    }
+}
+
+/// What a result has of its inputs' annotations.
+///
+/// Axes keep their names as long as they are the axes of an input; where inputs are worked on element by element, an axis has the name
+/// that they agree on, and attributes are those on which they agree. A product of matrices has the rows of the left and the columns of the
+/// right. Algorithms and stages carry names where the shape of their only input is that of the result.
+pub(super) fn carried(op: &Op, inputs: &[Expr], shape: &[u64]) -> Carried {
+    if inputs.iter().all(|input| input.annotations.is_none()) {
+        return None;
+    }
+    let first = inputs.first()?.annotations.as_deref();
+    let moved = |dims: Vec<Option<String>>| {
+        let own = first?;
+        let annotations = Annotations {
+            dims,
+            name: own.name.clone(),
+            attributes: own.attributes.clone(),
+        };
+        Some(annotations).filter(|own| !own.is_empty()).map(Arc::new)
+    };
+    let dims = || first.map_or(&[][..], |own| &own.dims);
+    match op {
+        Op::Unary(_) | Op::Cast | Op::Check(_) | Op::Slice(_) => inputs[0].annotations.clone(),
+        Op::Binary(_) | Op::Select | Op::MapBlocks(_) | Op::Concat(_) => agreed(inputs, shape),
+        Op::Broadcast => {
+            let new = shape.len() - dims().len();
+            moved([vec![None; new].as_slice(), dims()].concat())
+        }
+        Op::Permute(axes) => moved(axes.iter().map(|&axis| dims().get(axis)?.clone()).collect()),
+        Op::Expand(places) => {
+            let mut rest = dims().iter();
+            moved(
+                (0..shape.len())
+                    .map(|axis| {
+                        if places.contains(&axis) {
+                            None
+                        } else {
+                            rest.next()?.clone()
+                        }
+                    })
+                    .collect(),
+            )
+        }
+        Op::Squeeze(gone) | Op::Reduce { axes: gone, .. } => moved(
+            (0..dims().len())
+                .filter(|axis| !gone.contains(axis))
+                .map(|axis| dims()[axis].clone())
+                .collect(),
+        ),
+        Op::Reshape => moved(reshaped(&inputs[0], shape)),
+        Op::Matmul => {
+            let side = |input: &Expr, axis: usize| {
+                let dims = &input.annotations.as_ref()?.dims;
+                dims.get(dims.len().checked_sub(axis)?)?.clone()
+            };
+            let mut dims = vec![None; shape.len().saturating_sub(2)];
+            dims.extend([side(&inputs[0], 2), side(&inputs[1], 1)]);
+            let annotations = Annotations {
+                dims,
+                ..Annotations::default()
+            };
+            Some(annotations).filter(|own| !own.is_empty()).map(Arc::new)
+        }
+        Op::Algorithm(..) | Op::Staged(..) if inputs.len() == 1 && inputs[0].shape == shape => {
+            inputs[0].annotations.clone()
+        }
+        Op::Source(_) | Op::Generate(_) | Op::Algorithm(..) | Op::Staged(..) => None,
+    }
+}
+
+/// Names of axes that a reshape leaves alone: those of leading and trailing axes with the same lengths.
+fn reshaped(x: &Expr, shape: &[u64]) -> Vec<Option<String>> {
+    let mut dims = vec![None; shape.len()];
+    let Some(own) = x.annotations.as_ref() else { return dims };
+    let most = shape.len().min(x.ndim());
+    let leading = (0..most).take_while(|&axis| shape[axis] == x.shape[axis]).count();
+    let from_last = |of: &[u64], axis: usize| of[of.len() - 1 - axis];
+    let trailing = (0..most - leading)
+        .take_while(|&axis| from_last(shape, axis) == from_last(&x.shape, axis))
+        .count();
+    dims[..leading].clone_from_slice(&own.dims[..leading]);
+    let (new, old) = (shape.len() - trailing, x.ndim() - trailing);
+    dims[new..].clone_from_slice(&own.dims[old..]);
+    dims
+}
+
+/// What annotated inputs agree on. Numbers and others without annotations have no say.
+fn agreed(inputs: &[Expr], shape: &[u64]) -> Carried {
+    let mut said = inputs.iter().filter_map(|input| input.annotations.as_ref());
+    let first = said.next()?;
+    if said.clone().next().is_none() && first.dims.len() == shape.len() {
+        return Some(first.clone());
+    }
+    let mut all = first.as_ref().clone();
+    let missing = shape.len().saturating_sub(all.dims.len());
+    all.dims.splice(..0, vec![None; missing]);
+    for other in said {
+        let offset = shape.len() - other.dims.len();
+        for (axis, dim) in other.dims.iter().enumerate() {
+            let own = &mut all.dims[offset + axis];
+            match (&own, dim) {
+                (_, None) => {}
+                (None, Some(_)) => own.clone_from(dim),
+                (Some(left), Some(right)) if left == right => {}
+                _ => *own = None,
+            }
+        }
+        if all.name != other.name {
+            all.name = None;
+        }
+        let is_shared = |own: &Annotation| other.attributes.contains(own);
+        all.attributes.retain(is_shared);
+    }
+    Some(all).filter(|all| !all.is_empty()).map(Arc::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use outcore_dtype::{DType, Scalar};
+    use outcore_kernels::{Finish, Generator, Reduce, Unary};
+    use outcore_store::AnnotationValue;
+
+    use super::*;
+    use crate::ops;
+
+    fn array(value: f64, shape: &[u64], dims: &[&str]) -> Expr {
+        let full = ops::generate(Generator::Full(Scalar::Float(value)), shape.to_vec(), DType::F64).unwrap();
+        let name = |dim: &&str| Some(dim.to_string()).filter(|dim| !dim.is_empty());
+        let units = Annotation {
+            name: "units".into(),
+            value: AnnotationValue::Text("K".into()),
+        };
+        annotated(
+            &full,
+            Annotations {
+                name: Some("t".into()),
+                dims: dims.iter().map(name).collect(),
+                attributes: vec![units],
+            },
+        )
+    }
+
+    fn dims(node: &Expr) -> Vec<&str> {
+        let own = node.annotations();
+        own.map_or(vec![], |own| {
+            own.dims.iter().map(|dim| dim.as_deref().unwrap_or("")).collect()
+        })
+    }
+
+    #[test]
+    fn axes_keep_their_names_and_digests_do_not_know_of_them() {
+        let x = array(0.25, &[4, 3, 2], &["time", "lat", "lon"]);
+        let bare = with(&x, None);
+        assert_eq!((x.digest(), x.id == bare.id), (bare.digest(), false));
+        assert!(Arc::ptr_eq(&x, &array(0.25, &[4, 3, 2], &["time", "lat", "lon"])));
+        let turned = ops::permute(&x, &[2, 0, 1]).unwrap();
+        assert_eq!(dims(&turned), ["lon", "time", "lat"]);
+        assert_eq!(
+            dims(&ops::permute(&turned, &[1, 2, 0]).unwrap()),
+            ["time", "lat", "lon"]
+        );
+        let mean = ops::reduce(Reduce::Sum, Finish::Mean, &x, &[0]).unwrap();
+        assert_eq!(dims(&mean), ["lat", "lon"]);
+        assert_eq!(mean.annotations().unwrap().attributes.len(), 1);
+        assert_eq!(dims(&ops::unary(Unary::Negative, &x).unwrap()), ["time", "lat", "lon"]);
+    }
+
+    #[test]
+    fn what_inputs_disagree_on_is_dropped() {
+        let x = array(0.25, &[4, 3], &["time", "lat"]);
+        let y = array(0.75, &[4, 3], &["time", "lon"]);
+        let sum = ops::binary(outcore_kernels::Binary::Add, &x, &y).unwrap();
+        assert_eq!(dims(&sum), ["time", ""]);
+        let row = array(0.5, &[3], &["lat"]);
+        let sum = ops::binary(outcore_kernels::Binary::Add, &x, &row).unwrap();
+        assert_eq!(dims(&sum), ["time", "lat"]);
+        let product = ops::matmul(&x, &ops::permute(&y, &[1, 0]).unwrap()).unwrap();
+        assert_eq!(dims(&product), ["time", "time"]);
+        assert_eq!(product.annotations().unwrap().name, None);
+    }
+}

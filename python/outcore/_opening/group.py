@@ -1,0 +1,120 @@
+"""`Group`: named arrays and groups with attributes, as HDF5, NetCDF and Zarr have them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from outcore._lazy.annotated import Annotations
+from outcore._lazy.array import Array
+from outcore._lazy.node import node
+from outcore._lazy.typed import typed_of
+from outcore.errors import ArgumentError, DTypeError
+
+GroupItem: TypeAlias = "Any"  # an Array, Dates or Text, or a Group
+_SHOWN_MAX = 40
+
+
+class Group(Mapping[str, GroupItem]):
+    """Arrays and further groups by name, in their order, with attributes. Made by `open` and by `group`.
+
+    Members are opened when they are asked for, once; `group["a/b"]` is `group["a"]["b"]`. A member that outcore does
+    not read is refused then, the others are not. Values never change: `{**group, "x": x}` has all of them in a dict.
+
+    >>> import outcore as oc
+    >>> g = oc.group(x=oc.arange(3), attrs={"title": "three"})
+    >>> list(g), g.attrs, g["x"].sum().item()
+    (['x'], {'title': 'three'}, 3)
+    """
+
+    __slots__ = ("_attrs", "_kinds", "_load", "_members", "_name")
+
+    def __init__(
+        self, name: str, attrs: Annotations, kinds: Mapping[str, bool], load: Callable[[str], GroupItem] | None = None
+    ) -> None:
+        self._name, self._attrs, self._kinds, self._load = name, attrs, dict(kinds), load
+        self._members: dict[str, GroupItem] = {}
+
+    @property
+    def attrs(self) -> Annotations:
+        """The attributes of the group itself. The dict is a copy."""
+        return dict(self._attrs)
+
+    @property
+    def name(self) -> str:
+        """The path that the group was opened by; empty for one made by `group`."""
+        return self._name
+
+    @property
+    def arrays(self) -> tuple[str, ...]:
+        """Names of the arrays."""
+        return tuple(name for name, is_group in self._kinds.items() if not is_group)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names of the groups."""
+        return tuple(name for name, is_group in self._kinds.items() if is_group)
+
+    def __getitem__(self, name: str) -> GroupItem:
+        first, _, further = name.strip("/").partition("/") if isinstance(name, str) else (name, "", "")
+        if first not in self._kinds:
+            known = ", ".join(self._kinds) or "nothing"
+            raise KeyError(f"{self._name or 'the group'} has no {name!r}; it has {known}")
+        if first not in self._members and self._load is not None:
+            self._members[first] = self._load(first)
+        member = self._members[first]
+        return member[further] if further else member
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kinds)
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+    def __repr__(self) -> str:
+        lines = [f"outcore.Group({self._name!r})" if self._name else "outcore.Group"]
+        for name, is_group in list(self._kinds.items())[:_SHOWN_MAX]:
+            member = self._members.get(name)
+            shown = "/" if is_group else "" if member is None else _shown(member)
+            lines.append(f"    {name}{shown}")
+        if len(self) > _SHOWN_MAX:
+            lines.append(f"    … and {len(self) - _SHOWN_MAX} more")
+        if self._attrs:
+            lines.append(f"    attributes: {', '.join(self._attrs)}")
+        return "\n".join(lines)
+
+
+def _shown(member: GroupItem) -> str:
+    named = zip(member.dims, member.shape, strict=True)
+    axes = ", ".join(f"{name}: {length}" if name else str(length) for name, length in named)
+    return f" ({axes}) {member.dtype}"
+
+
+def group(
+    members: Mapping[str, GroupItem] | None = None, /, *, attrs: Annotations | None = None, **more: GroupItem
+) -> Group:
+    """A group of arrays, dates and groups for `store`: as a mapping, or as keywords where names allow it.
+
+    Annotations of the group are `attrs`; those of an array are its own, as `annotate` gives them. Raises ArgumentError
+    for names that are no names of members: empty ones, and those with a slash or a dot in front. I/O: none.
+
+    >>> import outcore as oc
+    >>> list(oc.group({"t2m": oc.zeros((2, 3))}, day=oc.arange(2)))
+    ['t2m', 'day']
+    """
+    named = {**(members or {}), **more}
+    result = Group("", dict(attrs or {}), {name: isinstance(value, Group) for name, value in named.items()})
+    for name, value in named.items():
+        if not isinstance(name, str) or not name or "/" in name or name.startswith("."):
+            raise ArgumentError(f"group: {name!r} is no name of a member: text without slashes, not after a dot")
+        if isinstance(value, Group):
+            result._members[name] = value
+            continue
+        typed = typed_of(value)
+        if typed is None and isinstance(value, Mapping):
+            raise DTypeError(f"group: {name!r} is a {type(value).__name__}; use group() for a group within the group")
+        result._members[name] = Array(node(value)) if typed is None else typed
+    return result
+
+
+__all__ = ["Group", "group"]
