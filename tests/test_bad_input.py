@@ -121,7 +121,6 @@ ZARR: dict[str, Callable[[dict[str, Any]], Any]] = {
     "a fill value of another type": _set("fill_value", to="blue"),
     "an older format": _set("zarr_format", to=2),
     "a format to come": _set("zarr_format", to=4),
-    "a group": _set("node_type", to="group"),
     "no shape": lambda metadata: metadata.pop("shape"),
     "no type": lambda metadata: metadata.pop("data_type"),
     "an extension that must be understood": _set("weird", to={"name": "weird", "must_understand": True}),
