@@ -222,6 +222,7 @@ fn each_stage_of_a_chain_is_a_program_of_the_player() {
         overwrite: true,
         chunks: None,
         resume: false,
+        annotations: None,
     };
     let chain = session
         .plan_chain(&sorted, std::slice::from_ref(&target), &mut || Ok(()))

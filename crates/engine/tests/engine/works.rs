@@ -497,6 +497,7 @@ fn store(path: &Path, faults: Option<String>) -> Result<(), EngineError> {
         overwrite: true,
         chunks: None,
         resume: true,
+        annotations: None,
     };
     let chosen = compress(&x, &mask, &counts);
     let chain = Arc::new(Session::new(options)?).plan_chain(&[chosen], &[target], &mut || Ok(()))?;

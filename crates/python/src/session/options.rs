@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use outcore_engine::expr::Expr;
 use outcore_engine::plan::PlanOptions;
 use outcore_engine::run::Target;
 use outcore_engine::EngineError;
@@ -46,7 +47,8 @@ pub fn plan_options(options: &Bound<'_, PyDict>) -> PyResult<PlanOptions> {
     Ok(plan)
 }
 
-pub fn read_target(target: Option<&Bound<'_, PyDict>>) -> PyResult<Target> {
+/// The target of an output, which is told its annotations.
+pub fn read_target(target: Option<&Bound<'_, PyDict>>, output: &Expr) -> PyResult<Target> {
     let Some(target) = target else {
         return Ok(Target::Memory);
     };
@@ -56,5 +58,6 @@ pub fn read_target(target: Option<&Bound<'_, PyDict>>) -> PyResult<Target> {
         overwrite: option(target, "overwrite")?.unwrap_or(false),
         chunks: option(target, "chunks")?,
         resume: option(target, "resume")?.unwrap_or(false),
+        annotations: output.annotations().cloned(),
     })
 }

@@ -66,7 +66,8 @@ impl PySession {
         let nodes: Vec<_> = outputs.iter().map(|output| output.0.clone()).collect();
         let targets = targets
             .iter()
-            .map(|target| read_target(target.as_ref()))
+            .zip(&nodes)
+            .map(|(target, node)| read_target(target.as_ref(), node))
             .collect::<PyResult<Vec<_>>>()?;
         let session = self.0.clone();
         let stale = |node: &Expr| matches!(&node.op, Op::Source(source) if may_change_unseen(&*source.0));

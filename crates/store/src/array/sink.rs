@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use outcore_dtype::DType;
 
+use super::annotations::Annotations;
 use crate::base::interval::Interval;
 use crate::durable::journal::JournalRecord;
 use crate::durable::locked::LockedDir;
@@ -34,6 +35,10 @@ pub(crate) trait OutputPlan: WriteCosts + std::fmt::Debug + Send + Sync {
     fn dtype(&self) -> DType;
     /// Whether the output is a folder.
     fn is_folder(&self) -> bool;
+    /// The same with annotations, where the format has any.
+    fn annotated(&self, _annotations: &Annotations) -> Option<Arc<dyn OutputPlan>> {
+        None
+    }
     /// Creates the output beside the name `path`, in `folder` where there is one that stays until it is published.
     fn create(
         &self,

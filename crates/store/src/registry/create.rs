@@ -10,6 +10,7 @@ use rustix::fs::{access, lstat, stat, statx, Access, AtFlags, FileType, Mode, St
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
+use crate::array::annotations::Annotations;
 use crate::array::region::checked_elements;
 use crate::array::sink::OutputPlan;
 use crate::base::directory::parent_of;
@@ -21,7 +22,7 @@ use crate::durable::target::{check_space, resolve, whole};
 use crate::formats::factor::{FactorOutput, FactorPlan};
 use crate::formats::npy::NpyPlan;
 use crate::formats::sparse::{SparseOutput, SparsePlan};
-use crate::formats::zarr::ZarrPlan;
+use crate::formats::zarr::{is_in_group, ZarrPlan};
 use crate::{Io, Region, Sink, StoreError};
 
 /// An output that has been checked but not created: what it will cost, before anything happens.
@@ -74,6 +75,7 @@ impl SinkPlan {
             }
             Some("npy") => Arc::new(NpyPlan::new(shape, dtype, &tile)),
             Some("zarr") => Arc::new(ZarrPlan::new(shape, dtype, &tile)?),
+            None if is_in_group(&path) => Arc::new(ZarrPlan::new(shape, dtype, &tile)?),
             Some("ocs") => {
                 return Err(StoreError::unsupported(
                     &path,
@@ -123,6 +125,16 @@ impl SinkPlan {
         let format = FactorPlan::new(output, &path)?;
         let bytes = format.bytes();
         SinkPlan::checked(path, overwrite, Arc::new(format), bytes)
+    }
+
+    /// The same output with annotations, where its format has any.
+    #[must_use]
+    pub fn annotated(&self, annotations: &Annotations) -> SinkPlan {
+        let format = self.format.annotated(annotations);
+        SinkPlan {
+            format: format.unwrap_or_else(|| self.format.clone()),
+            ..self.clone()
+        }
     }
 
     fn checked(

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
 use outcore_store::{
-    agrees_with_sums, is_made_by, remove_with_sums, target_of, Io, Look, Resumable, SinkPlan, StagesFolder, StoreError,
+    agrees_with_sums, is_made_by, remove_with_sums, target_of, Annotations, Io, Look, Resumable, SinkPlan,
+    StagesFolder, StoreError,
 };
 
 use crate::expr::digest::Encoding;
@@ -36,12 +37,17 @@ pub(super) struct Resuming {
 }
 
 /// What is computed, in which tiles.
-fn key_of(output: &Expr, plan: &SinkPlan) -> Digest {
+fn key_of(output: &Expr, plan: &SinkPlan, annotations: Option<&Annotations>) -> Digest {
     let mut encoding = Encoding::default();
     encoding
         .text(&Lasting::of(output).digest.to_string())
         .words(plan.tile().iter().copied());
-    encoding.text(plan.dtype().name()).digest()
+    encoding.text(plan.dtype().name());
+    if let Some(own) = annotations {
+        // The values are the same, and the file says another thing of them.
+        encoding.text(&format!("{own:?}"));
+    }
+    encoding.digest()
 }
 
 /// Whether what was begun or is there at a path is the output of this node; nothing where there is nothing.
@@ -49,8 +55,8 @@ fn key_of(output: &Expr, plan: &SinkPlan) -> Digest {
 /// # Errors
 /// The errors of [`SinkPlan`]: a place that cannot be written in.
 pub fn is_begun_for(node: &Expr, path: &Path) -> Result<Option<bool>, EngineError> {
-    let plan = sink_plan(node, path, true)?;
-    let key = key_of(node, &plan).0;
+    let plan = sink_plan(node, path, true, None)?;
+    let key = key_of(node, &plan, None).0;
     Ok(Resumable::is_begun_for(&plan, &key))
 }
 
@@ -99,6 +105,7 @@ fn hold_each(
             path,
             overwrite,
             resume: true,
+            annotations,
             ..
         } = target
         else {
@@ -107,11 +114,11 @@ fn hold_each(
             continue;
         };
         let output = in_chunks(output, target);
-        let plan_it = |overwrite| sink_plan(&output, path, overwrite);
+        let plan_it = |overwrite| sink_plan(&output, path, overwrite, annotations.as_deref());
         let plan = match plan_it(*overwrite) {
             Err(StoreError::Exists { .. }) => {
                 let there = plan_it(true)?;
-                let key = key_of(&output, &there).0;
+                let key = key_of(&output, &there, annotations.as_deref()).0;
                 // Where that is not what the same call made, it is still in the way.
                 if !Resumable::take_back(&there, &key, &session.io, look)? && is_made_by(there.target(), &key) {
                     held.push(Target::Resumed(Arc::new(Resumable::standing(there)?)));
@@ -122,7 +129,7 @@ fn hold_each(
             }
             planned => planned?,
         };
-        let key = key_of(&output, &plan);
+        let key = key_of(&output, &plan, annotations.as_deref());
         let resumable = Resumable::hold(plan, key.0, &session.io, look)?;
         let is_own = Lasting::of(&output).is_own;
         held.push(Target::Resumed(Arc::new(resumable.of_process(is_own))));
@@ -272,8 +279,8 @@ impl Resuming {
     ) -> Result<(), EngineError> {
         for (number, beside) in beside_of(outputs, targets).enumerate().collect::<Vec<_>>() {
             let path = self.folder.path().join(format!("beside-{number}.ocf"));
-            let plan = sink_plan(&beside, &path, true)?;
-            let key = key_of(&beside, &plan).0;
+            let plan = sink_plan(&beside, &path, true, None)?;
+            let key = key_of(&beside, &plan, None).0;
             let held = looking(watch, |look| {
                 // Where it got its name, and what it is beside did not, its tiles are as good as before.
                 if path.exists() {
@@ -325,8 +332,8 @@ impl Resuming {
         if let Some(held) = locked(&self.held).get(&path).and_then(Weak::upgrade) {
             return Ok(Target::Resumed(held));
         }
-        let plan = sink_plan(output, &path, false)?;
-        let key = key_of(output, &plan);
+        let plan = sink_plan(output, &path, false, None)?;
+        let key = key_of(output, &plan, None);
         let held = Arc::new(Resumable::hold(plan, key.0, &session.io, &mut || Ok(()))?);
         locked(&self.held).insert(path, Arc::downgrade(&held));
         Ok(Target::Resumed(held))

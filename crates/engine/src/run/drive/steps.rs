@@ -90,6 +90,7 @@ impl StageTarget {
                 overwrite: false,
                 chunks: None,
                 resume: false,
+                annotations: None,
             },
         }
     }

@@ -20,7 +20,7 @@ use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::sync::Arc;
 use std::time::Instant;
 
-use outcore_store::{check_space, scratch_room, FramePool, Region, SinkPlan, StoreError};
+use outcore_store::{check_space, scratch_room, Annotations, FramePool, Region, SinkPlan, StoreError};
 
 use crate::expr::{topological, Expr};
 use crate::ops;
@@ -511,11 +511,17 @@ fn program_bytes(plan: &Plan) -> u64 {
 }
 
 /// The output that a node becomes at a path.
-pub(in crate::run) fn sink_plan(node: &Expr, path: &Path, overwrite: bool) -> Result<SinkPlan, StoreError> {
+pub(in crate::run) fn sink_plan(
+    node: &Expr,
+    path: &Path,
+    overwrite: bool,
+    annotations: Option<&Annotations>,
+) -> Result<SinkPlan, StoreError> {
     match node.file_output() {
         Some(FileOutput::Sparse(output)) => SinkPlan::sparse(path, &output, overwrite),
         Some(FileOutput::Factor(output)) => SinkPlan::factor(path, &output, overwrite),
-        None => SinkPlan::new(path, &node.shape, node.dtype, &node.tile, overwrite),
+        None => SinkPlan::new(path, &node.shape, node.dtype, &node.tile, overwrite)
+            .map(|plan| annotations.map_or_else(|| plan.clone(), |own| plan.annotated(own))),
     }
 }
 
@@ -555,8 +561,13 @@ fn check_targets(plan: &Plan, targets: &[Target]) -> Result<Vec<Output>, EngineE
                     dtype: node.dtype,
                     tile: node.tile.clone(),
                 },
-                Target::Path { path, overwrite, .. } => {
-                    let sink = sink_plan(node, path, *overwrite)?;
+                Target::Path {
+                    path,
+                    overwrite,
+                    annotations,
+                    ..
+                } => {
+                    let sink = sink_plan(node, path, *overwrite, annotations.as_deref())?;
                     check_alone(&sink)?;
                     Output::File(sink)
                 }

@@ -16,8 +16,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outcore_store::{
-    hold_factor, hold_sparse, FactorFile, Faults, FramePool, Held, Io, IoPool, Ledger, Reclaim, Resumable, Scratch,
-    ScratchFolder, SparseFile, Turn,
+    hold_factor, hold_sparse, Annotations, FactorFile, Faults, FramePool, Held, Io, IoPool, Ledger, Reclaim, Resumable,
+    Scratch, ScratchFolder, SparseFile, Turn,
 };
 
 use crate::place::Policy;
@@ -60,6 +60,8 @@ pub enum Target {
         chunks: Option<Vec<u64>>,
         /// What an earlier run left is gone on with, and what this one leaves can be.
         resume: bool,
+        /// What the output says of itself beside its elements, in formats that can.
+        annotations: Option<Arc<Annotations>>,
     },
     /// An output that is begun or gone on with.
     Resumed(Arc<Resumable>),

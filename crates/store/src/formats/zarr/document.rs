@@ -35,6 +35,13 @@ pub(super) struct ZarrDocument {
     pub stamp: Stamp,
 }
 
+/// Whether a path is below a folder that is a group of v3.
+pub(crate) fn is_in_group(path: &Path) -> bool {
+    let document = path.parent().map(|parent| document(&parent.join(V3)));
+    let node = |value: &Value| value.get("node_type").and_then(Value::as_str) == Some("group");
+    document.is_some_and(|found| found.is_ok_and(|(value, _)| node(&value)))
+}
+
 /// Reads the document of a folder.
 ///
 /// # Errors

@@ -3,6 +3,7 @@
 //! Chunks without compression take a path of our own past the page cache; the others are read whole and decoded.
 
 mod array;
+mod attributes;
 mod codec;
 mod document;
 mod fill;
@@ -17,5 +18,6 @@ mod sink;
 mod version2;
 
 pub(crate) use array::find_zarr;
+pub(crate) use document::is_in_group;
 pub use metadata::parse_zarr_json;
 pub(crate) use sink::ZarrPlan;

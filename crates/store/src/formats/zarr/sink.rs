@@ -9,7 +9,9 @@ use outcore_dtype::{DType, Kind};
 use rustix::fs::{openat, OFlags};
 use serde_json::json;
 
+use super::attributes::attributes_json;
 use super::made::{gone_or, MadeChunks, Modes};
+use crate::array::annotations::Annotations;
 use crate::array::region::{copy_lattice, Lattice};
 use crate::array::sink::{OutputPlan, Sink, WriteCosts};
 use crate::base::page::PAGE;
@@ -43,7 +45,7 @@ impl ZarrPlan {
             ));
         }
         let chunk_bytes = tile.iter().product::<u64>() as usize * dtype.size();
-        let json = metadata(shape, dtype, tile);
+        let json = metadata(shape, dtype, tile, &Annotations::default());
         Ok(ZarrPlan {
             shape: shape.to_vec(),
             dtype,
@@ -131,6 +133,11 @@ impl OutputPlan for ZarrPlan {
         vec![]
     }
 
+    fn annotated(&self, annotations: &Annotations) -> Option<Arc<dyn OutputPlan>> {
+        let json = metadata(&self.shape, self.dtype, &self.tile, annotations);
+        Some(Arc::new(ZarrPlan { json, ..self.clone() }))
+    }
+
     fn is_begun_at(&self, path: &Path, _io: &Io) -> Result<bool, StoreError> {
         Ok(std::fs::read(path.join(JSON)).is_ok_and(|found| found == self.json.as_bytes()))
     }
@@ -178,14 +185,14 @@ impl OutputPlan for ZarrPlan {
     }
 }
 
-fn metadata(shape: &[u64], dtype: DType, chunk: &[u64]) -> String {
+fn metadata(shape: &[u64], dtype: DType, chunk: &[u64], annotations: &Annotations) -> String {
     let fill = match dtype.kind() {
         Kind::Bool => json!(false),
         Kind::Unsigned | Kind::Signed => json!(0),
         Kind::Float => json!(0.0),
         Kind::Complex => json!([0.0, 0.0]),
     };
-    let document = json!({
+    let mut document = json!({
         "zarr_format": 3,
         "node_type": "array",
         "shape": shape,
@@ -194,8 +201,11 @@ fn metadata(shape: &[u64], dtype: DType, chunk: &[u64]) -> String {
         "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
         "fill_value": fill,
         "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
-        "attributes": {},
+        "attributes": attributes_json(&annotations.attributes),
     });
+    if annotations.dims.iter().any(Option::is_some) && annotations.dims.len() == shape.len() {
+        document["dimension_names"] = json!(annotations.dims);
+    }
     format!("{document:#}\n")
 }
 
