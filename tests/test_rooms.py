@@ -22,7 +22,7 @@ ROOT = Path(outcore.__file__).parent
 # A room uses those that stand before it.
 ROW = (
     *("_core", "_base", "config", "_session", "_show", "_lazy", "_run", "_standard", "_typed", "_opening"),
-    *("_numpy_like", "_functions", "_loops", "_groups", "random", "linalg", "fft", "stats", "io", "_api", "_numpy"),
+    *("_numpy_like", "_functions", "_loops", "_groups", "random", "linalg", "fft", "stats", "io", "_tables", "_api", "_numpy"),
     *("sparse", "graph", "learn", "outcore", "_command"),
 )
 # Files that stand at the top for their names, which users import, and the rooms that they belong to.

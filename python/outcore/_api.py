@@ -74,6 +74,14 @@ from outcore._standard.sets import unique_values as unique_values
 from outcore._standard.sorting import *
 from outcore._standard.statistical import *
 from outcore._standard.utility import *
+from outcore._tables.categorical import Categorical as Categorical
+from outcore._tables.csv import read_csv as read_csv
+from outcore._tables.ingest import from_arrow as from_arrow
+from outcore._tables.ingest import open_table as open_table
+from outcore._tables.output import to_parquet as to_parquet
+from outcore._tables.parquet import read_parquet as read_parquet
+from outcore._tables.table import Table as Table
+from outcore._tables.table import table as table
 from outcore.constants import *
 from outcore.dates import Dates as Dates
 from outcore.elementwise import *

@@ -1,0 +1,89 @@
+"""Groups of a table's rows: `agg` gives a table with a row for each group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Generic, TypeVar
+
+from outcore._groups.groups import GroupBy, groupby
+from outcore._lazy.array import Array
+from outcore._lazy.typed import Typed
+from outcore._tables.columns import Column, Deferred, kind_of
+from outcore.dates import Dates
+from outcore.errors import ArgumentError, DTypeError, IndexingError
+
+Made = TypeVar("Made")  # the table of the results
+# Functions whose results are elements of the column: dates, short text and labels have them as well.
+_ELEMENTS = ("min", "max", "first", "last")
+
+
+class TableGroups(Generic[Made]):
+    """Groups of a table's rows by the values of some columns. Made by `Table.groupby`."""
+
+    def __init__(
+        self,
+        keys: Mapping[str, Column],
+        named: Callable[[str], Column],
+        made: Callable[[Mapping[str, Column | Deferred]], Made],
+    ) -> None:
+        self._keys = dict(keys)
+        self._named = named
+        self._made = made
+        self._groups: GroupBy | None = None
+
+    def _grouped(self) -> GroupBy:
+        if self._groups is None:
+            rows = tuple(self._keys.values())
+            self._groups = groupby(rows if len(rows) > 1 else rows[0])
+        return self._groups
+
+    def _key(self, name: str) -> Column:
+        parts = self._grouped().keys
+        if isinstance(parts, tuple):
+            return parts[list(self._keys).index(name)]
+        return parts
+
+    def agg(self, **named: tuple[str, str]) -> Made:
+        """A table of the keys, ascending, and results by name: each of a column and a function of its groups.
+
+        Functions are those of `oc.groupby(...).aggregate`: "sum", "prod", "min", "max", "mean", "var", "std", "count",
+        "median", "first", "last", and "nansum", "nanmean" and so on, which pass NaN over. Dates, labels and text of up
+        to 8 bytes have "count", "min", "max", "first" and "last". Groups of missing elements: NaN each one of its own,
+        NaT and no label one, the last.
+
+        Raises IndexingError for a name that is no column, or the name of a key, ArgumentError for an unknown function,
+        DTypeError for one that the column does not have. I/O: as `oc.groupby`; results computed together share it.
+
+        >>> import outcore as oc
+        >>> t = oc.table(day=[2, 1, 2], price=[1.0, 5.0, 3.0])
+        >>> t.groupby("day").agg(total=("price", "sum")).compute()
+        {'day': array([1, 2]), 'total': array([5., 4.])}
+        """
+        made: dict[str, Column | Deferred] = {
+            name: Deferred(partial(self._key, name), kind_of(column)) for name, column in self._keys.items()
+        }
+        for name, pair in named.items():
+            if not isinstance(pair, tuple) or len(pair) != 2:
+                raise ArgumentError(f"agg: {name}={pair!r} is no pair of a column and a function")
+            if name in made:
+                raise IndexingError(f"agg: {name!r} is the name of a key")
+            made[name] = Deferred(partial(self._result, self._named(pair[0]), *pair))
+        return self._made(made)
+
+    def _result(self, column: Column, name: str, function: str) -> Column:
+        groups = self._grouped()
+        if function == "count":
+            return groups.count()
+        if not isinstance(column, Typed):
+            return groups.aggregate(column, [function])[0]
+        numbers = [column.integers] if isinstance(column, Dates) and function == "min" else column._columns()
+        if function not in _ELEMENTS or len(numbers) > 1:
+            raise DTypeError(f"agg: {function!r} of {name}, {kind_of(column)}")
+        result: Array = groups.aggregate(numbers[0], [function])[0]
+        if isinstance(column, Dates) and function == "min":  # NaT is the least integer, and makes the least NaT
+            return Dates(result, column.dtype)
+        return column._of_columns([result])
+
+
+__all__ = ["TableGroups"]

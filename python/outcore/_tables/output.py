@@ -1,0 +1,118 @@
+"""Tables as Parquet and Arrow IPC files.
+
+**Contract.** The file is written beside its name, one row group at a time, synced and renamed: it is there whole, or
+what was there before is. Columns that are more than stored arrays are computed once and held in scratch before the
+first row group is written; each row group is one program. Memory: a row group's elements, and what pyarrow makes of
+them, a sixteenth of the memory each.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from outcore._base import files
+from outcore._base.arguments import whole
+from outcore._base.system_errors import refusing
+from outcore._base.types import PathLike
+from outcore._tables.arrow import arrow, as_arrow, field_of
+from outcore._tables.columns import Column
+from outcore._tables.stream import batches, held, rows_of_batch
+from outcore._tables.table import Table, table
+from outcore.errors import ArgumentError, TargetExistsError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_MARK = ".outcore-partial-"
+
+
+@contextmanager
+def _output(path: PathLike, overwrite: bool) -> Iterator[str]:
+    """A name beside the output, which takes the place of the output when all went well."""
+    target = os.path.realpath(path)
+    if os.path.lexists(target) and not (overwrite and os.path.isfile(target)):
+        what = "exists; pass overwrite=True to replace it" if os.path.isfile(target) else "is no file"
+        raise TargetExistsError(f"{path} {what}", {"path": str(path)})
+    new = os.path.join(os.path.dirname(target), f"{_MARK}{os.getpid()}-{secrets.token_hex(8)}")
+    with refusing(path, "write"):
+        try:
+            yield new
+            if os.path.lexists(target):
+                os.chmod(new, os.stat(target).st_mode & 0o7777)
+            files.publish(new, target)
+        finally:
+            files.discard(new)
+
+
+def _written(
+    columns: Mapping[str, Column], rows: int | None, write: Callable[[pa.Schema, Iterator[pa.RecordBatch]], None]
+) -> None:
+    import pyarrow as pa
+
+    schema = pa.schema([field_of(name, column) for name, column in columns.items()])
+    ready = held(columns)
+    parts = batches(ready, rows or rows_of_batch(ready))
+
+    def make() -> Iterator[pa.RecordBatch]:
+        for values in parts:
+            yield pa.record_batch(
+                [as_arrow(*part) for part in zip(schema, ready.values(), values, strict=True)], schema
+            )
+
+    write(schema, make())
+
+
+def _columns(what: str, source: Table | Mapping[str, object]) -> dict[str, Column]:
+    arrow(what)
+    of = source if isinstance(source, Table) else table(source)
+    if not of.columns:
+        raise ArgumentError(f"{what}: the table has no columns")
+    return {name: of[name] for name in of.columns}
+
+
+def to_parquet(
+    source: Table | Mapping[str, object],
+    path: PathLike,
+    *,
+    compression: str = "zstd",
+    row_group_rows: int | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Writes a table, or arrays by name, to a Parquet file, one row group at a time, all or nothing.
+
+    `compression` is pyarrow's: "zstd", "snappy", "gzip", "lz4", "brotli", "none". Row groups are whole tiles that take
+    a sixteenth of the memory, 16 MiB at most, unless `row_group_rows` says how many rows they have. NaT and missing
+    labels are nulls, NaN stays a number. Text is written as strings, and says its length in the schema.
+
+    Raises TargetExistsError without `overwrite`, DTypeError for complex numbers, ArgumentError, ShapeError for arrays
+    of different lengths, MemoryLimitError, StorageError, ImportError without pyarrow. I/O: columns that are more than
+    stored arrays are held in scratch first; then one read of all columns, and one write.
+
+    >>> import numpy as np, outcore as oc, pyarrow.parquet, tempfile
+    >>> path = f"{tempfile.mkdtemp()}/t.parquet"
+    >>> oc.to_parquet({"x": oc.arange(5)}, path)
+    >>> pyarrow.parquet.read_table(path)["x"].to_pylist()
+    [0, 1, 2, 3, 4]
+    """
+    columns = _columns("to_parquet", source)
+    import pyarrow.parquet as pq
+
+    if row_group_rows is not None:
+        whole("to_parquet", 2**63 - 1, row_group_rows=row_group_rows)
+    if row_group_rows == 0 or compression not in ("zstd", "snappy", "gzip", "lz4", "brotli", "none"):
+        raise ArgumentError(f"to_parquet: compression={compression!r}, row_group_rows={row_group_rows}")
+    with _output(path, overwrite) as new:
+
+        def write(schema: pa.Schema, parts: Iterator[pa.RecordBatch]) -> None:
+            with pq.ParquetWriter(new, schema, compression=compression) as writer:
+                for part in parts:
+                    writer.write_batch(part, row_group_size=max(part.num_rows, 1))
+
+        _written(columns, row_group_rows, write)
+
+
+__all__ = ["to_parquet"]

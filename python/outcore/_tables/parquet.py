@@ -1,0 +1,325 @@
+"""Parquet and Arrow IPC files as tables.
+
+**Contract.** A file's footer is read when it is opened, and nothing else. Each column is a source of blocks whose tiles
+are row groups: a block of a whole row group is decoded by pyarrow in the thread of the engine that needs it, so columns
+and row groups are decoded side by side. A block that is part of a row group, which a small memory limit asks for, is
+decoded batch by batch from a cursor that stays where the last block ended. A file that changed after it was opened is
+refused. The forecast counts the bytes of the elements; what pyarrow reads for them, compressed, is its own, and takes
+about as much memory as they do, which the workspace of a block has room for.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from outcore import _core
+from outcore._base import files
+from outcore._base.system_errors import refusing
+from outcore._base.types import NDArray, PathLike
+from outcore._lazy.array import Array
+from outcore._opening.several import parts_of
+from outcore._tables.arrow import ColumnTypes, Field, LabelCount, Nulls, arrow, check_nulls
+from outcore._tables.columns import Column, Deferred
+from outcore._tables.table import Table
+from outcore.errors import DTypeError, FormatError, IndexingError, SourceChangedError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+_OPENING_THREADS = 8
+_BUFFER_BYTES = 1 << 20
+_LABEL_ROWS = 1 << 16  # rows that are looked at together for labels
+_CURSORS_MAX = 4
+_BATCH_ROWS = 1 << 17
+_TILE_BYTES = 8 << 20  # row groups of more are cut, for all memory limits alike
+
+
+class _RowGroup(NamedTuple):
+    """Where rows of a table lie: a file, the number of the row group in it, and its rows."""
+
+    file: ParquetPart
+    number: int
+    rows: int
+
+
+class ParquetPart:
+    """One file: its footer, and its identity when that was read."""
+
+    def __init__(self, path: str) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        self.path = path
+        with refusing(path, "open"):
+            self._stamp = self._now()
+            files.refuse_stub(path, "pyarrow")
+            try:
+                self.metadata: pq.FileMetaData = pq.read_metadata(path)
+                self.schema: pa.Schema = self.metadata.schema.to_arrow_schema()
+            except (pa.ArrowException, ValueError) as error:
+                raise FormatError(f"{path}: is no whole Parquet file: {error}", {"path": path}) from None
+
+    def _now(self) -> tuple[int, int, int]:
+        status = os.stat(self.path)
+        return status.st_ino, status.st_size, status.st_mtime_ns
+
+    def opened(self, name: str, as_labels: bool) -> pq.ParquetFile:
+        """The file for one column. Raises SourceChangedError for one that is another by now."""
+        import pyarrow.parquet as pq
+
+        with refusing(self.path, "read"):
+            if self._now() != self._stamp:
+                raise SourceChangedError(
+                    f"{self.path}: changed since it was opened; open it again", {"path": self.path}
+                )
+            return pq.ParquetFile(
+                self.path,
+                metadata=self.metadata,
+                read_dictionary=[name] if as_labels else None,
+                buffer_size=_BUFFER_BYTES,
+                pre_buffer=False,
+            )
+
+    def nulls_of(self, name: str) -> bool | None:
+        """Whether elements of a column are missing, as its statistics say; None where they do not."""
+        place = self.schema.get_field_index(name)
+        if not self.schema.field(place).nullable:
+            return False
+        leaf = _leaf(self.metadata, name)
+        counts = []
+        for group in range(self.metadata.num_row_groups):
+            statistics = None if leaf is None else self.metadata.row_group(group).column(leaf).statistics
+            if statistics is None or not statistics.has_null_count:
+                return None
+            counts.append(statistics.null_count)
+        return any(counts)
+
+
+def _leaf(metadata: pq.FileMetaData, name: str) -> int | None:
+    """The place of a plain column among those that are stored."""
+    for place in range(metadata.num_columns):
+        if metadata.schema.column(place).path == name:
+            return place
+    return None
+
+
+class _Cursor:
+    """A place in a row group from which batches go on."""
+
+    def __init__(self, place: int, batches: Iterator[pa.RecordBatch]) -> None:
+        self.place = place
+        self._batches = batches
+        self._part: pa.Array | None = None
+        self.row = 0  # of the first element that is left
+
+    def take(self, start: int, stop: int) -> list[pa.Array]:
+        """The elements of some rows, at or behind the place."""
+        parts = []
+        while self.row < stop:
+            if self._part is None or not len(self._part):
+                self._part = next(self._batches).column(0)
+            skipped = min(max(start - self.row, 0), len(self._part))
+            taken = self._part[skipped : skipped + max(stop - max(start, self.row), 0)]
+            if len(taken):
+                parts.append(taken)
+            self._part = self._part[skipped + len(taken) :]
+            self.row += skipped + len(taken)
+        return parts
+
+
+class ParquetColumn:
+    """The blocks of one column."""
+
+    def __init__(self, groups: Sequence[_RowGroup], field: Field) -> None:
+        self._groups = groups
+        self.field = field
+        self._starts = [0]
+        for group in groups:
+            self._starts.append(self._starts[-1] + group.rows)
+        self._cursors: list[_Cursor] = []
+        self._lock = Lock()
+
+    def array(self) -> Array:
+        """The numbers that carry the column, lazy."""
+        rows, letters = self._starts[-1], self.field.letters
+        shape = (rows,) if letters is None else (rows, letters)
+        if not rows:
+            return Array(_core.full(shape, 0, self.field.dtype.name))
+        length = Counter(group.rows for group in self._groups).most_common(1)[0][0]
+        most = max(_TILE_BYTES // (self.field.dtype.itemsize * (letters or 1)), 1)
+        length = -(-length // -(-length // most))  # row groups beyond the most are cut into equal tiles
+        chunks = [length] if letters is None else [length, letters]
+        name = f"{self._groups[0].file.path}: {self.field.name}"
+        return Array(_core.from_blocks(self.read, shape, self.field.dtype.name, chunks, name))
+
+    def read(self, block: tuple[slice, ...]) -> NDArray:
+        """The numbers of a block."""
+        import pyarrow as pa
+
+        start, stop = block[0].start, block[0].stop
+        parts = []
+        place = bisect_right(self._starts, start) - 1
+        while start < stop:
+            begin, group = self._starts[place], self._groups[place]
+            end = min(stop, begin + group.rows)
+            try:
+                for part in self._rows(place, start - begin, end - begin):
+                    parts.append(self.field.numbers(part, group.file.path))
+            except (pa.ArrowException, OSError) as error:
+                raise FormatError(
+                    f"{group.file.path}: column {self.field.name!r}, row group {group.number}: {error}",
+                    {"path": group.file.path},
+                ) from None
+            start, place = end, place + 1
+        numbers = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return numbers[:, block[1]] if len(block) > 1 else numbers
+
+    def _rows(self, place: int, start: int, stop: int) -> list[pa.Array]:
+        group = self._groups[place]
+        if start == 0 and stop == group.rows:
+            file = group.file.opened(self.field.name, self.field.is_category)
+            column = file.read_row_group(group.number, columns=[self.field.name], use_threads=False).column(0)
+            return list(column.chunks)
+        cursor = self._cursor(place, start, stop - start)
+        parts = cursor.take(start, stop)
+        if cursor.row < group.rows:
+            with self._lock:
+                self._cursors.append(cursor)
+                del self._cursors[:-_CURSORS_MAX]
+        return parts
+
+    def _cursor(self, place: int, start: int, rows: int) -> _Cursor:
+        """The cursor that is nearest before a row, no one else's meanwhile; a new one where there is none."""
+        with self._lock:
+            before = [cursor for cursor in self._cursors if cursor.place == place and cursor.row <= start]
+            if before:
+                nearest = max(before, key=lambda cursor: cursor.row)
+                self._cursors.remove(nearest)
+                return nearest
+        group = self._groups[place]
+        file = group.file.opened(self.field.name, self.field.is_category)
+        batches = file.iter_batches(
+            min(rows, _BATCH_ROWS), row_groups=[group.number], columns=[self.field.name], use_threads=False
+        )
+        return _Cursor(place, batches)
+
+    def column(self) -> Column:
+        """The column; labels are read from all row groups first."""
+        self.field.check(self._groups[0].file.path if self._groups else "read_parquet")
+        if self.field.is_category:
+            self.field.labels = self._labels()
+        return self.field.column(self.array())
+
+    def _labels(self) -> tuple[str, ...]:
+        labels = LabelCount(self.field.name, "read_parquet")
+        for group in self._groups:
+            file = group.file.opened(self.field.name, as_labels=True)
+            for batch in file.iter_batches(
+                _LABEL_ROWS, row_groups=[group.number], columns=[self.field.name], use_threads=False
+            ):
+                labels.add(batch.column(0))
+        return labels.labels
+
+
+def _opened(path: PathLike | Sequence[PathLike]) -> list[ParquetPart]:
+    names = parts_of(path) or [os.fsdecode(path)]  # type: ignore[arg-type]
+    with ThreadPoolExecutor(_OPENING_THREADS) as threads:
+        parts = list(threads.map(ParquetPart, names))
+    first = parts[0]
+    for part in parts[1:]:
+        for field in first.schema:
+            place = part.schema.get_field_index(field.name)
+            other = None if place < 0 else part.schema.field(place).type
+            if other != field.type:
+                said = "not there" if other is None else f"of {other}"
+                raise DTypeError(f"{first.path}: column {field.name!r} is of {field.type}; in {part.path} it is {said}")
+    return parts
+
+
+def read_parquet(
+    path: PathLike | Sequence[PathLike],
+    *,
+    columns: Iterable[str] | None = None,
+    dtypes: ColumnTypes | None = None,
+    nulls: Nulls = "nan",
+) -> Table:
+    """The table in a Parquet file, or in several: a list of paths, or a name with wildcards, one behind the other.
+
+    Columns are lazy: integers, floats, truths, dates and times (`Dates`), dictionaries of strings (`Categorical`),
+    binaries of fixed size (`Text`). `dtypes` says of columns of strings how they are read: "category" where few are
+    distinct, or a length, such as "U12" or "S8"; of others the type of numbers. Text that `to_parquet` wrote has its
+    length with it. A column that has no place here is refused when its name is used, and stands in `dtypes` of the
+    table with its type. `columns` chooses some.
+
+    Missing elements: with `nulls="nan"` NaN, for which integers and truths become float64 where the statistics of the
+    file do not rule them out; with "mask" 0 in the type of the column, beside a further column `x.isnull` of bool for
+    each column `x` that may have some; with "error" refused. Dates have NaT, labels none.
+
+    Raises MissingFileError, FormatError for files that are cut off or no Parquet, DTypeError for files whose columns
+    differ, IndexingError for a name that is no column, ImportError without pyarrow (`outcore[arrow]`); DTypeError,
+    RangeError and SourceChangedError when values are read. I/O: the footers; then each column that a result needs, row
+    group by row group. Using the name of a column of labels reads that column for them, once.
+
+    >>> import numpy as np, outcore as oc, tempfile
+    >>> path = f"{tempfile.mkdtemp()}/t.parquet"
+    >>> oc.to_parquet(oc.table(price=[1.5, 2.5], id=[7, 8]), path)
+    >>> t = oc.read_parquet(path)
+    >>> t["price"].sum().compute(), t.dtypes
+    (array(4.), {'price': 'float64', 'id': 'int64'})
+    """
+    arrow("read_parquet")
+    check_nulls("read_parquet", nulls)
+    parts = _opened(path)
+    schema = parts[0].schema
+    names, wishes = list(schema.names) if columns is None else list(columns), dict(dtypes or {})
+    for name in [*names, *wishes]:
+        if name not in schema.names:
+            raise IndexingError(f"{parts[0].path}: no column {name!r}; columns are {', '.join(schema.names)}")
+    groups = [
+        _RowGroup(part, number, part.metadata.row_group(number).num_rows)
+        for part in parts
+        for number in range(part.metadata.num_row_groups)
+    ]
+    groups = [group for group in groups if group.rows]
+    made: dict[str, Column | Deferred] = {}
+    for name in names:
+        has_nulls = _together(part.nulls_of(name) for part in parts)
+        field = Field(schema.field(name), nulls, wishes.get(name), has_nulls)
+        made[name] = Deferred(ParquetColumn(groups, field).column, field.word)
+        if nulls == "mask" and has_nulls is not False and not field.is_category and field.refusal is None:
+            made[f"{name}.isnull"] = Deferred(partial(_is_null, groups, field), "bool")
+    return Table._of(made, sum(group.rows for group in groups))
+
+
+def _together(parts: Iterable[bool | None]) -> bool | None:
+    flags = list(parts)
+    return True if True in flags else None if None in flags else False
+
+
+class _NullField(Field):
+    """Where elements of a column are missing."""
+
+    def __init__(self, of: Field) -> None:
+        self.__dict__.update(of.__dict__)
+        self.kind = self.dtype = np.dtype(bool)
+
+    def numbers(self, part: pa.Array, what: str) -> NDArray:
+        flags: NDArray = part.is_null().to_numpy(zero_copy_only=False)
+        return flags
+
+
+def _is_null(groups: Sequence[_RowGroup], field: Field) -> Array:
+    return ParquetColumn(groups, _NullField(field)).array()
+
+
+__all__ = ["read_parquet"]
