@@ -67,7 +67,9 @@ class Categorical(Typed):
     def _decoded(self, numbers: NDArray) -> NDArray:
         strings = np.empty(len(self._labels) + 1, dtype=object)
         strings[:-1] = self._labels
-        return strings[numbers]
+        elements = np.empty(numbers.shape, dtype=object)
+        elements[...] = strings[numbers]
+        return elements
 
     def _columns(self, descending: bool = False) -> list[Array]:
         codes, count = self._carrier, len(self._labels)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 # Memory for the parts that are on their way: a batch of others' is as large as they make it, and cut.
-_STREAM_BYTES = 48 << 20
-_PART_BYTES = 4 << 20
+_STREAM_BYTES = 16 << 20
+_PART_BYTES = 2 << 20
 _LABELS_MAX = 1 << 20
 
 
@@ -130,10 +130,10 @@ def from_arrow(
 ) -> Table:
     """A table of what any library hands over as Arrow's C stream: stored batch by batch, in scratch or a new folder.
 
-    `source` has `__arrow_c_stream__`, as frames of Polars and pandas, relations of DuckDB and readers of pyarrow have.
+    `source` has `__arrow_c_stream__`, as frames of Polars and pandas, relations of DuckDB and readers of pyarrow do.
     `path` names a folder for the columns, which `open_table` opens again; scratch goes with the table. `columns`
-    chooses some. Types as in `read_parquet`, but that strings become labels unless `dtypes` names a length for them, and
-    that integers are float64 only if an element is missing (`nulls`).
+    chooses some. Types as in `read_parquet`, but that strings become labels unless `dtypes` names a length for them,
+    and that integers are float64 only if an element is missing (`nulls`).
 
     Raises ArgumentError for a source without a stream, IndexingError for a name that is no column, DTypeError for a
     column that has no place here, RangeError, TargetExistsError for a folder that is there, MemoryLimitError, and

@@ -2,8 +2,8 @@
 
 **Contract.** The file is written beside its name, one row group at a time, synced and renamed: it is there whole, or
 what was there before is. Columns that are more than stored arrays are computed once and held in scratch before the
-first row group is written; each row group is one program. Memory: a row group's elements, and what pyarrow makes of
-them, a sixteenth of the memory each.
+first row group is written; each row group is one program. Memory: a row group's elements, and three times
+their bytes for what pyarrow makes of them, which is reserved.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from outcore._base.system_errors import refusing
 from outcore._base.types import PathLike
 from outcore._tables.arrow import arrow, as_arrow, field_of
 from outcore._tables.columns import Column
-from outcore._tables.stream import batches, held, rows_of_batch
+from outcore._tables.memory import working
+from outcore._tables.stream import batches, held, rows_of_batch, width
 from outcore._tables.table import Table, table
 from outcore.errors import ArgumentError, TargetExistsError
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _MARK = ".outcore-partial-"
+# Of a row group: Arrow's elements, encoded ones, compressed ones; and what pyarrow has beside them.
+_COPIES, _LEAST_BYTES = 3, 8 << 20
 
 
 @contextmanager
@@ -49,21 +52,25 @@ def _output(path: PathLike, overwrite: bool) -> Iterator[str]:
 
 
 def _written(
-    columns: Mapping[str, Column], rows: int | None, write: Callable[[pa.Schema, Iterator[pa.RecordBatch]], None]
+    what: str,
+    columns: Mapping[str, Column],
+    rows: int | None,
+    write: Callable[[pa.Schema, Iterator[pa.RecordBatch]], None],
 ) -> None:
     import pyarrow as pa
 
     schema = pa.schema([field_of(name, column) for name, column in columns.items()])
     ready = held(columns)
-    parts = batches(ready, rows or rows_of_batch(ready))
+    rows = rows or rows_of_batch(ready)
 
     def make() -> Iterator[pa.RecordBatch]:
-        for values in parts:
+        for values in batches(ready, rows):
             yield pa.record_batch(
                 [as_arrow(*part) for part in zip(schema, ready.values(), values, strict=True)], schema
             )
 
-    write(schema, make())
+    with working(what, _LEAST_BYTES + _COPIES * rows * width(ready)):
+        write(schema, make())
 
 
 def _columns(what: str, source: Table | Mapping[str, object]) -> dict[str, Column]:
@@ -112,7 +119,7 @@ def to_parquet(
                 for part in parts:
                     writer.write_batch(part, row_group_size=max(part.num_rows, 1))
 
-        _written(columns, row_group_rows, write)
+        _written("to_parquet", columns, row_group_rows, write)
 
 
 __all__ = ["to_parquet"]

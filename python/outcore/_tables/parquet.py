@@ -73,8 +73,11 @@ class ParquetPart:
         status = os.stat(self.path)
         return status.st_ino, status.st_size, status.st_mtime_ns
 
-    def opened(self, name: str, as_labels: bool) -> pq.ParquetFile:
-        """The file for one column. Raises SourceChangedError for one that is another by now."""
+    def opened(self, name: str, as_labels: bool, in_batches: bool) -> pq.ParquetFile:
+        """The file for one column, its pages read one after the other where batches are.
+
+        Raises SourceChangedError for a file that is another by now.
+        """
         import pyarrow.parquet as pq
 
         with refusing(self.path, "read"):
@@ -86,7 +89,7 @@ class ParquetPart:
                 self.path,
                 metadata=self.metadata,
                 read_dictionary=[name] if as_labels else None,
-                buffer_size=_BUFFER_BYTES,
+                buffer_size=_BUFFER_BYTES if in_batches else 0,
                 pre_buffer=False,
             )
 
@@ -187,7 +190,7 @@ class ParquetColumn:
     def _rows(self, place: int, start: int, stop: int) -> list[pa.Array]:
         group = self._groups[place]
         if start == 0 and stop == group.rows:
-            file = group.file.opened(self.field.name, self.field.is_category)
+            file = group.file.opened(self.field.name, self.field.is_category, in_batches=False)
             column = file.read_row_group(group.number, columns=[self.field.name], use_threads=False).column(0)
             return list(column.chunks)
         cursor = self._cursor(place, start, stop - start)
@@ -207,7 +210,7 @@ class ParquetColumn:
                 self._cursors.remove(nearest)
                 return nearest
         group = self._groups[place]
-        file = group.file.opened(self.field.name, self.field.is_category)
+        file = group.file.opened(self.field.name, self.field.is_category, in_batches=True)
         batches = file.iter_batches(
             min(rows, _BATCH_ROWS), row_groups=[group.number], columns=[self.field.name], use_threads=False
         )
@@ -223,7 +226,7 @@ class ParquetColumn:
     def _labels(self) -> tuple[str, ...]:
         labels = LabelCount(self.field.name, "read_parquet")
         for group in self._groups:
-            file = group.file.opened(self.field.name, as_labels=True)
+            file = group.file.opened(self.field.name, as_labels=True, in_batches=True)
             for batch in file.iter_batches(
                 _LABEL_ROWS, row_groups=[group.number], columns=[self.field.name], use_threads=False
             ):

@@ -20,16 +20,16 @@ from urllib.parse import quote
 
 import numpy as np
 
-from outcore import _core
 from outcore._base import files
 from outcore._base.system_errors import refusing
 from outcore._base.types import DType, NDArray, PathLike
 from outcore._lazy.array import Array
 from outcore._opening.opening import open as opened
-from outcore._session.session import check_room, current
+from outcore._session.session import current
 from outcore._tables.arrow import Field
 from outcore._tables.categorical import Categorical
 from outcore._tables.columns import Column
+from outcore._tables.memory import working
 from outcore.errors import FormatError, TargetExistsError
 
 _HEADER_BYTES = 128
@@ -130,16 +130,13 @@ def storing(fields: Sequence[Field], path: PathLike | None, what: str, memory_by
 
     Raises TargetExistsError for a folder that is there, MemoryLimitError, StorageError.
     """
-    check_room(what, memory_bytes)
-    memory = _core.EntriesMemory(current()._core)
-    memory.cover(memory_bytes)
     folder = None if path is None else os.path.abspath(path)
     work = None
     if folder is not None:
         if os.path.lexists(folder):
             raise TargetExistsError(f"{path} exists; columns are stored in a new folder", {"path": str(path)})
         work = os.path.join(os.path.dirname(folder), f"{_MARK}{os.getpid()}-{secrets.token_hex(8)}")
-    with refusing(path or "scratch", "store columns in"):
+    with working(what, memory_bytes), refusing(path or "scratch", "store columns in"):
         if work is not None:
             os.mkdir(work)
         table = StoredTable(fields, folder, work)
@@ -150,8 +147,6 @@ def storing(fields: Sequence[Field], path: PathLike | None, what: str, memory_by
             if work is not None:
                 files.discard(work)
             raise
-        finally:
-            del memory
 
 
 def file_of(name: str) -> str:

@@ -44,12 +44,17 @@ def held(columns: Mapping[str, Column]) -> dict[str, Column]:
     return made
 
 
+def width(columns: Mapping[str, Column]) -> int:
+    """Bytes of a row."""
+    arrays = [carried(column) for column in columns.values()]
+    return max(sum(array.nbytes // max(array.shape[0], 1) for array in arrays), 1)
+
+
 def rows_of_batch(columns: Mapping[str, Column]) -> int:
     """Rows of a batch: whole tiles where those fit."""
     arrays = [carried(column) for column in columns.values()]
-    width = max(sum(array.nbytes // max(array.shape[0], 1) for array in arrays), 1)
     room: int = min(current().counters()["budget_bytes"] // _SHARE, _BATCH_BYTES)
-    rows: int = max(room // width, 1)
+    rows: int = max(room // width(columns), 1)
     tile: int = max((array.tile[0] for array in arrays), default=1)
     whole: int = rows // tile * tile
     return whole or rows
@@ -93,4 +98,4 @@ def capsule(columns: Mapping[str, Column], requested_schema: object) -> object:
     return record_batches(columns).__arrow_c_stream__(requested_schema)
 
 
-__all__ = ["batches", "capsule", "held", "record_batches", "rows_of_batch"]
+__all__ = ["batches", "capsule", "held", "record_batches", "rows_of_batch", "width"]
