@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.running import session
-from support.sizes import examples
+from support.sizes import sized
 
 import outcore as oc
 from outcore.errors import ArgumentError, DTypeError, IndexingError, MemoryLimitError, ShapeError
@@ -131,7 +131,7 @@ def test_a_sort_has_missing_elements_last(name: str, descending: bool) -> None:
     known = [row for row in rows(t) if row[place] is not None]
     expected = sorted(known, key=lambda row: row[place])
     if descending:  # stable as well
-        expected = sorted(known[::-1], key=lambda row: row[place])[::-1]
+        expected = list(reversed(sorted(reversed(known), key=lambda row: row[place])))
     assert ordered == expected + [row for row in rows(t) if row[place] is None]
 
 
@@ -220,7 +220,7 @@ def joined_rows(left: list[int | None], right: list[int | None], how: str) -> li
     found = []
     for i, key in enumerate(left):
         partners = [j for j, other in enumerate(right) if key is not None and other == key]
-        if how == "semi" and partners or how == "anti" and not partners:
+        if (how == "semi" and partners) or (how == "anti" and not partners):
             found.append((key, i))
         elif how in ("inner", "left"):
             found += [(key, i, float(j)) for j in partners]
@@ -239,7 +239,7 @@ def column_of(keys: list[int | None], kind: str) -> Any:
 
 @pytest.mark.parametrize("how", ["inner", "left", "semi", "anti"])
 @pytest.mark.parametrize("kind", ["number", "day", "label"])
-@settings(max_examples=examples(8), deadline=None)
+@settings(max_examples=sized(4, 50), deadline=None)
 @given(left=KEYS, right=KEYS)
 def test_a_join_gives_each_pair(how: Any, kind: str, left: list[int | None], right: list[int | None]) -> None:
     if kind == "label":
@@ -308,7 +308,7 @@ def test_other_wrong_calls_are_refused() -> None:
         t.filter(np.asarray([True, False]))
     with pytest.raises(IndexingError, match="row of bool"):
         t.filter(t["count"])
-    with pytest.raises(ShapeError, match="price 4, more 2|more 2, price 4"):
+    with pytest.raises(ShapeError, match="more 2, price 4"):
         t.with_columns(more=[1, 2])
     with pytest.raises(ArgumentError, match="n=5 of 4 rows"):
         t.sample(5)
@@ -326,7 +326,7 @@ def test_other_wrong_calls_are_refused() -> None:
         np.add(t["city"], 1)
 
 
-# -- Arrow's stream -----------------------------------------------------------------------------------------------------
+# -- Arrow's stream ---------------------------------------------------------------------------------------------------
 
 
 def test_the_stream_has_all_types_and_missing_elements() -> None:
@@ -394,7 +394,7 @@ def assert_same(found: oc.Table, expected: Any) -> None:
         assert mine == expected.column(name).to_pylist(), name
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=sized(15, 200), deadline=None)
 @given(table=arrow_tables())
 def test_tables_of_arrow_come_and_go(table: Any) -> None:
     with session():
@@ -416,7 +416,7 @@ def test_columns_are_stored_in_a_folder(tmp_path: Path) -> None:
         with pytest.raises(ArgumentError, match="no __arrow_c_stream__"):
             oc.from_arrow([1])  # type: ignore[arg-type]
         (tmp_path / "t" / "table.json").write_text("{}")
-        with pytest.raises(oc.errors.FormatError, match="table.json"):
+        with pytest.raises(oc.errors.FormatError, match=r"table\.json"):
             oc.open_table(tmp_path / "t")
 
 
@@ -435,17 +435,16 @@ import outcore as oc
 def peak():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) * 1024
 
-folder, limit = sys.argv[1], 320 << 20
+folder, limit = sys.argv[1], 272 << 20
 with oc.Session(memory_limit=limit, threads=2, progress=False, scratch=[folder]):
-    rows = 14_000_000
+    rows = 12_000_000
     x = oc.random.uniform((rows,), seed=1)
     oc.to_parquet({"x": x, "y": x * 2, "z": oc.arange(rows)}, f"{folder}/t.parquet", compression="none")
     t = oc.read_parquet(f"{folder}/t.parquet")
     few = t.filter(t["x"] > 0.75)
     oc.to_parquet(few, f"{folder}/few.parquet", compression="none")
     with open(f"{folder}/t.csv", "w") as file:
-        for start in range(0, 200_000, 50_000):
-            np.savetxt(file, np.arange(start, start + 50_000)[:, None] * [1, 2], "%d", ",", header="" if start else "a,b", comments="")
+        file.write("a,b\\n" + "".join(f"{number},{2 * number}\\n" for number in range(40_000)))
     again = oc.read_parquet(f"{folder}/few.parquet")
     csv = oc.read_csv(f"{folder}/t.csv")
     difference = oc.compute((again["x"] * 2 - again["y"]).sum(), t["z"].sum(), csv["b"].sum())
@@ -459,8 +458,8 @@ def test_tables_larger_than_the_limit(tmp_path: Path) -> None:
     )
     assert ended.returncode == 0, ended.stderr
     count, difference, total, csv, within, beyond = ended.stdout.split()
-    assert abs(int(count) - 3_500_000) < 20_000
+    assert abs(int(count) - 3_000_000) < 20_000
     assert float(difference) == 0
-    assert int(total) == 14_000_000 * 13_999_999 // 2
-    assert int(csv) == 200_000 * 199_999
+    assert int(total) == 12_000_000 * 11_999_999 // 2
+    assert int(csv) == 40_000 * 39_999
     assert (within, beyond) == ("True", "True")

@@ -19,11 +19,13 @@ from outcore._base.arguments import whole
 from outcore._base.system_errors import refusing
 from outcore._base.types import PathLike
 from outcore._tables.arrow import arrow, as_arrow, field_of
+from outcore._tables.categorical import Categorical
 from outcore._tables.columns import Column
 from outcore._tables.memory import working
 from outcore._tables.stream import batches, held, rows_of_batch, width
 from outcore._tables.table import Table, table
 from outcore.errors import ArgumentError, TargetExistsError
+from outcore.text import Text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -91,8 +93,8 @@ def to_parquet(
 ) -> None:
     """Writes a table, or arrays by name, to a Parquet file, one row group at a time, all or nothing.
 
-    `compression` is pyarrow's: "zstd", "snappy", "gzip", "lz4", "brotli", "none". Row groups are whole tiles that take
-    a sixteenth of the memory, 16 MiB at most, unless `row_group_rows` says how many rows they have. NaT and missing
+    `compression` is pyarrow's: "zstd", "snappy", "gzip", "lz4", "brotli", "none". Row groups are whole tiles of 16 MiB,
+    or 1/32 of the memory, at most, unless `row_group_rows` says how many rows they have. NaT and missing
     labels are nulls, NaN stays a number. Text is written as strings, and says its length in the schema.
 
     Raises TargetExistsError without `overwrite`, DTypeError for complex numbers, ArgumentError, ShapeError for arrays
@@ -112,10 +114,12 @@ def to_parquet(
         whole("to_parquet", 2**63 - 1, row_group_rows=row_group_rows)
     if row_group_rows == 0 or compression not in ("zstd", "snappy", "gzip", "lz4", "brotli", "none"):
         raise ArgumentError(f"to_parquet: compression={compression!r}, row_group_rows={row_group_rows}")
+    # A dictionary of numbers takes more memory than the row group has.
+    strings = [name for name, column in columns.items() if isinstance(column, (Categorical, Text))]
     with _output(path, overwrite) as new:
 
         def write(schema: pa.Schema, parts: Iterator[pa.RecordBatch]) -> None:
-            with pq.ParquetWriter(new, schema, compression=compression) as writer:
+            with pq.ParquetWriter(new, schema, compression=compression, use_dictionary=strings) as writer:
                 for part in parts:
                     writer.write_batch(part, row_group_size=max(part.num_rows, 1))
 

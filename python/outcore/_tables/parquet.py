@@ -30,7 +30,7 @@ from outcore._opening.several import parts_of
 from outcore._tables.arrow import ColumnTypes, Field, LabelCount, Nulls, arrow, check_nulls
 from outcore._tables.columns import Column, Deferred
 from outcore._tables.table import Table
-from outcore.errors import DTypeError, FormatError, IndexingError, SourceChangedError
+from outcore.errors import DTypeError, FormatError, IndexingError, OutcoreError, SourceChangedError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -178,6 +178,8 @@ class ParquetColumn:
             try:
                 for part in self._rows(place, start - begin, end - begin):
                     parts.append(self.field.numbers(part, group.file.path))
+            except OutcoreError:
+                raise
             except (pa.ArrowException, OSError) as error:
                 raise FormatError(
                     f"{group.file.path}: column {self.field.name!r}, row group {group.number}: {error}",

@@ -1,8 +1,8 @@
 """Columns as a stream of batches: for Arrow's C stream and for files that are written row group by row group.
 
-**Contract.** A batch is one program, of whole tiles, and takes at most a sixteenth of the memory. Columns that are more
-than stored arrays, element by element, are computed once, all together, and held in scratch while the stream is read.
-Each batch is given back before the next is computed, if its reader lets go of it.
+**Contract.** A batch is one program, of whole tiles, and takes 16 MiB or 1/32 of the memory at most. Columns that are
+more than stored arrays, element by element, are computed once, all together, and held in scratch while the stream is
+read. Each batch is given back before the next is computed, if its reader lets go of it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _BATCH_BYTES = 16 << 20
-_SHARE = 16  # of the memory, for a batch
+_SHARE = 32  # of the memory, for a batch
 
 
 def held(columns: Mapping[str, Column]) -> dict[str, Column]:
@@ -72,16 +72,15 @@ def batches(columns: Mapping[str, Column], rows: int) -> Iterator[list[NDArray]]
 
 
 def record_batches(columns: Mapping[str, Column]) -> pa.RecordBatchReader:
-    """Arrow's reader of the rows; columns are held first where they must be."""
+    """Arrow's reader of the rows; columns are held at once where they must be."""
     arrow("Table.__arrow_c_stream__")
     import pyarrow as pa
 
     schema = pa.schema([field_of(name, column) for name, column in columns.items()])
     # Readers ask from threads of theirs, where the session of this one would not be in use.
-    context = copy_context()
+    context, ready = copy_context(), held(columns)
 
     def make() -> Iterator[pa.RecordBatch]:
-        ready = context.run(held, columns)
         parts = batches(ready, context.run(rows_of_batch, ready))
         while True:
             values = context.run(next, parts, None)

@@ -456,8 +456,8 @@ class Table:
         return dict(zip(columns, values if len(columns) > 1 else (values,), strict=True)) if columns else {}
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Arrow's C stream of the rows in batches, each of a sixteenth of the memory at most: Polars, DuckDB, pandas
-        and pyarrow read it. NaT and missing labels are nulls, NaN stays a number.
+        """Arrow's C stream of the rows in batches of 1/32 of the memory at most: Polars, DuckDB, pandas and pyarrow
+        read it. NaT and missing labels are nulls, NaN stays a number.
 
         Raises ImportError without pyarrow, DTypeError for complex numbers. I/O: columns that are more than stored
         arrays, element by element, are held in scratch first; then one read, a batch at a time.
