@@ -73,6 +73,12 @@ def test_the_tutorial_on_graphs_gives_what_it_shows(tmp_path, monkeypatch):
     assert doctest.testfile(str(tmp_path / "tutorial.md"), module_relative=False) == (0, 43 + shown)
 
 
+def test_the_session_on_tables_gives_what_it_shows(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert doctest.testfile(str(ROOT / "docs" / "tables.md"), module_relative=False) == (0, 24)
+
+
 def test_the_page_on_volumes_names_commands_and_options_there_are():
     text = (ROOT / "docs" / "volumes.md").read_text()
     used = re.findall(r"outcore volume (\w+)([^`\n]*)", text)

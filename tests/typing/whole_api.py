@@ -141,6 +141,23 @@ def reductions(x: oc.Array) -> None:
     assert_type(oc.groupby((x, x)), oc.GroupBy)
 
 
+def tables(x: oc.Array, source: oc.Table) -> None:
+    t = oc.table({"x": x}, name=["a", "b"], city=oc.Categorical(x, ["oslo"]))
+    assert_type(t, oc.Table)
+    assert_type([t.columns, list(t.dtypes)], list[list[str]])
+    assert_type([t["x"], oc.Categorical(x, ["oslo"]).codes], list[oc.Array])
+    assert_type([t[["x"]], t[t["x"] > 1], t[1:3], t.select("x"), t.head(), t.sample(3, seed=1)], list[oc.Table])
+    assert_type([t.filter(t["x"] > 1), t.sort_by("x", descending=True), t.concat(source)], list[oc.Table])
+    assert_type([t.with_columns(y=x), t.rename({"x": "y"}), t.value_counts("x")], list[oc.Table])
+    assert_type([t.join(source, "x", how="left"), t.join(source, {"x": "y"}, how="semi")], list[oc.Table])
+    assert_type(t.groupby("x", "name").agg(total=("x", "sum")), oc.Table)
+    assert_type(t.describe()["x"]["mean"], float)
+    assert_type(t.compute()["x"], Values)
+    assert_type([oc.read_parquet("a-*.parquet", nulls="mask"), oc.read_csv("a.csv", folder="a")], list[oc.Table])
+    assert_type([oc.from_arrow(t, path="b"), oc.open_table("b")], list[oc.Table])
+    oc.to_parquet(t, "a.parquet", compression="none", overwrite=True)
+
+
 def graphs() -> None:
     stored = oc.graph.open("a.ocg")
     assert_type(stored, oc.graph.Graph)

@@ -27,7 +27,7 @@ from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array
 from outcore._session.session import leave_room
 from outcore._tables.categorical import Categorical
-from outcore._tables.columns import Column
+from outcore._tables.columns import TableColumn
 from outcore._typed.calendar import unit_of
 from outcore.dates import Dates
 from outcore.errors import ArgumentError, DTypeError, RangeError
@@ -173,7 +173,7 @@ class Field:
         kind = np.dtype(np.float64) if self.is_widened else self.kind
         return kind.str.lstrip("|<") if kind.kind in "SU" else str(kind)
 
-    def column(self, numbers: Array) -> Column:
+    def column(self, numbers: Array) -> TableColumn:
         """The column that numbers carry."""
         if self.is_category:
             assert self.labels is not None
@@ -330,7 +330,7 @@ class LabelCount:
 # -- outwards ---------------------------------------------------------------------------------------------------------
 
 
-def field_of(name: str, column: Column) -> pa.Field:
+def field_of(name: str, column: TableColumn) -> pa.Field:
     """Arrow's field of a column. Raises DTypeError for complex numbers and for units that Arrow has not."""
     import pyarrow as pa
 
@@ -361,7 +361,7 @@ def unit_for(name: str, column: Dates) -> str:
     raise DTypeError(f"column {name!r} of {column.dtype}: Arrow's finest unit is ns")
 
 
-def as_arrow(field: pa.Field, column: Column, values: NDArray) -> pa.Array:
+def as_arrow(field: pa.Field, column: TableColumn, values: NDArray) -> pa.Array:
     """Computed elements of a column, as its field has them; numbers are borrowed where they lie."""
     import pyarrow as pa
 

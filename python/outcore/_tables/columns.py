@@ -30,7 +30,7 @@ from outcore.elementwise import isnan
 from outcore.errors import DTypeError, ShapeError
 from outcore.text import Text
 
-Column: TypeAlias = "Array | Typed"
+TableColumn: TypeAlias = "Array | Typed"
 
 
 class Deferred:
@@ -38,12 +38,12 @@ class Deferred:
 
     __slots__ = ("_column", "_make", "kind")
 
-    def __init__(self, make: Callable[[], Column], kind: str = "") -> None:
-        self._make: Callable[[], Column] | None = make
-        self._column: Column | None = None
+    def __init__(self, make: Callable[[], TableColumn], kind: str = "") -> None:
+        self._make: Callable[[], TableColumn] | None = make
+        self._column: TableColumn | None = None
         self.kind = kind
 
-    def get(self) -> Column:
+    def get(self) -> TableColumn:
         """The column. I/O: none, unless what makes it says so."""
         if self._column is None:
             assert self._make is not None
@@ -52,23 +52,23 @@ class Deferred:
         return self._column
 
 
-def column_of(name: str, value: object) -> Column:
+def column_of(name: str, value: object) -> TableColumn:
     """A value as a column. Raises ShapeError for what is not one row, DTypeError for elements without kernels."""
     if isinstance(value, (Array, Typed)) and is_pending(value):
         return value
-    column: Column = value if isinstance(value, (Array, Typed)) else asarray(value)
+    column: TableColumn = value if isinstance(value, (Array, Typed)) else asarray(value)
     if column.ndim != 1:
         raise ShapeError(f"table: column {name!r} of shape {column.shape} is not one row")
     return column
 
 
-def is_pending(column: Column) -> bool:
+def is_pending(column: TableColumn) -> bool:
     """Whether the length of a column is not known yet: the mask that chose its elements has not been counted."""
     carrier = carried(column)
     return isinstance(carrier, Chosen) and carrier._node is None
 
 
-def kind_of(column: Column) -> str:
+def kind_of(column: TableColumn) -> str:
     """The type of the elements, in a word; empty where only a run can tell."""
     if isinstance(column, Categorical):
         return f"category[{len(column.labels)}]"
@@ -77,7 +77,7 @@ def kind_of(column: Column) -> str:
     return column.dtype.str.lstrip("|<") if isinstance(column, Text) else str(column.dtype)
 
 
-def chosen(column: Column, mask: Array) -> Column:
+def chosen(column: TableColumn, mask: Array) -> TableColumn:
     """The elements for which a mask is true; counted when something needs their number."""
     if isinstance(column, Typed):
         typed: Typed = column
@@ -85,24 +85,24 @@ def chosen(column: Column, mask: Array) -> Column:
     return column[mask]
 
 
-def missing(column: Column) -> Array | None:
+def missing(column: TableColumn) -> Array | None:
     """Where elements are NaN, NaT or missing labels; None for types that have neither."""
     if isinstance(column, Typed):
         return column._missing(column._columns())
     return isnan(column) if column.dtype.kind in "fc" else None
 
 
-def numbers_of(column: Column) -> list[Array]:
+def numbers_of(column: TableColumn) -> list[Array]:
     """The rows of numbers that a column goes through sorts as."""
     return column._columns() if isinstance(column, Typed) else [column]
 
 
-def of_numbers(like: Column, numbers: list[Array]) -> Column:
+def of_numbers(like: TableColumn, numbers: list[Array]) -> TableColumn:
     """The inverse of `numbers_of`."""
     return like._of_columns(numbers) if isinstance(like, Typed) else numbers[0]
 
 
-def ordered(columns: Sequence[Column], keys: Sequence[tuple[int, bool]]) -> list[Column]:
+def ordered(columns: Sequence[TableColumn], keys: Sequence[tuple[int, bool]]) -> list[TableColumn]:
     """All columns in the order of some of them, by place; True for descending. Stable; missing elements are last.
 
     I/O: one sort of all columns for each number of each key (`sort_by`).
@@ -115,7 +115,7 @@ def ordered(columns: Sequence[Column], keys: Sequence[tuple[int, bool]]) -> list
     return rows
 
 
-def _ordered_by(columns: list[Column], place: int, step: int, descending: bool) -> list[Column]:
+def _ordered_by(columns: list[TableColumn], place: int, step: int, descending: bool) -> list[TableColumn]:
     of = columns[place]
     key = of._columns(descending)[step] if isinstance(of, Typed) else of
     beside = [numbers_of(column) for column in columns]
@@ -130,7 +130,7 @@ def _ordered_by(columns: list[Column], place: int, step: int, descending: bool) 
     return results
 
 
-def joined(columns: Sequence[Column]) -> Column:
+def joined(columns: Sequence[TableColumn]) -> TableColumn:
     """Columns one behind the other: units of dates meet, text is as long as the longest, labels are united.
 
     Raises DTypeError for columns that do not go together. No I/O of its own.
@@ -163,7 +163,7 @@ def _joined_text(columns: Sequence[Text]) -> Text:
     return Text(concat(rows), longest.dtype)
 
 
-def picked(column: Column, places: NDArray) -> Column:
+def picked(column: TableColumn, places: NDArray) -> TableColumn:
     """The elements at some places. I/O: as `oc.take`."""
     if isinstance(column, Text):
         return Text(take(column.codes, places, axis=0), column.dtype)
@@ -172,7 +172,7 @@ def picked(column: Column, places: NDArray) -> Column:
     return take(column, places)
 
 
-def with_missing(column: Column, absent: Array) -> Column:
+def with_missing(column: TableColumn, absent: Array) -> TableColumn:
     """The column with missing elements where a flag is: NaN (integers and truths become float64), NaT, no label, or
     the empty string."""
     if isinstance(column, Dates):
@@ -189,7 +189,7 @@ def with_missing(column: Column, absent: Array) -> Column:
 
 
 __all__ = [
-    "Column",
+    "TableColumn",
     "Deferred",
     "chosen",
     "column_of",

@@ -121,7 +121,7 @@ def _line_of(block: _Block, row: int) -> int:
 
 
 class _Parser:
-    """What turns blocks into Arrow's tables: names, types, separator."""
+    """Blocks as Arrow's tables, by names, types and a separator."""
 
     def __init__(self, names: Sequence[str], delimiter: str, wishes: ColumnTypes) -> None:
         self.names = list(names)

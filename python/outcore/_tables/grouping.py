@@ -9,23 +9,23 @@ from typing import Generic, TypeVar
 from outcore._groups.groups import GroupBy, groupby
 from outcore._lazy.array import Array
 from outcore._lazy.typed import Typed
-from outcore._tables.columns import Column, Deferred, kind_of
+from outcore._tables.columns import Deferred, TableColumn, kind_of
 from outcore.dates import Dates
 from outcore.errors import ArgumentError, DTypeError, IndexingError
 
-Made = TypeVar("Made")  # the table of the results
+ResultTable = TypeVar("ResultTable")  # the table of the results
 # Functions whose results are elements of the column: dates, short text and labels have them as well.
 _ELEMENTS = ("min", "max", "first", "last")
 
 
-class TableGroups(Generic[Made]):
-    """Groups of a table's rows by the values of some columns. Made by `Table.groupby`."""
+class TableGroups(Generic[ResultTable]):
+    """Groups of a table's rows by the values of some columns. ResultTable by `Table.groupby`."""
 
     def __init__(
         self,
-        keys: Mapping[str, Column],
-        named: Callable[[str], Column],
-        made: Callable[[Mapping[str, Column | Deferred]], Made],
+        keys: Mapping[str, TableColumn],
+        named: Callable[[str], TableColumn],
+        made: Callable[[Mapping[str, TableColumn | Deferred]], ResultTable],
     ) -> None:
         self._keys = dict(keys)
         self._named = named
@@ -38,13 +38,13 @@ class TableGroups(Generic[Made]):
             self._groups = groupby(rows if len(rows) > 1 else rows[0])
         return self._groups
 
-    def _key(self, name: str) -> Column:
+    def _key(self, name: str) -> TableColumn:
         parts = self._grouped().keys
         if isinstance(parts, tuple):
             return parts[list(self._keys).index(name)]
         return parts
 
-    def agg(self, **named: tuple[str, str]) -> Made:
+    def agg(self, **named: tuple[str, str]) -> ResultTable:
         """A table of the keys, ascending, and results by name: each of a column and a function of its groups.
 
         Functions are those of `oc.groupby(...).aggregate`: "sum", "prod", "min", "max", "mean", "var", "std", "count",
@@ -60,7 +60,7 @@ class TableGroups(Generic[Made]):
         >>> t.groupby("day").agg(total=("price", "sum")).compute()
         {'day': array([1, 2]), 'total': array([5., 4.])}
         """
-        made: dict[str, Column | Deferred] = {
+        made: dict[str, TableColumn | Deferred] = {
             name: Deferred(partial(self._key, name), kind_of(column)) for name, column in self._keys.items()
         }
         for name, pair in named.items():
@@ -71,7 +71,7 @@ class TableGroups(Generic[Made]):
             made[name] = Deferred(partial(self._result, self._named(pair[0]), *pair))
         return self._made(made)
 
-    def _result(self, column: Column, name: str, function: str) -> Column:
+    def _result(self, column: TableColumn, name: str, function: str) -> TableColumn:
         groups = self._grouped()
         if function == "count":
             return groups.count()

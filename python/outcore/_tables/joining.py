@@ -28,14 +28,23 @@ from outcore._standard.searching import searchsorted, where
 from outcore._standard.sets import isin
 from outcore._standard.sorting import sort_by
 from outcore._standard.statistical import cumulative_sum, max, sum
-from outcore._tables.columns import Column, Deferred, joined, kind_of, missing, numbers_of, of_numbers, with_missing
+from outcore._tables.columns import (
+    Deferred,
+    TableColumn,
+    joined,
+    kind_of,
+    missing,
+    numbers_of,
+    of_numbers,
+    with_missing,
+)
 from outcore.elementwise import clip
 
-Keys: TypeAlias = "tuple[Sequence[Column], Sequence[Column]]"  # of the left, and of the right
+Keys: TypeAlias = "tuple[Sequence[TableColumn], Sequence[TableColumn]]"  # of the left, and of the right
 _NONE = Array(node(np.int64(0)))
 
 
-def _numbers(left: Sequence[Column], right: Sequence[Column]) -> tuple[Array, Array]:
+def _numbers(left: Sequence[TableColumn], right: Sequence[TableColumn]) -> tuple[Array, Array]:
     """The keys of both sides as one row of numbers each, equal where all keys are."""
     rows = left[0].shape[0]
     together = [joined(pair) for pair in zip(left, right, strict=True)]
@@ -48,7 +57,7 @@ def _numbers(left: Sequence[Column], right: Sequence[Column]) -> tuple[Array, Ar
     return codes[:rows], codes[rows:]
 
 
-def _absent(keys: Sequence[Column]) -> Array | None:
+def _absent(keys: Sequence[TableColumn]) -> Array | None:
     """Where a key is missing."""
     absent: Array | None = None
     for key in keys:
@@ -58,7 +67,7 @@ def _absent(keys: Sequence[Column]) -> Array | None:
     return absent
 
 
-def partnered(left: Sequence[Column], right: Sequence[Column]) -> Array:
+def partnered(left: Sequence[TableColumn], right: Sequence[TableColumn]) -> Array:
     """For each row of the left whether its keys are those of a row of the right. I/O: a sort of the right's keys, and
     searches in it."""
     first, second = _numbers(left, right)
@@ -115,7 +124,7 @@ class _Merged:
 class _Side:
     """The columns of one side, and where the numbers of each lie among those of all."""
 
-    def __init__(self, columns: Mapping[str, Column]) -> None:
+    def __init__(self, columns: Mapping[str, TableColumn]) -> None:
         self.columns = columns
         self.numbers: list[Array] = []
         self._places: dict[str, slice] = {}
@@ -124,14 +133,14 @@ class _Side:
             self._places[name] = slice(len(self.numbers), len(self.numbers) + len(rows))
             self.numbers += rows
 
-    def column(self, name: str, numbers: Sequence[Array], change: Callable[[Array], Array]) -> Column:
+    def column(self, name: str, numbers: Sequence[Array], change: Callable[[Array], Array]) -> TableColumn:
         """A column of numbers that were moved, each changed."""
         return of_numbers(self.columns[name], [change(number) for number in numbers[self._places[name]]])
 
 
 def merged(
-    keys: Keys, left: Mapping[str, Column], right: Mapping[str, Column], keeps_left: bool
-) -> tuple[dict[str, Column | Deferred], Callable[[], int]]:
+    keys: Keys, left: Mapping[str, TableColumn], right: Mapping[str, TableColumn], keeps_left: bool
+) -> tuple[dict[str, TableColumn | Deferred], Callable[[], int]]:
     """The columns of both sides in an inner join, or a left one, and the number of its rows; all made when needed.
 
     I/O then: a sort of each side with all its columns, held in scratch, two searches, a take for each column.
@@ -139,14 +148,14 @@ def merged(
     ours, theirs = _Side(left), _Side(right)
     merge = cache(lambda: _Merged(keys, ours.numbers, theirs.numbers, keeps_left))
 
-    def of_left(name: str) -> Column:
+    def of_left(name: str) -> TableColumn:
         return ours.column(name, merge().left, merge().from_left)
 
-    def of_right(name: str) -> Column:
+    def of_right(name: str) -> TableColumn:
         column = theirs.column(name, merge().right, merge().from_right)
         return with_missing(column, merge().absent()) if keeps_left else column
 
-    columns: dict[str, Column | Deferred] = {}
+    columns: dict[str, TableColumn | Deferred] = {}
     columns |= {name: Deferred(partial(of_left, name), kind_of(column)) for name, column in left.items()}
     columns |= {name: Deferred(partial(of_right, name)) for name in right}
     return columns, lambda: merge().rows

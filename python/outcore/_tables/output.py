@@ -20,7 +20,7 @@ from outcore._base.system_errors import refusing
 from outcore._base.types import PathLike
 from outcore._tables.arrow import arrow, as_arrow, field_of
 from outcore._tables.categorical import Categorical
-from outcore._tables.columns import Column
+from outcore._tables.columns import TableColumn
 from outcore._tables.memory import working
 from outcore._tables.stream import batches, held, rows_of_batch, width
 from outcore._tables.table import Table, table
@@ -55,7 +55,7 @@ def _output(path: PathLike, overwrite: bool) -> Iterator[str]:
 
 def _written(
     what: str,
-    columns: Mapping[str, Column],
+    columns: Mapping[str, TableColumn],
     rows: int | None,
     write: Callable[[pa.Schema, Iterator[pa.RecordBatch]], None],
 ) -> None:
@@ -75,7 +75,7 @@ def _written(
         write(schema, make())
 
 
-def _columns(what: str, source: Table | Mapping[str, object]) -> dict[str, Column]:
+def _columns(what: str, source: Table | Mapping[str, object]) -> dict[str, TableColumn]:
     arrow(what)
     of = source if isinstance(source, Table) else table(source)
     if not of.columns:

@@ -28,7 +28,7 @@ from outcore._base.types import NDArray, PathLike
 from outcore._lazy.array import Array
 from outcore._opening.several import parts_of
 from outcore._tables.arrow import ColumnTypes, Field, LabelCount, Nulls, arrow, check_nulls
-from outcore._tables.columns import Column, Deferred
+from outcore._tables.columns import Deferred, TableColumn
 from outcore._tables.table import Table
 from outcore.errors import DTypeError, FormatError, IndexingError, OutcoreError, SourceChangedError
 
@@ -218,7 +218,7 @@ class ParquetColumn:
         )
         return _Cursor(place, batches)
 
-    def column(self) -> Column:
+    def column(self) -> TableColumn:
         """The column; labels are read from all row groups first."""
         self.field.check(self._groups[0].file.path if self._groups else "read_parquet")
         if self.field.is_category:
@@ -296,7 +296,7 @@ def read_parquet(
         for number in range(part.metadata.num_row_groups)
     ]
     groups = [group for group in groups if group.rows]
-    made: dict[str, Column | Deferred] = {}
+    made: dict[str, TableColumn | Deferred] = {}
     for name in names:
         has_nulls = _together(part.nulls_of(name) for part in parts)
         field = Field(schema.field(name), nulls, wishes.get(name), has_nulls)

@@ -28,7 +28,7 @@ from outcore._opening.opening import open as opened
 from outcore._session.session import current
 from outcore._tables.arrow import Field
 from outcore._tables.categorical import Categorical
-from outcore._tables.columns import Column
+from outcore._tables.columns import TableColumn
 from outcore._tables.memory import working
 from outcore.errors import FormatError, TargetExistsError
 
@@ -94,7 +94,7 @@ class StoredTable:
             for field in fields
         ]
 
-    def end(self) -> dict[str, Column]:
+    def end(self) -> dict[str, TableColumn]:
         """The columns, by name, read from where they are from now on."""
         if self._work is None or self._folder is None:
             return self._in_scratch()
@@ -109,9 +109,9 @@ class StoredTable:
         files.sync_name(self._folder)
         return columns_of(self._folder)
 
-    def _in_scratch(self) -> dict[str, Column]:
+    def _in_scratch(self) -> dict[str, TableColumn]:
         core = current()._core
-        made: dict[str, Column] = {}
+        made: dict[str, TableColumn] = {}
         for column in self.columns:
             column.end(column.field.dtype)
             made[column.field.name] = column.field.column(Array(core.hold(column.path)))
@@ -154,7 +154,7 @@ def file_of(name: str) -> str:
     return f"{quote(name, safe=' +,;=@()[]{}')}.npy"
 
 
-def columns_of(folder: PathLike) -> dict[str, Column]:
+def columns_of(folder: PathLike) -> dict[str, TableColumn]:
     """The columns in a folder. Raises FormatError where there are none, and what `oc.open` raises. I/O: headers."""
     note = os.path.join(folder, _NOTE)
     with refusing(note, "read"):
@@ -163,7 +163,7 @@ def columns_of(folder: PathLike) -> dict[str, Column]:
             said = [(str(part["name"]), part["labels"]) for part in content["columns"]]
         except (ValueError, KeyError, TypeError) as error:
             raise FormatError(f"{note}: is no list of columns: {error!r}", {"path": note}) from None
-    made: dict[str, Column] = {}
+    made: dict[str, TableColumn] = {}
     for name, labels in said:
         column = opened(os.path.join(folder, file_of(name)))
         made[name] = column if labels is None else Categorical(column, labels)

@@ -20,7 +20,7 @@ from outcore._run.run import compute
 from outcore._session.session import current
 from outcore._tables.arrow import arrow, as_arrow, field_of
 from outcore._tables.categorical import Categorical
-from outcore._tables.columns import Column
+from outcore._tables.columns import TableColumn
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,12 +29,12 @@ _BATCH_BYTES = 16 << 20
 _SHARE = 32  # of the memory, for a batch
 
 
-def held(columns: Mapping[str, Column]) -> dict[str, Column]:
+def held(columns: Mapping[str, TableColumn]) -> dict[str, TableColumn]:
     """The same columns, those that are more than stored arrays held in scratch; all from one program."""
     carriers = {name: carried(column) for name, column in columns.items()}
     costly = [name for name, array in carriers.items() if array.shape[0] and not _core.is_made_of_stored(array._expr)]
     numbers = dict(zip(costly, masks.hold(*(carriers[name]._expr for name in costly)), strict=True)) if costly else {}
-    made: dict[str, Column] = {}
+    made: dict[str, TableColumn] = {}
     for name, column in columns.items():
         if name not in numbers:
             made[name] = column
@@ -44,13 +44,14 @@ def held(columns: Mapping[str, Column]) -> dict[str, Column]:
     return made
 
 
-def width(columns: Mapping[str, Column]) -> int:
+def width(columns: Mapping[str, TableColumn]) -> int:
     """Bytes of a row."""
     arrays = [carried(column) for column in columns.values()]
-    return max(sum(array.nbytes // max(array.shape[0], 1) for array in arrays), 1)
+    bytes: int = sum(array.nbytes // max(array.shape[0], 1) for array in arrays)
+    return max(bytes, 1)
 
 
-def rows_of_batch(columns: Mapping[str, Column]) -> int:
+def rows_of_batch(columns: Mapping[str, TableColumn]) -> int:
     """Rows of a batch: whole tiles where those fit."""
     arrays = [carried(column) for column in columns.values()]
     room: int = min(current().counters()["budget_bytes"] // _SHARE, _BATCH_BYTES)
@@ -60,7 +61,7 @@ def rows_of_batch(columns: Mapping[str, Column]) -> int:
     return whole or rows
 
 
-def batches(columns: Mapping[str, Column], rows: int) -> Iterator[list[NDArray]]:
+def batches(columns: Mapping[str, TableColumn], rows: int) -> Iterator[list[NDArray]]:
     """The values of neighbouring rows, a batch at a time. I/O: one read of the columns."""
     # Labels go as their codes.
     arrays = [column.codes if isinstance(column, Categorical) else column for column in columns.values()]
@@ -71,7 +72,7 @@ def batches(columns: Mapping[str, Column], rows: int) -> Iterator[list[NDArray]]
         del values  # memory of the session, which the next batch needs
 
 
-def record_batches(columns: Mapping[str, Column]) -> pa.RecordBatchReader:
+def record_batches(columns: Mapping[str, TableColumn]) -> pa.RecordBatchReader:
     """Arrow's reader of the rows; columns are held at once where they must be."""
     arrow("Table.__arrow_c_stream__")
     import pyarrow as pa
@@ -92,7 +93,7 @@ def record_batches(columns: Mapping[str, Column]) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_batches(schema, make())
 
 
-def capsule(columns: Mapping[str, Column], requested_schema: object) -> object:
+def capsule(columns: Mapping[str, TableColumn], requested_schema: object) -> object:
     """The reader as Arrow's C interface has it."""
     return record_batches(columns).__arrow_c_stream__(requested_schema)
 

@@ -29,8 +29,8 @@ from outcore._run.run import compute, explain
 from outcore._standard.creation import asarray
 from outcore._standard.sets import unique
 from outcore._tables.columns import (
-    Column,
     Deferred,
+    TableColumn,
     chosen,
     column_of,
     is_pending,
@@ -69,11 +69,11 @@ class Table:
     def __init__(self, columns: Mapping[str, object]) -> None:
         made = {str(name): column_of(str(name), value) for name, value in columns.items()}
         _check({name: len(column) for name, column in made.items() if not is_pending(column)})
-        self._columns: dict[str, Column | Deferred] = dict(made)
+        self._columns: dict[str, TableColumn | Deferred] = dict(made)
         self._count: Callable[[], int] | int | None = None
 
     @classmethod
-    def _of(cls, columns: Mapping[str, Column | Deferred], count: Callable[[], int] | int | None = None) -> Table:
+    def _of(cls, columns: Mapping[str, TableColumn | Deferred], count: Callable[[], int] | int | None = None) -> Table:
         """A table of columns that have one length, known or not."""
         made = object.__new__(cls)
         made._columns, made._count = dict(columns), count
@@ -116,7 +116,7 @@ class Table:
     def __iter__(self) -> Iterator[str]:
         return iter(self._columns)
 
-    def _named(self, name: object) -> Column:
+    def _named(self, name: object) -> TableColumn:
         column = self._columns.get(name) if isinstance(name, str) else None
         if column is None:
             raise IndexingError(f"table: no column {name!r}; columns are {', '.join(self._columns) or 'none'}")
@@ -126,7 +126,7 @@ class Table:
     def __getitem__(self, key: str) -> Array: ...
     @overload
     def __getitem__(self, key: list[str] | tuple[str, ...] | Array | slice) -> Table: ...
-    def __getitem__(self, key: str | list[str] | tuple[str, ...] | Array | slice) -> Column | Table:
+    def __getitem__(self, key: str | list[str] | tuple[str, ...] | Array | slice) -> TableColumn | Table:
         """A column by its name; a table of some columns, of the rows of a mask, or of a slice of rows.
 
         Raises IndexingError for a name that is no column. No I/O, but by columns of labels whose labels must be read,
@@ -140,8 +140,10 @@ class Table:
             return self.select(*key)
         return self.filter(key)
 
-    def _each(self, change: Callable[[Column], Column], count: Callable[[], int] | int | None = None) -> Table:
-        def changed(name: str) -> Column:
+    def _each(
+        self, change: Callable[[TableColumn], TableColumn], count: Callable[[], int] | int | None = None
+    ) -> Table:
+        def changed(name: str) -> TableColumn:
             return change(self._named(name))
 
         kinds = self.dtypes
@@ -158,18 +160,18 @@ class Table:
 
     def _shown(self) -> dict[str, NDArray]:
         """The first rows of columns that are there, where they cost little: one pass that reads 32 MiB at most."""
-        there = {
+        made = {
             name: column[:_HEAD_ROWS]
             for name, column in self._columns.items()
             if not isinstance(column, Deferred) and not is_pending(column)
         }
-        if not self._knows_rows() or not there:
+        if not self._knows_rows() or not made:
             return {}
-        plan = explain(*there.values())
+        plan = explain(*made.values())
         if plan.bytes_read > _HEAD_BYTES or len(plan.stages) > 1:
             return {}
-        values = compute(*there.values())
-        return dict(zip(there, values if len(there) > 1 else (values,), strict=True))
+        values = compute(*made.values())
+        return dict(zip(made, values if len(made) > 1 else (values,), strict=True))
 
     # -- columns ------------------------------------------------------------------------------------------------
 
@@ -292,7 +294,7 @@ class Table:
             self._named(name)
         return self.columns.index(name)
 
-    def _made_together(self, make: Callable[[int], Column]) -> Table:
+    def _made_together(self, make: Callable[[int], TableColumn]) -> Table:
         kinds = self.dtypes
         made = {name: Deferred(partial(make, place), kinds[name]) for place, name in enumerate(self._columns)}
         return self._of(made, self._rows_or_none())
@@ -318,7 +320,7 @@ class Table:
             for name in self._columns:
                 table._place(name)
 
-        def together(name: str) -> Column:
+        def together(name: str) -> TableColumn:
             return joined([table._named(name) for table in tables])
 
         made = {name: Deferred(partial(together, name)) for name in self._columns}
@@ -364,7 +366,7 @@ class Table:
             return self.filter(flags if how == "semi" else ~flags)
         keys = [self._named(mine) for mine, _ in pairs], [other._named(its) for _, its in pairs]
         left = {name: self._named(name) for name in self._columns}
-        right: dict[str, Column] = {}
+        right: dict[str, TableColumn] = {}
         for name in other.columns:
             if name in [its for _, its in pairs]:
                 continue
@@ -471,7 +473,7 @@ def _check(lengths: dict[str, int]) -> None:
         raise ShapeError(f"table: columns have different lengths: {said}")
 
 
-def _is_real(column: Column) -> bool:
+def _is_real(column: TableColumn) -> bool:
     return not isinstance(column, Typed) and column.dtype.kind in "iuf"
 
 
