@@ -240,16 +240,16 @@ class Field:
         """Dates as the integers they are."""
         import pyarrow as pa
 
-        unit, _ = unit_of(self.kind)
-        if pa.types.is_time32(part.type) or pa.types.is_time64(part.type):
-            part = part.cast(pa.time64(unit) if unit in ("us", "ns") else pa.time32(unit))
-            part = part.view(pa.int64() if unit in ("us", "ns") else pa.int32())
-            part = part.cast(pa.int64())
-        if pa.types.is_integer(part.type):
-            filled = part.fill_null(int(np.iinfo(np.int64).min)) if part.null_count else part
-            return _numpy(filled).astype(np.int64, copy=False)
-        dates = _numpy(part)
-        return dates.astype(self.kind, copy=False).view(np.int64)
+        of = part.type
+        if not pa.types.is_integer(of):
+            part = part.view(pa.int64() if of.bit_width == 64 else pa.int32())
+        # Only integers of 64 bits have the one that stands for NaT.
+        part = part.cast(pa.int64()) if part.type != pa.int64() else part
+        integers = _numpy(part.fill_null(int(np.iinfo(np.int64).min)) if part.null_count else part)
+        stored = None if pa.types.is_integer(of) else self._number(of)
+        if stored is None or stored == self.kind:
+            return integers
+        return integers.view(stored).astype(self.kind).view(np.int64)
 
     def _plain(self, part: pa.Array, what: str) -> NDArray:
         import pyarrow as pa

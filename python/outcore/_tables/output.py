@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _MARK = ".outcore-partial-"
 # Of a row group: Arrow's elements, encoded ones, compressed ones; and what pyarrow has beside them.
-_COPIES, _LEAST_BYTES = 3, 8 << 20
+_COPIES, _LEAST_BYTES = 3, 32 << 20
 
 
 @contextmanager

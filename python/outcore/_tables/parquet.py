@@ -5,7 +5,8 @@ are row groups: a block of a whole row group is decoded by pyarrow in the thread
 and row groups are decoded side by side. A block that is part of a row group, which a small memory limit asks for, is
 decoded batch by batch from a cursor that stays where the last block ended. A file that changed after it was opened is
 refused. The forecast counts the bytes of the elements; what pyarrow reads for them, compressed, is its own, and takes
-about as much memory as they do, which the workspace of a block has room for.
+about as much memory as they do, which the workspace of a block has room for. Freed memory that its pool keeps is given
+back after each block where the limit is below 1 GiB when the table is opened.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from outcore._base.system_errors import refusing
 from outcore._base.types import NDArray, PathLike
 from outcore._lazy.array import Array
 from outcore._opening.several import parts_of
+from outcore._session.session import current
 from outcore._tables.arrow import ColumnTypes, Field, LabelCount, Nulls, arrow, check_nulls
 from outcore._tables.columns import Deferred, TableColumn
 from outcore._tables.table import Table
@@ -38,9 +40,9 @@ if TYPE_CHECKING:
 
 _OPENING_THREADS = 8
 _BUFFER_BYTES = 1 << 20
-_LABEL_ROWS = 1 << 16  # rows that are looked at together for labels
 _CURSORS_MAX = 4
-_BATCH_ROWS = 1 << 17
+_TIGHT_BYTES = 1 << 30
+_BATCH_ROWS = 1 << 16  # rows that are decoded together where a row group is not
 _TILE_BYTES = 8 << 20  # row groups of more are cut, for all memory limits alike
 
 
@@ -150,6 +152,7 @@ class ParquetColumn:
         for group in groups:
             self._starts.append(self._starts[-1] + group.rows)
         self._cursors: list[_Cursor] = []
+        self._is_tight = int(current().options["memory_limit"]) < _TIGHT_BYTES
         self._lock = Lock()
 
     def array(self) -> Array:
@@ -158,9 +161,8 @@ class ParquetColumn:
         shape = (rows,) if letters is None else (rows, letters)
         if not rows:
             return Array(_core.full(shape, 0, self.field.dtype.name))
-        length = Counter(group.rows for group in self._groups).most_common(1)[0][0]
         most = max(_TILE_BYTES // (self.field.dtype.itemsize * (letters or 1)), 1)
-        length = -(-length // -(-length // most))  # row groups beyond the most are cut into equal tiles
+        length = _tile_rows([group.rows for group in self._groups], most)
         chunks = [length] if letters is None else [length, letters]
         name = f"{self._groups[0].file.path}: {self.field.name}"
         return Array(_core.from_blocks(self.read, shape, self.field.dtype.name, chunks, name))
@@ -186,6 +188,8 @@ class ParquetColumn:
                     {"path": group.file.path},
                 ) from None
             start, place = end, place + 1
+        if self._is_tight:
+            pa.default_memory_pool().release_unused()
         numbers = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return numbers[:, block[1]] if len(block) > 1 else numbers
 
@@ -195,7 +199,7 @@ class ParquetColumn:
             file = group.file.opened(self.field.name, self.field.is_category, in_batches=False)
             column = file.read_row_group(group.number, columns=[self.field.name], use_threads=False).column(0)
             return list(column.chunks)
-        cursor = self._cursor(place, start, stop - start)
+        cursor = self._cursor(place, start)
         parts = cursor.take(start, stop)
         if cursor.row < group.rows:
             with self._lock:
@@ -203,7 +207,7 @@ class ParquetColumn:
                 del self._cursors[:-_CURSORS_MAX]
         return parts
 
-    def _cursor(self, place: int, start: int, rows: int) -> _Cursor:
+    def _cursor(self, place: int, start: int) -> _Cursor:
         """The cursor that is nearest before a row, no one else's meanwhile; a new one where there is none."""
         with self._lock:
             before = [cursor for cursor in self._cursors if cursor.place == place and cursor.row <= start]
@@ -214,7 +218,7 @@ class ParquetColumn:
         group = self._groups[place]
         file = group.file.opened(self.field.name, self.field.is_category, in_batches=True)
         batches = file.iter_batches(
-            min(rows, _BATCH_ROWS), row_groups=[group.number], columns=[self.field.name], use_threads=False
+            _BATCH_ROWS, row_groups=[group.number], columns=[self.field.name], use_threads=False
         )
         return _Cursor(place, batches)
 
@@ -230,10 +234,20 @@ class ParquetColumn:
         for group in self._groups:
             file = group.file.opened(self.field.name, as_labels=True, in_batches=True)
             for batch in file.iter_batches(
-                _LABEL_ROWS, row_groups=[group.number], columns=[self.field.name], use_threads=False
+                _BATCH_ROWS, row_groups=[group.number], columns=[self.field.name], use_threads=False
             ):
                 labels.add(batch.column(0))
         return labels.labels
+
+
+def _tile_rows(lengths: Sequence[int], most: int) -> int:
+    """Rows of a tile: a row group, or an even part of one of more than `most` rows; where row groups are of different
+    lengths, as many of them as have so many rows, so that few are read for two tiles."""
+    counted = Counter(lengths)
+    length, count = counted.most_common(1)[0]
+    if length > most:
+        return -(-length // -(-length // most))
+    return length if count + 2 >= len(lengths) else most // length * length
 
 
 def _opened(path: PathLike | Sequence[PathLike]) -> list[ParquetPart]:
