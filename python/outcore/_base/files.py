@@ -116,10 +116,15 @@ def in_blocks(path: PathLike, begin: int = 0) -> Iterator[bytes]:
 
 def publish(new: PathLike, target: PathLike) -> None:
     """Gives a finished file its name: the content is durable before the name is, and the name when this returns."""
-    with open(new, "rb") as file:
-        os.fsync(file.fileno())
+    sync(new)
     replace(new, target)
     sync_name(target)
+
+
+def sync(path: PathLike) -> None:
+    """Makes the content of a plain file durable."""
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
 
 
 def sync_name(path: PathLike) -> None:
@@ -193,6 +198,7 @@ __all__ = [
     "remove",
     "replace",
     "same_bytes",
+    "sync",
     "sync_name",
     "write_durably",
 ]

@@ -51,14 +51,14 @@ def store_typed(
     arrays = {os.fsdecode(path): array for path, array in targets.items()}
     _check(arrays, resume, chunks)
     with ExitStack() as stack:
-        outputs = [stack.enter_context(_output(path, overwrite)) for path in arrays]
-        staged = {output.new: carried(array) for output, array in zip(outputs, arrays.values(), strict=True)}
+        outputs = [stack.enter_context(output(path, overwrite)) for path in arrays]
+        staged = {part.new: carried(array) for part, array in zip(outputs, arrays.values(), strict=True)}
         outcome = store(staged, progress=progress)
-        for output, array in zip(outputs, arrays.values(), strict=True):
+        for part, array in zip(outputs, arrays.values(), strict=True):
             if isinstance(array, Typed):
-                with refusing(output.path, "write the header of"):
-                    _write_header(output.new, array.dtype, array.shape)
-        _publish(outputs)
+                with refusing(part.path, "write the header of"):
+                    _write_header(part.new, array.dtype, array.shape)
+        publish(outputs)
     return outcome
 
 
@@ -78,7 +78,7 @@ def _check(arrays: Mapping[str, object], resume: bool, chunks: Mapping[str, Sequ
         raise ArgumentError(f"store: {', '.join(arrays)} name one file twice")
 
 
-class _Output:
+class PartialOutput:
     """A file in its folder, and what is needed to take it back once it has got its name."""
 
     def __init__(self, path: str, folder: str, overwrite: bool) -> None:
@@ -115,35 +115,42 @@ class _Output:
 
 
 @contextmanager
-def _output(path: str, overwrite: bool) -> Iterator[_Output]:
-    """A place for an output, in a folder that is locked as long as it is there."""
+def output(path: str, overwrite: bool) -> Iterator[PartialOutput]:
+    """A place for an output, in a folder that is locked as long as it is there. Raises TargetExistsError."""
     target = os.path.realpath(path)
     if os.path.lexists(target) and not (overwrite and os.path.isfile(target)):
         what = "exists; pass overwrite=True to replace it" if os.path.isfile(target) else "is no file"
         raise TargetExistsError(f"{path} {what}", {"path": path})
+    with partial_folder(path, target) as folder:
+        yield PartialOutput(path, folder, overwrite)
+
+
+@contextmanager
+def partial_folder(path: str, target: str) -> Iterator[str]:
+    """A locked folder beside a target, which goes in the end; `path` is the name that errors say."""
     folder = os.path.join(os.path.dirname(target), f"{_MARK}{os.getpid()}-{secrets.token_hex(8)}")
     with refusing(path, "write beside"):
         os.mkdir(folder, 0o700)
         held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
     try:
-        yield _Output(path, folder, overwrite)
+        yield folder
     finally:
         files.discard(folder)
         os.close(held)
 
 
-def _publish(outputs: list[_Output]) -> None:
+def publish(outputs: Sequence[PartialOutput]) -> None:
     """Names for all outputs, or for none."""
     try:
-        for output in outputs:
-            output.place()
-        for output in outputs:
-            output.sync_name()
+        for part in outputs:
+            part.place()
+        for part in outputs:
+            part.sync_name()
     except BaseException:
-        for output in reversed(outputs):
+        for part in reversed(outputs):
             with suppress(OSError):  # the first error is the one to tell
-                output.take_back()
+                part.take_back()
         raise
 
 
@@ -154,4 +161,4 @@ def _write_header(path: str, dtype: DType, shape: tuple[int, ...]) -> None:
     _core.write_bytes(path, _PREFIX_BYTES, repr(said).encode("latin-1").ljust(length - 1) + b"\n")
 
 
-__all__ = ["store_typed"]
+__all__ = ["PartialOutput", "output", "partial_folder", "publish", "store_typed"]

@@ -9,48 +9,28 @@ their bytes for what pyarrow makes of them, which is reserved.
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from outcore._base import files
 from outcore._base.arguments import whole
 from outcore._base.system_errors import refusing
 from outcore._base.types import PathLike
+from outcore._run.typed_files import output, publish
 from outcore._tables.arrow import arrow, as_arrow, field_of
 from outcore._tables.categorical import Categorical
 from outcore._tables.columns import TableColumn
 from outcore._tables.memory import working
 from outcore._tables.stream import batches, held, rows_of_batch, width
 from outcore._tables.table import Table, table
-from outcore.errors import ArgumentError, TargetExistsError
+from outcore.errors import ArgumentError
 from outcore.text import Text
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_MARK = ".outcore-partial-"
 # Of a row group: Arrow's elements, encoded ones, compressed ones; and what pyarrow has beside them.
 _COPIES, _LEAST_BYTES = 3, 32 << 20
-
-
-@contextmanager
-def _output(path: PathLike, overwrite: bool) -> Iterator[str]:
-    """A name beside the output, which takes the place of the output when all went well."""
-    target = os.path.realpath(path)
-    if os.path.lexists(target) and not (overwrite and os.path.isfile(target)):
-        what = "exists; pass overwrite=True to replace it" if os.path.isfile(target) else "is no file"
-        raise TargetExistsError(f"{path} {what}", {"path": str(path)})
-    new = os.path.join(os.path.dirname(target), f"{_MARK}{os.getpid()}-{secrets.token_hex(8)}")
-    with refusing(path, "write"):
-        try:
-            yield new
-            if os.path.lexists(target):
-                os.chmod(new, os.stat(target).st_mode & 0o7777)
-            files.publish(new, target)
-        finally:
-            files.discard(new)
 
 
 def _written(
@@ -116,14 +96,17 @@ def to_parquet(
         raise ArgumentError(f"to_parquet: compression={compression!r}, row_group_rows={row_group_rows}")
     # A dictionary of numbers takes more memory than the row group has.
     strings = [name for name, column in columns.items() if isinstance(column, (Categorical, Text))]
-    with _output(path, overwrite) as new:
+    with output(os.fspath(path), overwrite) as place:
 
         def write(schema: pa.Schema, parts: Iterator[pa.RecordBatch]) -> None:
-            with pq.ParquetWriter(new, schema, compression=compression, use_dictionary=strings) as writer:
+            with pq.ParquetWriter(place.new, schema, compression=compression, use_dictionary=strings) as writer:
                 for part in parts:
                     writer.write_batch(part, row_group_size=max(part.num_rows, 1))
 
-        _written("to_parquet", columns, row_group_rows, write)
+        with refusing(place.path, "write"):
+            _written("to_parquet", columns, row_group_rows, write)
+            files.sync(place.new)
+        publish([place])
 
 
 __all__ = ["to_parquet"]

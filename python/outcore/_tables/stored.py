@@ -2,7 +2,7 @@
 
 **Contract.** Each column is a `.npy` file, whose header is put right at the end: dates and text keep their type, labels
 are int32 codes. In scratch a file goes with the last array that reads it. In a folder of the caller's the columns
-stand beside `table.json`, which has their names, in order, and labels: the folder is written under a temporary name,
+stand beside `table.json`, which has their names, in order, and labels: the folder is written in a locked one beside it,
 synced, and renamed when all is there, so it is there whole or not at all. Between two parts nothing but the number of
 rows is in memory.
 """
@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 from urllib.parse import quote
@@ -25,6 +24,7 @@ from outcore._base.system_errors import refusing
 from outcore._base.types import DType, NDArray, PathLike
 from outcore._lazy.array import Array
 from outcore._opening.opening import open as opened
+from outcore._run.typed_files import partial_folder
 from outcore._session.session import current
 from outcore._tables.arrow import Field
 from outcore._tables.categorical import Categorical
@@ -35,7 +35,7 @@ from outcore.errors import FormatError, TargetExistsError
 _HEADER_BYTES = 128
 _REWRITE_BYTES = 4 << 20
 _NOTE = "table.json"
-_MARK = ".outcore-partial-"
+_NEW = "new"  # in the locked folder
 
 
 class StoredColumn:
@@ -101,8 +101,7 @@ class StoredTable:
         for column in self.columns:
             is_number = column.field.is_category or column.field.kind.kind not in "mMSU"
             column.end(column.field.dtype if is_number else column.field.kind)
-            with open(column.path, "rb") as file:
-                os.fsync(file.fileno())
+            files.sync(column.path)
         note = [{"name": column.field.name, "labels": column.field.labels} for column in self.columns]
         files.write_durably(Path(self._work) / _NOTE, json.dumps({"columns": note}).encode())
         os.rename(self._work, self._folder)
@@ -130,13 +129,15 @@ def storing(fields: Sequence[Field], path: PathLike | None, what: str, memory_by
 
     Raises TargetExistsError for a folder that is there, MemoryLimitError, StorageError.
     """
-    folder = None if path is None else os.path.abspath(path)
-    work = None
-    if folder is not None:
-        if os.path.lexists(folder):
-            raise TargetExistsError(f"{path} exists; columns are stored in a new folder", {"path": str(path)})
-        work = os.path.join(os.path.dirname(folder), f"{_MARK}{os.getpid()}-{secrets.token_hex(8)}")
-    with working(what, memory_bytes), refusing(path or "scratch", "store columns in"):
+    with ExitStack() as stack:
+        stack.enter_context(working(what, memory_bytes))
+        folder = work = None
+        if path is not None:
+            folder = os.path.abspath(path)
+            if os.path.lexists(folder):
+                raise TargetExistsError(f"{path} exists; columns are stored in a new folder", {"path": str(path)})
+            work = os.path.join(stack.enter_context(partial_folder(str(path), folder)), _NEW)
+        stack.enter_context(refusing(path or "scratch", "store columns in"))
         if work is not None:
             os.mkdir(work)
         table = StoredTable(fields, folder, work)
@@ -144,8 +145,6 @@ def storing(fields: Sequence[Field], path: PathLike | None, what: str, memory_by
             yield table
         except BaseException:
             table.discard()
-            if work is not None:
-                files.discard(work)
             raise
 
 
