@@ -11,7 +11,9 @@ from outcore._session.session import check_room, current, leave_room
 
 @contextmanager
 def working(what: str, bytes: int) -> Iterator[None]:
-    """So much memory is reserved meanwhile, and kept tiles give way to it. Raises MemoryLimitError, naming `what`."""
+    """So much memory is reserved meanwhile, and kept tiles give way to it. Raises MemoryLimitError, naming `what`.
+
+    Memory that pyarrow's pool keeps is given back in the end."""
     check_room(what, bytes)
     leave_room(bytes)
     memory = _core.EntriesMemory(current()._core)
@@ -20,6 +22,9 @@ def working(what: str, bytes: int) -> Iterator[None]:
         yield
     finally:
         del memory
+        import pyarrow as pa
+
+        pa.default_memory_pool().release_unused()
 
 
 __all__ = ["working"]

@@ -2,8 +2,8 @@
 
 **Contract.** A file's footer is read when it is opened, and nothing else. Each column is a source of blocks whose tiles
 are row groups: a block of a whole row group is decoded by pyarrow in the thread of the engine that needs it, so columns
-and row groups are decoded side by side. A block that is part of a row group, which a small memory limit asks for, is
-decoded batch by batch from a cursor that stays where the last block ended. A file that changed after it was opened is
+and row groups are decoded side by side. A block that is part of a large row group is decoded batch by batch, from a
+cursor that stays where the last block ended. A file that changed after it was opened is
 refused. The forecast counts the bytes of the elements; what pyarrow reads for them, compressed, is its own, and takes
 about as much memory as they do, which the workspace of a block has room for. Freed memory that its pool keeps is given
 back after each block where the limit is below 1 GiB when the table is opened.
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 _OPENING_THREADS = 8
 _BUFFER_BYTES = 1 << 20
 _CURSORS_MAX = 4
+_SMALL_BYTES = 2 << 20  # row groups of no more are decoded whole, though a part is needed
 _TIGHT_BYTES = 1 << 30
 _BATCH_ROWS = 1 << 16  # rows that are decoded together where a row group is not
 _TILE_BYTES = 8 << 20  # row groups of more are cut, for all memory limits alike
@@ -173,13 +174,16 @@ class ParquetColumn:
 
         start, stop = block[0].start, block[0].stop
         parts = []
-        place = bisect_right(self._starts, start) - 1
         while start < stop:
-            begin, group = self._starts[place], self._groups[place]
-            end = min(stop, begin + group.rows)
+            place = bisect_right(self._starts, start) - 1
+            count, group = self._whole(place, start, stop), self._groups[place]
+            begin, end = self._starts[place], min(stop, self._starts[place + max(count, 1)])
             try:
-                for part in self._rows(place, start - begin, end - begin):
-                    parts.append(self.field.numbers(part, group.file.path))
+                if count:
+                    decoded = self._decoded(place, count, start - begin, end - begin)
+                else:
+                    decoded = self._in_batches(place, start - begin, end - begin)
+                parts += [self.field.numbers(part, group.file.path) for part in decoded]
             except OutcoreError:
                 raise
             except (pa.ArrowException, OSError) as error:
@@ -187,21 +191,37 @@ class ParquetColumn:
                     f"{group.file.path}: column {self.field.name!r}, row group {group.number}: {error}",
                     {"path": group.file.path},
                 ) from None
-            start, place = end, place + 1
+            start = end
         if self._is_tight:
             pa.default_memory_pool().release_unused()
         numbers = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return numbers[:, block[1]] if len(block) > 1 else numbers
 
-    def _rows(self, place: int, start: int, stop: int) -> list[pa.Array]:
-        group = self._groups[place]
-        if start == 0 and stop == group.rows:
-            file = group.file.opened(self.field.name, self.field.is_category, in_batches=False)
-            column = file.read_row_group(group.number, columns=[self.field.name], use_threads=False).column(0)
-            return list(column.chunks)
+    def _whole(self, place: int, start: int, stop: int) -> int:
+        """How many row groups from one on are decoded whole, together: of one file, and small or needed whole."""
+        small = _SMALL_BYTES // (self.field.dtype.itemsize * (self.field.letters or 1))
+        count, first = 0, self._groups[place]
+        for group in self._groups[place:]:
+            begin = self._starts[place + count]
+            is_needed = start <= begin and begin + group.rows <= stop
+            if begin >= stop or group.file is not first.file or not (is_needed or group.rows <= small):
+                break
+            count += 1
+        return count
+
+    def _decoded(self, place: int, count: int, start: int, stop: int) -> list[pa.Array]:
+        """Rows of some row groups, counted from the first of these."""
+        groups = self._groups[place : place + count]
+        file = groups[0].file.opened(self.field.name, self.field.is_category, in_batches=False)
+        numbers = [group.number for group in groups]
+        column = file.read_row_groups(numbers, columns=[self.field.name], use_threads=False).column(0)
+        return list(column.slice(start, stop - start).chunks)
+
+    def _in_batches(self, place: int, start: int, stop: int) -> list[pa.Array]:
+        """Rows of a row group, by a cursor."""
         cursor = self._cursor(place, start)
         parts = cursor.take(start, stop)
-        if cursor.row < group.rows:
+        if cursor.row < self._groups[place].rows:
             with self._lock:
                 self._cursors.append(cursor)
                 del self._cursors[:-_CURSORS_MAX]
