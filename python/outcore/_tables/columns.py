@@ -39,16 +39,14 @@ class Deferred:
     __slots__ = ("_column", "_make", "kind")
 
     def __init__(self, make: Callable[[], TableColumn], kind: str = "") -> None:
-        self._make: Callable[[], TableColumn] | None = make
+        self._make = make
         self._column: TableColumn | None = None
         self.kind = kind
 
     def get(self) -> TableColumn:
         """The column. I/O: none, unless what makes it says so."""
         if self._column is None:
-            assert self._make is not None
-            self._column = self._make()
-            self._make = None
+            self._column = self._make()  # threads may make it twice, alike
         return self._column
 
 

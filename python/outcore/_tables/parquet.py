@@ -305,9 +305,10 @@ def read_parquet(
     each column `x` that may have some; with "error" refused. Dates have NaT, labels none.
 
     Raises MissingFileError, FormatError for files that are cut off or no Parquet, DTypeError for files whose columns
-    differ, IndexingError for a name that is no column, ImportError without pyarrow (`outcore[arrow]`); DTypeError,
-    RangeError and SourceChangedError when values are read. I/O: the footers; then each column that a result needs, row
-    group by row group. Using the name of a column of labels reads that column for them, once.
+    differ, IndexingError for a name that is no column, ImportError without pyarrow (`outcore[arrow]`). When values are
+    read: FunctionError, whose cause is a DTypeError, RangeError, FormatError or SourceChangedError. I/O: the footers;
+    then each column that a result needs, row group by row group. Using the name of a column of labels reads that column
+    for them, once.
 
     >>> import numpy as np, outcore as oc, tempfile
     >>> path = f"{tempfile.mkdtemp()}/t.parquet"
