@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +17,15 @@ import xarray as xr
 import zarr
 
 import outcore as oc
-from outcore.errors import ArgumentError, FormatError, OutcoreError, ShapeError
+from outcore.errors import (
+    ArgumentError,
+    DTypeError,
+    FormatError,
+    OutcoreError,
+    ShapeError,
+    TargetExistsError,
+    UnsupportedFormatError,
+)
 
 SHAPE = (6, 4, 5)
 DIMS = ("time", "lat", "lon")
@@ -281,3 +293,120 @@ def test_damaged_documents_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.zarr/zarr.json").write_text("[]")
     with pytest.raises(OutcoreError, match=r"a\.zarr"):
         oc.open(tmp_path / "a.zarr")
+
+
+def described() -> oc.Group:
+    when = oc.asarray(np.array(["2001-01-28T06", "NaT", "2001-02-02"], "datetime64[h]")).annotate(dims=("time",))
+    t2m = named()[:3].astype(np.float32)
+    steps = oc.asarray(np.array([1, 2, "NaT"], "timedelta64[m]")).annotate(dims=("time",))
+    lat = oc.asarray(np.linspace(-60, 60, 4)).annotate(dims=("lat",), attrs={"bounds": [[1, 2], [3, 4]]})
+    inner = oc.group(mask=oc.asarray(np.array([True, False])), attrs={"scale": np.float32(0.1)})
+    return oc.group(
+        {"inner": inner}, t2m=t2m, time=when, lat=lat, steps=steps, attrs={"title": "made", "n": np.int16(3)}
+    )
+
+
+@pytest.mark.filterwarnings("ignore:Consolidated metadata")
+def test_groups_are_written_and_read_by_others(tmp_path: Path) -> None:
+    path = tmp_path / "out.zarr"
+    plan = oc.explain({path: described()})
+    outcome = oc.store({path: described()})
+    assert (plan.bytes_read, plan.bytes_written) == (outcome.bytes_read, outcome.bytes_written)
+    assert os.listdir(tmp_path) == ["out.zarr"]
+    theirs = xr.open_zarr(path, decode_timedelta=True)
+    group = described()
+    assert theirs.attrs == {"title": "made", "n": 3}
+    assert theirs["t2m"].dims == DIMS
+    assert theirs["t2m"].attrs == {"units": "K", "code": 5}
+    for name in ("t2m", "time", "lat", "steps"):
+        right = group[name].compute()
+        np.testing.assert_array_equal(theirs[name].values, right)
+        again = oc.open(path)[name]
+        assert again.dtype == right.dtype or again.dtype.kind in "mM"
+        np.testing.assert_array_equal(again.compute(), right)
+        assert again.dims == group[name].dims
+    assert oc.open(path)["inner"].attrs == {"scale": pytest.approx(0.1)}
+    assert zarr.open(path, mode="r")["inner/mask"][:].tolist() == [True, False]
+    again = tmp_path / "again.zarr"
+    theirs.drop_vars("steps").to_zarr(again, zarr_format=3)
+    xr.testing.assert_identical(xr.open_zarr(again), theirs.drop_vars("steps"))
+    oc.store({tmp_path / "third.zarr": oc.open(again)})
+    xr.testing.assert_identical(xr.open_zarr(tmp_path / "third.zarr"), xr.open_zarr(again))
+
+
+def test_a_group_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    path = tmp_path / "out.zarr"
+    oc.store({path: described()})
+    with pytest.raises(TargetExistsError):
+        oc.store({path: oc.group(x=oc.arange(3))})
+    oc.store({path: oc.group(x=oc.arange(3), y=oc.arange(2.0))}, overwrite=True, chunks={f"{path}/x": (2,)})
+    assert list(oc.open(path)) == ["x", "y"]
+    assert json.loads((path / "x/zarr.json").read_text())["chunk_grid"]["configuration"]["chunk_shape"] == [2]
+    oc.store({path / "z": oc.arange(4).annotate(dims=("k",))})
+    assert oc.open(path)["z"].dims == ("k",)
+    assert os.listdir(tmp_path) == ["out.zarr"]
+    (tmp_path / "plain.zarr").mkdir()
+    with pytest.raises(TargetExistsError, match="no Zarr group"):
+        oc.store({tmp_path / "plain.zarr": oc.group(x=oc.arange(3))}, overwrite=True)
+
+
+def test_groups_that_cannot_be_written_leave_nothing(tmp_path: Path) -> None:
+    x = oc.arange(3)
+    for group, error in (
+        (oc.group(x=x, text=oc.asarray(np.array(["a"]))), DTypeError),
+        (oc.group({"x.npy": x}), UnsupportedFormatError),
+        (oc.group(x=x, attrs={"f": named}), DTypeError),
+    ):
+        with pytest.raises(error):
+            oc.store({tmp_path / "out.zarr": group})
+    with pytest.raises(UnsupportedFormatError, match="beside groups"):
+        oc.store({tmp_path / "out.zarr": oc.group(x=x), tmp_path / "x.npy": x})
+    with pytest.raises(UnsupportedFormatError, match="ends in"):
+        oc.store({tmp_path / "out.nc": oc.group(x=x)})
+    with pytest.raises(ArgumentError, match="resume"):
+        oc.store({tmp_path / "out.zarr": oc.group(x=x)}, resume=True)
+    with pytest.raises(ShapeError, match="chunks name"):
+        oc.store({tmp_path / "out.zarr": oc.group(x=x)}, chunks={"z": (1,)})
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("function", ["rename", "fsync"])
+def test_a_group_whose_writing_ends_is_as_it_was(tmp_path: Path, function: str) -> None:
+    """Whatever call of the system is the last, the old group or the new one is there, or is put back by the next."""
+    path = tmp_path / "out.zarr"
+    code = f"""
+import os, sys
+import outcore as oc
+left = int(sys.argv[2])
+def ending(*args, call=os.{function}):
+    global left
+    left -= 1
+    if left < 0:
+        os._exit(9)
+    return call(*args)
+oc.store({{sys.argv[1]: oc.group(x=oc.arange(3))}}, overwrite=True)
+os.{function} = ending
+oc.store({{sys.argv[1]: oc.group(x=oc.arange(4), y=oc.arange(2))}}, overwrite=True)
+"""
+    for calls in range(2):
+        assert subprocess.run([sys.executable, "-c", code, path, str(calls)], check=False).returncode == 9
+        oc.store({tmp_path / "other.zarr": oc.arange(2)}, overwrite=True)  # cleans up
+        assert oc.open(path)["x"].shape == (3,)
+        assert sorted(os.listdir(tmp_path)) == ["other.zarr", "out.zarr"]
+
+
+def test_dates_are_stored_in_zarr_by_themselves(tmp_path: Path) -> None:
+    when = np.array(["2001-01-28", "NaT", "2001-02-02"], "datetime64[M]")
+    oc.store({tmp_path / "when.zarr": oc.asarray(when)})
+    found = oc.open(tmp_path / "when.zarr")
+    assert found.dtype == np.dtype("datetime64[s]")
+    np.testing.assert_array_equal(found.compute(), when)
+
+
+def test_attributes_of_outputs_that_are_gone_on_with_count(tmp_path: Path) -> None:
+    path = tmp_path / "x.zarr"
+    x = oc.arange(10)
+    oc.store({path: x.annotate(dims=("a",), attrs={"units": "m"})}, resume=True)
+    oc.store({path: x.annotate(dims=("a",), attrs={"units": "m"})}, resume=True)
+    with pytest.raises(TargetExistsError):
+        oc.store({path: x.annotate(dims=("b",), attrs={"units": "m"})}, resume=True)

@@ -39,6 +39,15 @@ _SHORT = {
 # Dates before the Gregorian calendar are others in the standard one than NumPy's.
 _GREGORIAN = np.datetime64("1582-10-15", "s")
 _SINCE = re.compile(r"\s*(\w+)\s+since\s+(.+?)\s*$", re.IGNORECASE)
+_DURATIONS = {
+    "days": "D",
+    "hours": "h",
+    "minutes": "m",
+    "seconds": "s",
+    "milliseconds": "ms",
+    "microseconds": "us",
+    "nanoseconds": "ns",
+}
 _MOMENT = re.compile(r"(\d{1,4})-(\d{1,2})-(\d{1,2})(?:[T ]+(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.0*)?)?)?)?")
 _NANOSECONDS = 1_000_000_000
 
@@ -60,6 +69,13 @@ def decoded(array: Array) -> Array | Typed:
         kind = np.dtype(f"{'u' if unsigned == 'true' else 'i'}{array.dtype.itemsize}")
         array, attrs = array.astype(kind), {**attrs, **_as_kind(attrs, kind)}
     fills = _fills(attrs, array.dtype)
+    duration = str(attrs.get("dtype", ""))
+    if array.dtype == np.int64 and duration.startswith("timedelta64[") and attrs.get("units") in _DURATIONS:
+        unit = _DURATIONS[attrs["units"]]
+        missing = _missing(array, fills)
+        integers = array if missing is None else oc.where(missing, NAT, array)
+        plain = {name: value for name, value in kept.items() if name not in ("units", "dtype")}
+        return Dates(integers, f"timedelta64[{unit}]").annotate(attrs=plain)
     time = _time(attrs)
     if time is not None and not any(name in attrs for name in _PACKING):
         for name in ("units", "calendar"):

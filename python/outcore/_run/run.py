@@ -16,6 +16,7 @@ from outcore._lazy.hooks import above, functions
 from outcore._lazy.node import Operand, integers, node
 from outcore._lazy.typed import Item, Typed, carried, decoded
 from outcore._run.foresight import UnforeseenError, for_all
+from outcore._run.group_files import encoded, is_group, staged_groups, store_groups
 from outcore._run.running import plan_and_run
 from outcore._run.typed_files import store_typed
 from outcore._session import replaced
@@ -175,8 +176,12 @@ def store(
     TargetExistsError without `overwrite`, MemoryLimitError, StorageError. I/O: as `explain(targets)` says.
     Returns what the run did.
 
-    Dates and text keep their type, and go to `.npy` only, as does all else in their call: UnsupportedFormatError for
-    other endings, ArgumentError with `resume`, which sparse matrices raise too.
+    A `Group` goes to one `.zarr` folder, with its groups, all attributes and names of axes, which appears when all of
+    it is there; arrays do too, under a name in the folder of a group that is there. Groups cannot be resumed, and stand
+    alone in their call. Dates become numbers since 1970 in Zarr, with attributes that say so (CF conventions), which
+    `open` and xarray read as dates again; in `.npy` files, dates and text keep their type, and all else in their call
+    goes to `.npy` as well: UnsupportedFormatError for other endings, ArgumentError with `resume`, which sparse matrices
+    raise too.
 
     >>> import numpy as np, outcore as oc, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -184,6 +189,9 @@ def store(
     ...     np.load(f"{folder}/x.npy")
     array([0, 1, 2])
     """
+    if isinstance(targets, Mapping) and any(is_group(part) for part in targets.values()):
+        return store_groups(store, targets, overwrite, resume, chunks, progress)
+    targets = _with_encoded(targets)
     if isinstance(targets, Mapping) and any(isinstance(array, Typed) for array in targets.values()):
         outcome = store_typed(store, targets, overwrite, resume, chunks, progress)
     else:
@@ -191,6 +199,17 @@ def store(
     if overwrite:
         _read_back(targets)
     return outcome
+
+
+def _with_encoded(targets: Targets) -> Targets:
+    """Dates that go to Zarr as the numbers that stand for them there."""
+    if not isinstance(targets, Mapping) or not any(isinstance(array, Typed) for array in targets.values()):
+        return targets
+    numbers: dict[Any, Item] = dict(targets)
+    for path, array in targets.items():
+        if isinstance(array, Typed) and array.dtype.kind in "mM" and os.fsdecode(path).rstrip("/").endswith(".zarr"):
+            numbers[path] = encoded(array)
+    return numbers
 
 
 def _read_back(targets: Targets) -> None:
@@ -237,6 +256,9 @@ def persist(*arrays: Item, directory: AnyPath | None = None) -> Any:
 
 def _program(arrays: tuple[Any, ...], overwrite: bool) -> _core.Program:
     session = current()
+    if len(arrays) == 1 and isinstance(arrays[0], Mapping) and any(is_group(part) for part in arrays[0].values()):
+        with staged_groups(arrays[0], overwrite, None) as (_, staged, _):
+            return session.plan(*_asked(lambda: _targets(staged, False, None)))
     if len(arrays) == 1 and isinstance(arrays[0], Mapping):
         return session.plan(*_asked(lambda: _targets(arrays[0], overwrite, None)))
     return session.plan(*_asked(lambda: _in_memory(arrays)))

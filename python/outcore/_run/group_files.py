@@ -1,0 +1,230 @@
+"""Groups written as Zarr: all arrays of a group by one program, in a folder beside its name that takes the name at the
+end; documents of groups last. Dates become the numbers that the CF conventions have for them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from outcore._base import files
+from outcore._base.system_errors import refusing
+from outcore._lazy.array import Array
+from outcore._lazy.hooks import functions
+from outcore._lazy.typed import Typed, carried
+from outcore._run.typed_files import partial_folder
+from outcore._session.record import Outcome
+from outcore.errors import ArgumentError, DTypeError, ShapeError, TargetExistsError, UnsupportedFormatError
+
+_DOCUMENT, _NEW, _OLD, _NOTE = "zarr.json", "new", "old", "name"
+_OF_GROUPS = (_DOCUMENT, ".zgroup", ".zarray")
+_WORDS = {
+    "D": "days",
+    "h": "hours",
+    "m": "minutes",
+    "s": "seconds",
+    "ms": "milliseconds",
+    "us": "microseconds",
+    "ns": "nanoseconds",
+}
+_NAT = np.iinfo(np.int64).min
+Staged = dict[str, Array]
+
+
+def is_group(value: object) -> bool:
+    """Whether a target is stored as a group."""
+    return isinstance(value, functions.Group)
+
+
+def encoded(array: Array | Typed) -> Array:
+    """Numbers with attributes that say what they stand for; arrays of numbers as they are.
+
+    Raises DTypeError for text, which Zarr has no numbers for.
+    """
+    if not isinstance(array, Typed):
+        return array
+    if array.dtype.kind not in "mM":
+        raise DTypeError(f"store: text of {array.dtype} goes to .npy alone; x.categories() gives codes for Zarr")
+    unit, count = np.datetime_data(array.dtype)
+    if unit not in _WORDS or count != 1:
+        finer = "D" if unit in "YMW" else unit if unit in _WORDS else "ns"
+        return encoded(array.astype(f"{array.dtype.kind}8[{finer}]"))  # type: ignore[attr-defined]
+    numbers = carried(array)
+    attrs = {**array.attrs, "units": _WORDS[unit], "_FillValue": _NAT}
+    if array.dtype.kind == "M":
+        attrs |= {"units": f"{_WORDS[unit]} since 1970-01-01", "calendar": "proleptic_gregorian"}
+    else:
+        attrs["dtype"] = f"timedelta64[{unit}]"
+    result: Array = numbers.annotate(attrs=attrs)
+    return result
+
+
+class _Output:
+    """A group in its folder, until it has its name."""
+
+    def __init__(self, path: str, group: Mapping[str, Any], folder: str, overwrite: bool) -> None:
+        self.path, self._group, self._folder, self._overwrite = path, group, Path(folder), overwrite
+        self._new, self._target = self._folder / _NEW, Path(os.path.realpath(path))
+        self._old = self._folder / _OLD
+        self.staged: Staged = {}
+        self.names: dict[str, str] = {}
+        self._begin(group, "")
+
+    def _begin(self, group: Mapping[str, Any], below: str) -> None:
+        """Makes folders and documents of groups, and lists the arrays."""
+        folder = self._new / below
+        with refusing(self.path, "make the folder of"):
+            folder.mkdir()
+            _write(folder / _DOCUMENT, _document(group.attrs, {}))  # type: ignore[attr-defined]
+        for name, member in group.items():
+            place = f"{below}/{name}" if below else name
+            if name.endswith((".npy", ".ocs")):
+                raise UnsupportedFormatError(
+                    f"store: {self.path}/{place}: arrays of a group are Zarr, by any other name"
+                )
+            if is_group(member):
+                self._begin(member, place)
+                continue
+            path = str(self._new / place)
+            self.staged[path], self.names[f"{self.path}/{place}"] = encoded(member), path
+
+    def finish(self) -> None:
+        """Writes the documents of groups anew, with those of all members: xarray reads one file for all."""
+        with refusing(self.path, "write the metadata of"):
+            self._finish(self._group, self._new)
+
+    def _finish(self, group: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+        members: dict[str, Any] = {}
+        for name, member in group.items():
+            if is_group(member):
+                below = self._finish(member, folder / name)
+                members[name] = json.loads(_document(member.attrs, {}))
+                members |= {f"{name}/{place}": document for place, document in below.items()}
+            else:
+                members[name] = json.loads((folder / name / _DOCUMENT).read_bytes())
+        _write(folder / _DOCUMENT, _document(group.attrs, members))  # type: ignore[attr-defined]
+        return members
+
+    def place(self) -> None:
+        """Gives the group its name. What had it goes to `old`, with a note for whoever cleans up after a kill."""
+        with refusing(self.path, "replace" if self._overwrite else "create"):
+            if self._overwrite and self._target.exists():
+                _write(self._folder / _NOTE, self._target.name.encode())
+                os.rename(self._target, self._old)
+            os.rename(self._new, self._target)
+            files.sync_name(str(self._target))
+
+    def take_back(self) -> None:
+        """Undoes `place`, however far that came."""
+        if not self._new.exists():
+            os.rename(self._target, self._new)
+        if self._old.exists():
+            os.rename(self._old, self._target)
+
+
+def _write(path: Path, content: bytes) -> None:
+    with open(path, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _document(attrs: Mapping[str, Any], members: Mapping[str, Any]) -> bytes:
+    content: dict[str, Any] = {"zarr_format": 3, "node_type": "group", "attributes": _plain(dict(attrs))}
+    if members:
+        content["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": dict(members)}
+    return json.dumps(content, indent=2).encode() + b"\n"
+
+
+def _plain(value: Any) -> Any:
+    """Attributes as JSON has them. Raises DTypeError for what it has nothing for."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(part) for name, part in value.items()}
+    if isinstance(value, (np.ndarray, np.generic)):
+        return _plain(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    raise DTypeError(f"attrs: {value!r} of {type(value).__name__} is nothing that files keep")
+
+
+@contextmanager
+def staged_groups(
+    targets: Mapping[Any, Any], overwrite: bool, chunks: Mapping[str, Sequence[int]] | None
+) -> Iterator[tuple[list[_Output], Staged, dict[str, Sequence[int]]]]:
+    """Groups in folders beside their names, which go in the end; the arrays by their places there, and their chunks.
+
+    Raises TargetExistsError without `overwrite`, UnsupportedFormatError for names that do not end in `.zarr` and for
+    arrays beside groups.
+    """
+    others = [os.fsdecode(path) for path, group in targets.items() if not is_group(group)]
+    if others:
+        raise UnsupportedFormatError(
+            f"store: {', '.join(others)} beside groups; put the arrays into a group, or store twice"
+        )
+    with ExitStack() as stack:
+        outputs = []
+        for key, group in targets.items():
+            path = os.fsdecode(key)
+            target = os.path.realpath(path)
+            _check_target(path, target, overwrite)
+            outputs.append(_Output(path, group, stack.enter_context(partial_folder(path, target)), overwrite))
+        places = {name: path for output in outputs for name, path in output.names.items()}
+        asked = {os.fsdecode(name): shape for name, shape in (chunks or {}).items()}
+        unknown = [name for name in asked if name not in places]
+        if unknown:
+            raise ShapeError(f"store: chunks name {', '.join(map(repr, unknown))}, which nothing is stored to")
+        staged = {path: array for output in outputs for path, array in output.staged.items()}
+        yield outputs, staged, {places[name]: shape for name, shape in asked.items()}
+
+
+def _check_target(path: str, target: str, overwrite: bool) -> None:
+    if not path.rstrip("/").endswith(".zarr"):
+        raise UnsupportedFormatError(f"store: {path}: a group is stored as Zarr, and its name ends in .zarr")
+    if not os.path.lexists(target):
+        return
+    if not overwrite:
+        raise TargetExistsError(f"{path} exists; pass overwrite=True to replace it", {"path": path})
+    if not any(os.path.exists(os.path.join(target, name)) for name in _OF_GROUPS):
+        raise TargetExistsError(f"{path} is no Zarr group or array; it is not replaced by one", {"path": path})
+
+
+def store_groups(
+    store: Callable[..., Outcome],
+    targets: Mapping[Any, Any],
+    overwrite: bool,
+    resume: bool,
+    chunks: Mapping[str, Sequence[int]] | None,
+    progress: bool | None,
+) -> Outcome:
+    """`store`, which is given, of groups: all appear under their names, or none."""
+    if resume:
+        raise ArgumentError("store: resume=True is not supported for groups; store their arrays to paths of their own")
+    with staged_groups(targets, overwrite, chunks) as (outputs, staged, shapes):
+        outcome = store(staged, chunks=shapes, progress=progress)
+        for output in outputs:
+            output.finish()
+        placed: list[_Output] = []
+        try:
+            for output in outputs:
+                placed.append(output)
+                output.place()
+        except BaseException:
+            for output in reversed(placed):
+                with suppress(OSError):  # the first error is the one to tell
+                    output.take_back()
+            raise
+    return outcome
+
+
+__all__ = ["encoded", "is_group", "staged_groups", "store_groups"]
