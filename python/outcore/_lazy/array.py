@@ -18,7 +18,9 @@ from outcore._base.types import DType, Keywords, NDArray
 from outcore._lazy.absent import missing_name
 from outcore._lazy.annotated import Annotated
 from outcore._lazy.calling import called, tracing
+from outcore._lazy.chunks import Chunks, lengths_of
 from outcore._lazy.hooks import above, functions
+from outcore._lazy.html import html_of
 from outcore._lazy.indexing import Assignable, Index, expanded, find_positions, index, is_flag, split_mask
 from outcore._lazy.node import Axis, Operand, integers, is_weak, node
 from outcore._session.session import current, leave_room
@@ -110,6 +112,11 @@ class Array(Annotated):
         return tuple(self._expr.tile)
 
     @property
+    def chunks(self) -> Chunks:
+        """Lengths of the tiles along each axis, as Dask's; xarray asks for them. Planning does not. No I/O."""
+        return lengths_of(self.shape, self.tile)
+
+    @property
     def device(self) -> str:
         """Always "cpu"."""
         return "cpu"
@@ -154,7 +161,6 @@ class Array(Annotated):
         return self._values()
 
     def _values(self) -> Iterator[Any]:
-
         room = min(current().counters()["budget_bytes"] // 16, _BLOCK_BYTES)
         length = max(room // self.dtype.itemsize, 1)
         array = self
@@ -183,19 +189,7 @@ class Array(Annotated):
         return f"outcore.Array(shape={self.shape}, dtype={self.dtype}, {format_size(self.nbytes)}{tiles})"
 
     def _repr_html_(self) -> str:
-        count = 1
-        for length, tile in zip(self.shape, self.tile, strict=True):
-            count *= -(-length // tile) if tile else 0
-        rows = (
-            ("shape", " × ".join(map(str, self.shape)) or "0-d"),
-            ("dtype", str(self.dtype)),
-            ("bytes", format_size(self.nbytes)),
-            ("tiles", f"{count:,} of {' × '.join(map(str, self.tile)) or '0-d'}"),
-            ("made by", self._expr.op),
-        )
-        body = "".join(f"<tr><th style='text-align:left'>{name}</th><td>{value}</td></tr>" for name, value in rows)
-        hint = "not computed; <code>.compute()</code> gives NumPy, <code>outcore.explain(x)</code> the plan"
-        return f"<table>{body}<caption style='caption-side:bottom'>{hint}</caption></table>"
+        return html_of(self.shape, self.dtype, self.tile, self._expr.op)
 
     # -- results ------------------------------------------------------------------------------------------------
 

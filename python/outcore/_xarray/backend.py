@@ -1,0 +1,96 @@
+"""The backend `engine="outcore"`: files whose variables are lazy arrays of outcore, decoded by xarray."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import numpy as np
+import xarray
+from xarray import conventions
+from xarray.backends.common import BackendEntrypoint
+from xarray.backends.zarr import FillValueCoder
+from xarray.core import indexing
+
+from outcore._lazy.array import Array
+from outcore._xarray.stored import StoredVariable, group_of, groups_of
+from outcore._xarray.unwrapped import LazyVariable
+
+
+class Backend(BackendEntrypoint):
+    """`xr.open_dataset(path, engine="outcore", chunks={})`: variables are lazy arrays, decoding is part of the read.
+
+    Without `chunks` variables are read where they are indexed, as with xarray's other engines.
+    """
+
+    description: ClassVar[str] = "Open files as lazy arrays of outcore"
+    supports_groups: ClassVar[bool] = True
+
+    def open_dataset(  # type: ignore[override]
+        self,
+        filename_or_obj: str | os.PathLike[str],
+        *,
+        mask_and_scale: Any = True,
+        decode_times: Any = True,
+        concat_characters: Any = True,
+        decode_coords: Any = True,
+        drop_variables: str | Iterable[str] | None = None,
+        use_cftime: Any = None,
+        decode_timedelta: Any = None,
+        group: str | None = None,
+    ) -> xarray.Dataset:
+        """A dataset of a group; options as of xarray's other engines. I/O: metadata, and coordinates when indexed.
+
+        Raises FormatError, StorageError.
+        """
+        stored, attributes = group_of(filename_or_obj, group)
+        variables, attributes, coordinates = conventions.decode_cf_variables(
+            {name: _variable(part) for name, part in stored.items()},
+            attributes,
+            concat_characters=concat_characters,
+            mask_and_scale=mask_and_scale,
+            decode_times=decode_times,
+            decode_coords=decode_coords,
+            drop_variables=drop_variables,
+            use_cftime=use_cftime,
+            decode_timedelta=decode_timedelta,
+        )
+        is_coordinate = {name: name in coordinates or part.dims == (name,) for name, part in variables.items()}
+        dataset = xarray.Dataset(
+            {name: part for name, part in variables.items() if not is_coordinate[name]},
+            coords=xarray.Coordinates(
+                {name: part for name, part in variables.items() if is_coordinate[name]}, indexes={}
+            ),
+            attrs=attributes,
+        )
+        dataset.encoding = {"source": os.fsdecode(filename_or_obj)}
+        return dataset
+
+    def open_groups_as_dict(self, filename_or_obj: Any, **options: Any) -> dict[str, xarray.Dataset]:
+        """Datasets of all groups by their names. I/O and errors as of `open_dataset`."""
+        return {name: self.open_dataset(filename_or_obj, group=name, **options) for name in groups_of(filename_or_obj)}
+
+    def open_datatree(self, filename_or_obj: Any, **options: Any) -> xarray.DataTree:
+        """All groups as a tree. I/O and errors as of `open_dataset`."""
+        return xarray.DataTree.from_dict(self.open_groups_as_dict(filename_or_obj, **options))
+
+
+def _variable(stored: StoredVariable) -> xarray.Variable:
+    """A variable as it is stored, under xarray's lazy indexing."""
+    attributes = dict(stored.attributes)
+    array = stored.array
+    if isinstance(array, Array):
+        data: Any = indexing.LazilyIndexedArray(LazyVariable(array))
+        kind = array.dtype
+    else:
+        data, kind = np.asarray(array), np.dtype(array.dtype)
+    if isinstance(attributes.get("_FillValue"), str) and kind.kind in "fcS":
+        attributes["_FillValue"] = FillValueCoder.decode(attributes["_FillValue"], kind)
+    encoding: dict[str, Any] = {}
+    if stored.chunks is not None:
+        encoding = {"chunks": stored.chunks, "preferred_chunks": dict(zip(stored.dims, stored.chunks, strict=True))}
+    return xarray.Variable(stored.dims, data, attributes, encoding)
+
+
+__all__ = ["Backend"]
