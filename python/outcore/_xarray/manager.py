@@ -20,6 +20,7 @@ from outcore._lazy.chunks import Chunks, lengths_of, tile_of
 from outcore._lazy.node import axes_of
 from outcore._xarray import generalized
 from outcore._xarray.decoding import decoded
+from outcore._xarray.dispatch import teach
 from outcore._xarray.storing import store_into
 from outcore._xarray.unwrapped import lazy_of
 from outcore.errors import ArgumentError
@@ -60,6 +61,7 @@ class Manager(ChunkManagerEntrypoint[Any]):
 
     def __init__(self) -> None:
         self.array_cls = Array
+        teach()
 
     def is_chunked_array(self, data: object) -> bool:
         """Whether it is an array of outcore."""

@@ -1,0 +1,136 @@
+"""Functions of xarray that know Dask's arrays and NumPy's alone, taught to know lazy arrays.
+
+xarray has a chunk manager's methods for most of what it does with chunks. These it does otherwise (2026.9):
+
+- `core/indexing.py`, `ArrayApiIndexingAdapter._vindex_get`: points, of arrays with a namespace, are refused;
+- `core/duck_array_ops.py`, `_push`: ffill and bfill give all but Dask's arrays to bottleneck or numbagg, whole;
+- `core/duck_array_ops.py`, `array_any`: NumPy's `np.any(variable)` in `polyfit` passes out=None to any namespace;
+- `core/groupby.py`, `_flox_reduce`, `_flox_scan`, `reduce`: flox takes chunks of Dask and cubed, and without flox the
+  rows of each group are gathered.
+
+Each is replaced by one that does for lazy arrays what is needed, and for all others what it did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import numpy as np
+from xarray.core import duck_array_ops, groupby, indexing, resample
+
+from outcore import _api as oc
+from outcore._lazy.array import Array
+from outcore._xarray import grouped
+from outcore._xarray.unwrapped import points_of
+
+_MARK = "_outcore"
+
+
+def teach() -> None:
+    """Replaces the functions above, once."""
+    _replace(indexing.ArrayApiIndexingAdapter, "_vindex_get", _points)
+    _replace(duck_array_ops, "_push", _pushed)
+    _replace(duck_array_ops, "array_any", _any_of)
+    for groups in (groupby.GroupBy, resample.Resample):
+        _replace(groups, "_flox_reduce", _without_flox)
+    _replace(groupby.GroupBy, "_flox_scan", _scan_without_flox)
+    for groups in (groupby.DataArrayGroupByBase, groupby.DatasetGroupByBase):
+        _replace(groups, "reduce", _reduced_groups)
+
+
+def _replace(owner: Any, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    function = vars(owner).get(name)  # a version that has none needs none, or is listed by the tests
+    if function is None or hasattr(function, _MARK):
+        return
+    replacement = wraps(function)(make(function))
+    setattr(replacement, _MARK, True)
+    setattr(owner, name, replacement)
+
+
+def _points(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(adapter: Any, indexer: Any) -> Any:
+        if not isinstance(adapter.array, Array):
+            return function(adapter, indexer)
+        return points_of(adapter.array, indexer.tuple)
+
+    return call
+
+
+def _pushed(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(array: Any, n: int | None = None, axis: int = -1) -> Any:
+        return forward_filled(array, n, axis) if isinstance(array, Array) else function(array, n, axis)
+
+    return call
+
+
+def forward_filled(array: Array, limit: int | None = None, axis: int = -1) -> Array:
+    """Each NaN as the last number before it along an axis, `limit` places away at most.
+
+    I/O: one read, and that of the place of each last number: a running maximum.
+    """
+    if array.dtype.kind != "f" or array.shape[axis] == 0:
+        return array
+    place = axis % array.ndim
+    places = np.arange(array.shape[place]).reshape(-1, *(1,) * (array.ndim - place - 1))
+    last = oc.cummax(oc.where(oc.isnan(array), -1, places), axis=place)
+    filled = oc.take_along_axis(array, oc.maximum(last, 0), axis=place)
+    has_last = (last >= 0) if limit is None else (last >= 0) & (places - last <= limit)
+    return oc.where(has_last, filled, oc.where(oc.isnan(array), np.nan, array)).astype(array.dtype)
+
+
+def _any_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(array: Any, axis: Any = None, keepdims: bool = False, **options: Any) -> Any:
+        if isinstance(array, Array) and options.get("out", array) is None:
+            options.pop("out")
+        return function(array, axis=axis, keepdims=keepdims, **options)
+
+    return call
+
+
+def _without_flox(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(groups: Any, dim: Any = None, keep_attrs: Any = None, **options: Any) -> Any:
+        if not grouped.has_lazy(groups):
+            return function(groups, dim=dim, keep_attrs=keep_attrs, **options)
+        for name in ("fill_value", "engine", "method", "expected_groups"):
+            options.pop(name, None)
+        if not isinstance(groups, groupby.DatasetGroupByBase):
+            options.pop("numeric_only", None)
+        name = options.pop("func")
+        dims = [groups._group_dim] if dim is None else dim
+        if name == "quantile":
+            kind = type(groups._obj)
+            return groups.map(kind.quantile, shortcut=False, dim=dims, keep_attrs=keep_attrs, **options)
+        return groups.reduce(grouped.REDUCTIONS[name], dim=dims, keep_attrs=keep_attrs, **options)
+
+    return call
+
+
+def _scan_without_flox(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(groups: Any, dim: Any, *, func: str, keep_attrs: Any = None, **options: Any) -> Any:
+        if not grouped.has_lazy(groups):
+            return function(groups, dim, func=func, keep_attrs=keep_attrs, **options)
+        if not isinstance(groups, groupby.DatasetGroupByBase):
+            options.pop("numeric_only", None)
+        return groups.reduce(grouped.REDUCTIONS[func], dim=dim, keep_attrs=keep_attrs, **options)
+
+    return call
+
+
+def _reduced_groups(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(groups: Any, func: Callable[..., Any], dim: Any = None, **options: Any) -> Any:
+        made = None
+        if grouped.has_lazy(groups) and options.get("axis") is None and not groups._by_chunked:
+            asked = {name: value for name, value in options.items() if name not in ("axis", "shortcut", "keepdims")}
+            made = grouped.reduced(groups, func, dim, asked)
+        if made is None:
+            return function(groups, func, dim, **options)
+        if isinstance(groups, resample.Resample):
+            return made.rename({resample.RESAMPLE_DIM: groups._group_dim})
+        return made
+
+    return call
+
+
+__all__ = ["forward_filled", "teach"]

@@ -1,0 +1,122 @@
+"""Reductions of xarray's groups by outcore's: one read for all groups, with flox installed or without.
+
+xarray reduces each group by itself and flox knows Dask, cubed and NumPy; both would gather the rows of each group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray
+from xarray.core import duck_array_ops
+from xarray.core.options import _get_keep_attrs
+
+from outcore import _api as oc
+from outcore._lazy.array import Array
+
+# xarray's functions of arrays that groups are reduced by, by flox's names.
+REDUCTIONS: dict[str, Callable[..., Any]] = {
+    **{name: getattr(duck_array_ops, name) for name in ("sum", "prod", "mean", "var", "std", "min", "max", "count")},
+    **{name: getattr(duck_array_ops, name) for name in ("median", "first", "last", "cumsum", "cumprod")},
+    "all": duck_array_ops.array_all,
+    "any": duck_array_ops.array_any,
+}
+_NAMES = {function: name for name, function in REDUCTIONS.items()}
+_GROUPED = ("sum", "prod", "mean", "var", "std", "min", "max", "count", "all", "any")
+_NUMERIC_ONLY = ("sum", "prod", "mean", "var", "std")
+_OPTIONS = {"skipna", "min_count", "ddof", "keep_attrs", "numeric_only"}
+
+
+def has_lazy(groups: Any) -> bool:
+    """Whether what is grouped has an array of outcore."""
+    grouped = groups._obj
+    variables = grouped.variables.values() if isinstance(grouped, xarray.Dataset) else [grouped.variable]
+    return any(isinstance(variable._data, Array) for variable in variables)
+
+
+def reduced(groups: Any, function: Callable[..., Any], dim: Any, options: dict[str, Any]) -> Any:
+    """Groups along one axis, reduced along that axis alone; None where xarray has to do it group by group.
+
+    A function that has no grouped form here, groups over several axes and variables that lack the axis are such.
+    I/O: that of `outcore.groupby`, one read, and two for variances.
+    """
+    name, codes = _NAMES.get(function), groups.encoded.codes
+    if name not in _GROUPED or len(groups.groupers) != 1 or codes.ndim != 1 or set(options) - _OPTIONS:
+        return None
+    (grouper,), (axis,) = groups.groupers, codes.dims
+    index = grouper.full_index
+    if isinstance(codes._variable._data, Array) or isinstance(index, pd.MultiIndex) or set(
+        groups._parse_dim(dim)
+    ) != {axis}:
+        return None
+    source = groups._original_obj
+    grouping = _Grouping(name, axis, grouper.name, np.asarray(codes.data).astype(np.int64), len(index), options)
+    variables = source.data_vars.items() if isinstance(source, xarray.Dataset) else [(source.name, source)]
+    results = {}
+    for key, array in variables:
+        if name in _NUMERIC_ONLY and isinstance(source, xarray.Dataset) and array.dtype.kind not in "biufc":
+            continue
+        result = grouping.reduced(array.variable)
+        if result is None:
+            return None
+        results[key] = result
+    coordinates: dict[Hashable, Any] = {
+        key: part for key, part in source.coords.items() if axis not in part.dims and key != grouper.name
+    }
+    if not isinstance(index, pd.RangeIndex):
+        coordinates[grouper.name] = xarray.Variable(grouper.name, index, grouper.codes.attrs)
+    if isinstance(source, xarray.Dataset):
+        return xarray.Dataset(results, coordinates, source.attrs if grouping.keeps else None)
+    return xarray.DataArray(results[source.name], coordinates, name=source.name)
+
+
+class _Grouping:
+    """One reduction of groups: its name, the axis of the rows and that of the groups, the number of each row's."""
+
+    def __init__(
+        self, name: str, axis: Hashable, label: Hashable, codes: Any, count: int, options: dict[str, Any]
+    ) -> None:
+        self.name, self.axis, self.label, self.codes, self.count = name, axis, label, codes, count
+        self.rows = np.bincount(codes[codes >= 0], minlength=count)
+        self.skipna, self.min_count = options.get("skipna"), options.get("min_count")
+        self.ddof = options.get("ddof") or 0
+        keeps = options.get("keep_attrs")
+        self.keeps = _get_keep_attrs(default=True) if keeps is None else keeps
+
+    def reduced(self, variable: xarray.Variable) -> xarray.Variable | None:
+        """The variable with a row for each group; None where it has no rows, or a type that groups do not take."""
+        kind = variable.dtype.kind
+        is_wide = kind == "u" and variable.dtype.itemsize == 8
+        if self.axis not in variable.dims or kind not in "biuf" or is_wide:
+            return None
+        empty = not self.rows.all()
+        if empty and self.name in ("all", "any"):
+            return None
+        place = variable.dims.index(self.axis)
+        values = oc.asarray(variable._data) if isinstance(variable._data, Array) else oc.asarray(variable.values)
+        result = self._values(values, place, kind == "f" and self.skipna is not False)
+        if empty:
+            present = self.rows.reshape(-1, *(1,) * (result.ndim - place - 1)) > 0
+            result = oc.where(present, result if result.dtype.kind == "f" else result.astype(np.float64), np.nan)
+        dims = tuple(self.label if dim == self.axis else dim for dim in variable.dims)
+        return xarray.Variable(dims, result, variable.attrs if self.keeps else None)
+
+    def _values(self, values: Array, place: int, skips: bool) -> Array:
+        groups = oc.groupby(self.codes, groups=self.count, axis=place)
+        if self.name in ("any", "all"):
+            hits = groups.sum((values != 0) if self.name == "any" else (values == 0))
+            return hits > 0 if self.name == "any" else hits == 0
+        if self.name == "count":
+            return groups.sum(~oc.isnan(values))
+        if self.name in ("var", "std"):
+            return getattr(groups, self.name)(values, ddof=self.ddof, skipna=skips)
+        result = getattr(groups, self.name)(values, skipna=skips)
+        if self.min_count and self.name in ("sum", "prod") and values.dtype.kind == "f":
+            return oc.where(groups.sum(~oc.isnan(values)) >= self.min_count, result, np.nan)
+        return result
+
+
+__all__ = ["REDUCTIONS", "has_lazy", "reduced"]
