@@ -5,6 +5,7 @@ xarray has a chunk manager's methods for most of what it does with chunks. These
 - `core/indexing.py`, `ArrayApiIndexingAdapter._vindex_get`: points, of arrays with a namespace, are refused;
 - `core/duck_array_ops.py`, `_push`: ffill and bfill give all but Dask's arrays to bottleneck or numbagg, whole;
 - `core/duck_array_ops.py`, `array_any`: NumPy's `np.any(variable)` in `polyfit` passes out=None to any namespace;
+- `computation/fit.py`, `least_squares`: NumPy's, which has all columns in memory;
 - `core/groupby.py`, `_flox_reduce`, `_flox_scan`, `reduce`: flox takes chunks of Dask and cubed, and without flox the
   rows of each group are gathered.
 
@@ -17,12 +18,12 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-import numpy as np
+from xarray.computation import fit
 from xarray.core import duck_array_ops, groupby, indexing, resample
 
-from outcore import _api as oc
 from outcore._lazy.array import Array
-from outcore._xarray import grouped
+from outcore._xarray import fitting, grouped
+from outcore._xarray.packed import forward_filled
 from outcore._xarray.unwrapped import points_of
 
 _MARK = "_outcore"
@@ -33,6 +34,7 @@ def teach() -> None:
     _replace(indexing.ArrayApiIndexingAdapter, "_vindex_get", _points)
     _replace(duck_array_ops, "_push", _pushed)
     _replace(duck_array_ops, "array_any", _any_of)
+    _replace(fit, "least_squares", fitting.dispatched)
     for groups in (groupby.GroupBy, resample.Resample):
         _replace(groups, "_flox_reduce", _without_flox)
     _replace(groupby.GroupBy, "_flox_scan", _scan_without_flox)
@@ -63,21 +65,6 @@ def _pushed(function: Callable[..., Any]) -> Callable[..., Any]:
         return forward_filled(array, n, axis) if isinstance(array, Array) else function(array, n, axis)
 
     return call
-
-
-def forward_filled(array: Array, limit: int | None = None, axis: int = -1) -> Array:
-    """Each NaN as the last number before it along an axis, `limit` places away at most.
-
-    I/O: one read, and that of the place of each last number: a running maximum.
-    """
-    if array.dtype.kind != "f" or array.shape[axis] == 0:
-        return array
-    place = axis % array.ndim
-    places = np.arange(array.shape[place]).reshape(-1, *(1,) * (array.ndim - place - 1))
-    last = oc.cummax(oc.where(oc.isnan(array), -1, places), axis=place)
-    filled = oc.take_along_axis(array, oc.maximum(last, 0), axis=place)
-    has_last = (last >= 0) if limit is None else (last >= 0) & (places - last <= limit)
-    return oc.where(has_last, filled, oc.where(oc.isnan(array), np.nan, array)).astype(array.dtype)
 
 
 def _any_of(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -133,4 +120,4 @@ def _reduced_groups(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-__all__ = ["forward_filled", "teach"]
+__all__ = ["teach"]

@@ -19,6 +19,7 @@ from outcore import _api as oc
 from outcore._base.element_types import DTypeLike
 from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array
+from outcore._xarray.lanes import in_lanes
 from outcore.errors import ArgumentError, ShapeError
 
 _GROUP = re.compile(r"\(([^)]*)\)")
@@ -94,7 +95,8 @@ def apply_gufunc(
     Each call gets all of the whole axes and a tile of the others, which broadcast together. NumPy arrays that have whole
     axes only are the same in each call. Shape: the broadcast others, then the whole axes of the output. `output_dtypes`
     is found by one call on ones where it is not said. Raises ShapeError, ArgumentError for lengths that nothing tells,
-    MemoryLimitError at planning where the whole axes do not fit. I/O: one read of each array, along whole axes.
+    MemoryLimitError at planning where the whole axes do not fit. I/O: one read of each array; those whose
+    tiles are too wide to lie in memory along the whole axes are first brought into narrower ones, at once.
     """
     parsed = Signature.parsed(signature)
     if len(parsed.inputs) != len(arrays):
@@ -112,7 +114,8 @@ def apply_gufunc(
     call = _Call(function, held, inputs, outputs, (), options)
     dtypes = [np.dtype(kind) for kind in _listed(output_dtypes) or []] or _probed(call, operands)
     call = call._replace(dtypes=dtypes)
-    room = max(sum(map(math.prod, outputs)), *map(math.prod, inputs), 1)
+    made = max(sum(map(math.prod, outputs)), 1)
+    room = -(-max(made, *map(math.prod, inputs)) // made) * made
     lazy = [
         _flat(oc.asarray(array), len(shape), room)
         for array, shape, value in zip(operands, inputs, held, strict=True)
@@ -120,6 +123,9 @@ def apply_gufunc(
     ]
     loops = max(array.ndim for array in lazy) - 1
     packed = oc.map_blocks(call, *lazy, dtype=np.result_type(*dtypes), whole=loops)
+    if room > made:  # the other parts are zeros: a sum is planned by tiles of the loops, a slice is not
+        parts = oc.reshape(packed, (*packed.shape[:-1], room // made, made))
+        packed = oc.sum(parts, axis=-2, dtype=None if packed.dtype.kind == "b" else packed.dtype)
     results = _unpacked(packed, outputs, dtypes)
     return results[0] if len(results) == 1 else tuple(results)
 
@@ -219,7 +225,8 @@ def _probed(call: _Call, arrays: Sequence[Any]) -> list[DType]:
 def _flat(array: Array, whole: int, room: int) -> Array:
     """The array with its whole axes as one of length `room`, which zeros fill up."""
     loops = array.shape[: array.ndim - whole]
-    flat = oc.reshape(array, (*loops, math.prod(array.shape[array.ndim - whole :])))
+    array = in_lanes(array, range(len(loops), array.ndim)) if whole else array
+    flat = array if whole == 1 else oc.reshape(array, (*loops, math.prod(array.shape[array.ndim - whole :])))
     spare = room - flat.shape[-1]
     return oc.pad(flat, [(0, 0)] * len(loops) + [(0, spare)]) if spare else flat
 
@@ -229,8 +236,9 @@ def _unpacked(packed: Array, outputs: Sequence[tuple[int, ...]], dtypes: Sequenc
     results, place = [], 0
     for shape, dtype in zip(outputs, dtypes, strict=True):
         count = math.prod(shape)
-        part = packed[..., place : place + count]
-        results.append(oc.astype(oc.reshape(part, (*packed.shape[:-1], *shape)), dtype))
+        part = packed[..., place] if not shape else packed[..., place : place + count]
+        part = oc.reshape(part, (*packed.shape[:-1], *shape)) if len(shape) > 1 else part
+        results.append(oc.astype(part, dtype))
         place += count
     return results
 

@@ -5,6 +5,7 @@ xarray reduces each group by itself and flox knows Dask, cubed and NumPy; both w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -16,6 +17,8 @@ from xarray.core.options import _get_keep_attrs
 
 from outcore import _api as oc
 from outcore._lazy.array import Array
+from outcore._session.session import current
+from outcore._xarray.packed import NOTHING_FIRST, NOTHING_LAST, keys_of, numbers_of
 
 # xarray's functions of arrays that groups are reduced by, by flox's names.
 REDUCTIONS: dict[str, Callable[..., Any]] = {
@@ -25,7 +28,10 @@ REDUCTIONS: dict[str, Callable[..., Any]] = {
     "any": duck_array_ops.array_any,
 }
 _NAMES = {function: name for name, function in REDUCTIONS.items()}
-_GROUPED = ("sum", "prod", "mean", "var", "std", "min", "max", "count", "all", "any")
+_GROUPED = ("sum", "prod", "mean", "var", "std", "min", "max", "count", "all", "any", "first", "last")
+# What `outcore.groupby` fills a table for instead of sorting, and in how many parts a larger one is filled.
+_TABLE_BYTES, _WIDE_BYTES, _WIDE_ROW, _PARTS_MAX = 4 << 20, 31 << 20, 32 << 10, 16
+_SHARE = 16  # of the budget, for a table
 _NUMERIC_ONLY = ("sum", "prod", "mean", "var", "std")
 _OPTIONS = {"skipna", "min_count", "ddof", "keep_attrs", "numeric_only"}
 
@@ -105,18 +111,54 @@ class _Grouping:
         return xarray.Variable(dims, result, variable.attrs if self.keeps else None)
 
     def _values(self, values: Array, place: int, skips: bool) -> Array:
-        groups = oc.groupby(self.codes, groups=self.count, axis=place)
+        if self.name in ("first", "last"):
+            return self._ends(values, place, skips)
         if self.name in ("any", "all"):
-            hits = groups.sum((values != 0) if self.name == "any" else (values == 0))
+            hits = self._folded("sum", (values != 0) if self.name == "any" else (values == 0), place)
             return hits > 0 if self.name == "any" else hits == 0
         if self.name == "count":
-            return groups.sum(~oc.isnan(values))
+            return self._folded("sum", ~oc.isnan(values), place)
         if self.name in ("var", "std"):
-            return getattr(groups, self.name)(values, ddof=self.ddof, skipna=skips)
-        result = getattr(groups, self.name)(values, skipna=skips)
+            return self._folded(self.name, values, place, ddof=self.ddof, skipna=skips)
+        result = self._folded(self.name, values, place, skipna=skips)
         if self.min_count and self.name in ("sum", "prod") and values.dtype.kind == "f":
-            return oc.where(groups.sum(~oc.isnan(values)) >= self.min_count, result, np.nan)
+            return oc.where(self._folded("sum", ~oc.isnan(values), place) >= self.min_count, result, np.nan)
         return result
+
+    def _ends(self, values: Array, place: int, skips: bool) -> Array:
+        """The first or last row of each group, or number where NaN is passed over."""
+        is_last = self.name == "last"
+        if not skips:
+            rows = np.zeros(self.count, np.int64)
+            order = np.arange(len(self.codes))[:: 1 if is_last else -1]
+            rows[self.codes[order]] = order  # the one that is put last stays
+            return values[(slice(None),) * place + (rows,)]
+        keys = keys_of(values, place, NOTHING_LAST if is_last else NOTHING_FIRST)
+        fold = "max" if is_last else "min"
+        return numbers_of([self._folded(fold, key, place) for key in keys], values.dtype)
+
+    def _folded(self, fold: str, values: Array, place: int, **options: Any) -> Array:
+        """One result of all groups, or of as many at a time as a table takes: all tables are filled by one read.
+
+        Rows in the order of their groups are read part by part.
+        """
+        groups = oc.groupby(self.codes, groups=self.count, axis=place)
+        row = math.prod(values.shape) // max(values.shape[place], 1) * 8
+        room = min(_WIDE_BYTES if row >= _WIDE_ROW else _TABLE_BYTES, current().counters()["budget_bytes"] // _SHARE)
+        step = max(room // max(row, 1), 1)
+        ascends = bool((np.diff(self.codes) >= 0).all()) and bool((self.codes >= 0).all())
+        if step >= self.count or (not ascends and -(-self.count // step) > _PARTS_MAX):
+            return getattr(groups, fold)(values, **options)  # type: ignore[no-any-return]
+        parts = []
+        for low in range(0, self.count, step):
+            high = min(low + step, self.count)
+            codes, part = self.codes, values
+            if ascends:
+                begin, end = np.searchsorted(codes, [low, high])
+                codes, part = codes[begin:end], values[(slice(None),) * place + (slice(int(begin), int(end)),)]
+            codes = np.where((codes >= low) & (codes < high), codes - low, -1)
+            parts.append(getattr(oc.groupby(codes, groups=high - low, axis=place), fold)(part, **options))
+        return oc.concat(parts, axis=place)
 
 
 __all__ = ["REDUCTIONS", "has_lazy", "reduced"]

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from xarray.core import nputils
 from xarray.namedarray.parallelcompat import ChunkManagerEntrypoint
 
 from outcore import _api as oc
@@ -21,10 +22,12 @@ from outcore._lazy.node import axes_of
 from outcore._xarray import generalized
 from outcore._xarray.decoding import decoded
 from outcore._xarray.dispatch import teach
+from outcore._xarray.packed import extreme_number
 from outcore._xarray.storing import store_into
 from outcore._xarray.unwrapped import lazy_of
 from outcore.errors import ArgumentError
 
+_ENDS = {nputils.nanfirst: False, nputils.nanlast: True}  # reductions of xarray's that one read is enough for
 _AUTO_BYTES = 128 << 20  # Dask's
 
 
@@ -119,6 +122,9 @@ class Manager(ChunkManagerEntrypoint[Any]):
     ) -> Array:
         """A reduction by functions of NumPy arrays, each call of which gets the axes whole. I/O: one read."""
         axes = axes_of("reduction", axis, arr.ndim)
+        end = _ENDS.get(getattr(func, "keywords", {}).get("op"))
+        if end is not None and len(axes) == 1 and arr.dtype.kind == "f" and not keepdims:
+            return extreme_number(arr, axes[0], is_last=end)
         reduced = partial(_reduced, func, aggregate_func, tuple(range(-len(axes), 0)))
         moved = oc.moveaxis(arr, tuple(axes), tuple(range(-len(axes), 0)))
         names = ",".join(f"i{axis}" for axis in axes)
