@@ -52,9 +52,10 @@ class _Call(NamedTuple):
     outputs: Sequence[tuple[int, ...]]
     dtypes: Sequence[DType]
     options: Mapping[str, Any]
+    unit: int = 1  # elements between the begins of two outputs, which lengths of all of them divide
 
     def __call__(self, *tiles: NDArray) -> NDArray:
-        """The outputs of a tile, one behind the other along the last axis."""
+        """The outputs of a tile along the last axis, and zeros."""
         following = iter(tiles)
         arrays = []
         for value, shape in zip(self.held, self.inputs, strict=True):
@@ -65,11 +66,9 @@ class _Call(NamedTuple):
         outputs = self.results(arrays)
         loops, room = tiles[0].shape[:-1], tiles[0].shape[-1]
         packed = np.zeros((*loops, room), np.result_type(*self.dtypes))
-        place = 0
-        for value, shape in zip(outputs, self.outputs, strict=True):
-            count = math.prod(shape)
+        for number, (value, shape) in enumerate(zip(outputs, self.outputs, strict=True)):
+            place, count = number * self.unit, math.prod(shape)
             packed[..., place : place + count] = np.broadcast_to(value, (*loops, *shape)).reshape(*loops, count)
-            place += count
         return packed
 
     def results(self, arrays: Sequence[NDArray]) -> list[NDArray]:
@@ -114,8 +113,8 @@ def apply_gufunc(
     call = _Call(function, held, inputs, outputs, (), options)
     dtypes = [np.dtype(kind) for kind in _listed(output_dtypes) or []] or _probed(call, operands)
     call = call._replace(dtypes=dtypes)
-    made = max(sum(map(math.prod, outputs)), 1)
-    room = -(-max(made, *map(math.prod, inputs)) // made) * made
+    call = call._replace(unit=math.lcm(*(max(math.prod(shape), 1) for shape in outputs)))
+    room = -(-max(call.unit * len(outputs), *map(math.prod, inputs)) // call.unit) * call.unit
     lazy = [
         _flat(oc.asarray(array), len(shape), room)
         for array, shape, value in zip(operands, inputs, held, strict=True)
@@ -123,10 +122,10 @@ def apply_gufunc(
     ]
     loops = max(array.ndim for array in lazy) - 1
     packed = oc.map_blocks(call, *lazy, dtype=np.result_type(*dtypes), whole=loops)
-    if room > made:  # the other parts are zeros: a sum is planned by tiles of the loops, a slice is not
-        parts = oc.reshape(packed, (*packed.shape[:-1], room // made, made))
-        packed = oc.sum(parts, axis=-2, dtype=None if packed.dtype.kind == "b" else packed.dtype)
-    results = _unpacked(packed, outputs, dtypes)
+    results = [
+        _unpacked(packed, place * call.unit, shape, dtype)
+        for place, (shape, dtype) in enumerate(zip(outputs, dtypes, strict=True))
+    ]
     return results[0] if len(results) == 1 else tuple(results)
 
 
@@ -231,16 +230,18 @@ def _flat(array: Array, whole: int, room: int) -> Array:
     return oc.pad(flat, [(0, 0)] * len(loops) + [(0, spare)]) if spare else flat
 
 
-def _unpacked(packed: Array, outputs: Sequence[tuple[int, ...]], dtypes: Sequence[DType]) -> list[Array]:
-    """The outputs that lie one behind the other along the last axis."""
-    results, place = [], 0
-    for shape, dtype in zip(outputs, dtypes, strict=True):
-        count = math.prod(shape)
-        part = packed[..., place] if not shape else packed[..., place : place + count]
-        part = oc.reshape(part, (*packed.shape[:-1], *shape)) if len(shape) > 1 else part
-        results.append(oc.astype(part, dtype))
-        place += count
-    return results
+def _unpacked(packed: Array, place: int, shape: tuple[int, ...], dtype: DType) -> Array:
+    """One output, as a sum with what are zeros: that is planned by tiles of the loops, and a slice is not."""
+    loops, room, count = packed.shape[:-1], packed.shape[-1], math.prod(shape)
+    if not count:
+        return oc.zeros((*loops, *shape), dtype=dtype)
+    places = np.arange(room)
+    is_own = (places >= place) & (places < place + count)
+    if room > count:
+        own = packed if is_own.all() else oc.where(is_own, packed, np.zeros((), packed.dtype))
+        kind = np.int64 if packed.dtype.kind == "b" else packed.dtype
+        packed = oc.sum(oc.reshape(own, (*loops, room // count, count)), axis=-2, dtype=kind)
+    return oc.astype(oc.reshape(packed, (*loops, *shape)), dtype)
 
 
 __all__ = ["Signature", "apply_gufunc", "blockwise"]
