@@ -63,7 +63,8 @@ class Array(Annotated):
     array([10., 13., 16.])
     """
 
-    __slots__ = ("_expr",)
+    __slots__ = ("_chunks", "_expr")
+    _chunks: Chunks
     __hash__: ClassVar[None]  # type: ignore[assignment]  # `==` is element-wise, as in NumPy
 
     def __init__(self, expr: _core.Expr) -> None:
@@ -113,8 +114,11 @@ class Array(Annotated):
 
     @property
     def chunks(self) -> Chunks:
-        """Lengths of the tiles along each axis, as Dask's; xarray asks for them. Planning does not. No I/O."""
-        return lengths_of(self.shape, self.tile)
+        """Lengths of the tiles along each axis, as Dask's, or what xarray's `chunk` asked for. No plan goes by them."""
+        try:
+            return self._chunks
+        except AttributeError:  # few arrays have any
+            return lengths_of(self.shape, self.tile)
 
     @property
     def device(self) -> str:

@@ -219,4 +219,38 @@ def counted(numbers: Array, weights: Array | None, bins: int) -> Array:
     return Array(_core.tally("sum", places, weights.astype(np.float64)._expr, None, bins, "float64"))
 
 
-__all__ = ["cummax", "cummin", "cumulative_prod", "cumulative_sum", "max", "mean", "min", "prod", "std", "sum", "var"]
+def cumsum(x: Operand, /, *, axis: int | None = None, dtype: DTypeLike = None) -> Array:
+    """As `cumulative_sum`, by NumPy's name: of all elements in C order where no axis is named.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.cumsum(np.asarray([[1, 2], [3, 4]])).compute()
+    array([ 1,  3,  6, 10])
+    """
+    return Array(node(x)).cumsum(axis, dtype)
+
+
+def cumprod(x: Operand, /, *, axis: int | None = None, dtype: DTypeLike = None) -> Array:
+    """As `cumulative_prod`, by NumPy's name: of all elements in C order where no axis is named.
+
+    >>> import numpy as np, outcore as oc
+    >>> oc.cumprod(np.asarray([[1, 2], [3, 4]])).compute()
+    array([ 1,  2,  6, 24])
+    """
+    return Array(node(x)).cumprod(axis, dtype)
+
+
+__all__ = [
+    "cummax",
+    "cummin",
+    "cumprod",
+    "cumsum",
+    "cumulative_prod",
+    "cumulative_sum",
+    "max",
+    "mean",
+    "min",
+    "prod",
+    "std",
+    "sum",
+    "var",
+]

@@ -5,6 +5,9 @@ xarray has a chunk manager's methods for most of what it does with chunks. These
 - `core/indexing.py`, `ArrayApiIndexingAdapter._vindex_get`: points, of arrays with a namespace, are refused;
 - `core/duck_array_ops.py`, `_push`: ffill and bfill give all but Dask's arrays to bottleneck or numbagg, whole;
 - `core/duck_array_ops.py`, `array_any`: NumPy's `np.any(variable)` in `polyfit` passes out=None to any namespace;
+- `core/indexing.py`, `NumpyIndexingAdapter._vindex_get`: lazy positions, as `idxmax` has them, are refused;
+- `computation/apply_ufunc.py`, `apply_variable_ufunc`: axes that a function has whole must be one chunk;
+- `backends/zarr.py`, `validate_grid_chunks_alignment`: chunks of a file that lie across those of an array are refused;
 - `computation/fit.py`, `least_squares`: NumPy's, which has all columns in memory;
 - `core/groupby.py`, `_flox_reduce`, `_flox_scan`, `reduce`: flox takes chunks of Dask and cubed, and without flox the
   rows of each group are gathered.
@@ -16,12 +19,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from importlib import import_module
 from typing import Any
 
+from xarray.backends import zarr
 from xarray.computation import fit
 from xarray.core import duck_array_ops, groupby, indexing, resample
 
 from outcore._lazy.array import Array
+from outcore._lazy.chunks import Chunks
 from outcore._xarray import fitting, grouped
 from outcore._xarray.packed import forward_filled
 from outcore._xarray.unwrapped import points_of
@@ -32,7 +38,10 @@ _MARK = "_outcore"
 def teach() -> None:
     """Replaces the functions above, once."""
     _replace(indexing.ArrayApiIndexingAdapter, "_vindex_get", _points)
+    _replace(indexing.NumpyIndexingAdapter, "_vindex_get", _computed_positions)
     _replace(duck_array_ops, "_push", _pushed)
+    _replace(import_module("xarray.computation.apply_ufunc"), "apply_variable_ufunc", _whole_axes)
+    _replace(zarr, "validate_grid_chunks_alignment", _any_chunks)
     _replace(duck_array_ops, "array_any", _any_of)
     _replace(fit, "least_squares", fitting.dispatched)
     for groups in (groupby.GroupBy, resample.Resample):
@@ -56,6 +65,32 @@ def _points(function: Callable[..., Any]) -> Callable[..., Any]:
         if not isinstance(adapter.array, Array):
             return function(adapter, indexer)
         return points_of(adapter.array, indexer.tuple)
+
+    return call
+
+
+def _computed_positions(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(adapter: Any, indexer: Any) -> Any:
+        if any(isinstance(part, Array) for part in indexer.tuple):
+            parts = (part.compute() if isinstance(part, Array) else part for part in indexer.tuple)
+            indexer = indexing.VectorizedIndexer(tuple(parts))
+        return function(adapter, indexer)
+
+    return call
+
+
+def _whole_axes(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(applied: Any, *arguments: Any, dask: str = "forbidden", **options: Any) -> Any:
+        if dask == "parallelized" and any(isinstance(getattr(part, "_data", part), Array) for part in arguments):
+            options["dask_gufunc_kwargs"] = {"allow_rechunk": True, **(options.get("dask_gufunc_kwargs") or {})}
+        return function(applied, *arguments, dask=dask, **options)
+
+    return call
+
+
+def _any_chunks(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(nd_v_chunks: Any, **options: Any) -> Any:
+        return None if isinstance(nd_v_chunks, Chunks) else function(nd_v_chunks=nd_v_chunks, **options)
 
     return call
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -87,11 +88,14 @@ class Manager(ChunkManagerEntrypoint[Any]):
 
     def from_array(self, data: Any, chunks: Any = None, **options: Any) -> Any:
         """The lazy array of NumPy's, of a file that xarray opened, or of another library's array. No I/O."""
-        return lazy_of(data)
+        array = lazy_of(data)
+        if not isinstance(array, Array) or chunks is None:
+            return array
+        return chunked(array, self.normalize_chunks(chunks, array.shape, dtype=array.dtype))
 
     def rechunk(self, data: Array, chunks: Any, **options: Any) -> Array:
-        """The array itself: tiles are the planner's choice."""
-        return data
+        """The array under another name, whose `chunks` are those: Zarr arrays are written in them, no plan goes by them."""
+        return chunked(data, self.normalize_chunks(chunks, data.shape, dtype=data.dtype, previous_chunks=data.chunks))
 
     def compute(self, *data: Any, **options: Any) -> tuple[Any, ...]:
         """The values of all arrays of outcore by one program; all else as it is. Raises MemoryLimitError."""
@@ -217,19 +221,29 @@ class Manager(ChunkManagerEntrypoint[Any]):
             lengths.update(dict(zip(index or (), getattr(array, "chunks", ()), strict=False)))
         return lengths, list(arrays)
 
-    def store(self, sources: Any, targets: Any, **options: Any) -> None:
-        """Writes arrays to what takes `target[region] = block`: see `store_into`. Raises ArgumentError to be delayed."""
-        if options.get("compute", True) is False:
-            raise ArgumentError("store: compute=False makes objects of dask.delayed, which outcore has none of")
+    def store(self, sources: Any, targets: Any, **options: Any) -> Any:
+        """Writes arrays to what takes `target[region] = block`: see `store_into`. With compute=False an object of
+        `dask.delayed`, as xarray makes further ones of it, that does so when it is computed.
+        """
         several = isinstance(sources, (list, tuple))
         listed = list(sources) if several else [sources]
         regions = options.get("regions")
         asked = list(regions) if isinstance(regions, list) else [regions] * len(listed)
-        store_into(listed, list(targets) if several else [targets], asked)
+        places = list(targets) if several else [targets]
+        if options.get("compute", True):
+            return store_into(listed, places, asked)
+        return import_module("dask").delayed(partial(store_into, listed, places, asked))()
 
     def get_auto_chunk_size(self) -> int:
         """Bytes of a chunk where a user leaves the size open; work is cut by the memory limit, not by this."""
         return _AUTO_BYTES
+
+
+def chunked(array: Array, chunks: Chunks) -> Array:
+    """The same array with chunks of its own."""
+    other = Array(array._expr)
+    other._chunks = chunks
+    return other
 
 
 def _reduced(
@@ -247,7 +261,8 @@ def _normalized(chunks: Any, shape: tuple[int, ...] | None, limit: int, dtype: A
             raise ArgumentError(f"normalize_chunks: {chunks!r} without a shape")
         shape = tuple(sum(part) for part in chunks)
     if isinstance(chunks, Mapping):
-        chunks = tuple(chunks.get(axis) for axis in range(len(shape)))
+        before = previous or (None,) * len(shape)
+        chunks = tuple(chunks.get(axis, before[axis]) for axis in range(len(shape)))
     if not isinstance(chunks, (tuple, list)):
         chunks = (chunks,) * len(shape)
     if len(chunks) != len(shape) and len(shape) == 1:
@@ -267,7 +282,7 @@ def _normalized(chunks: Any, shape: tuple[int, ...] | None, limit: int, dtype: A
     for axis, part in enumerate(chunks):
         if isinstance(part, (tuple, list)):
             lengths[axis] = tuple(map(int, part))
-    return tuple(lengths)
+    return Chunks(lengths)
 
 
 def _automatic(

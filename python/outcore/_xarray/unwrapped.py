@@ -83,13 +83,24 @@ class _Blocks:
 
     def __init__(self, array: Any) -> None:
         self.array, self.shape, self.dtype = array, array.shape, np.dtype(array.dtype)
-        self.name = type(array).__name__
+        self.name, self.chunks = type(array).__name__, _chunks_of(array)
 
     def __getitem__(self, block: tuple[slice, ...]) -> NDArray:
-        return np.asarray(indexing.ImplicitToExplicitIndexingAdapter(self.array, indexing.OuterIndexer)[block])
+        key = indexing.BasicIndexer(block)
+        part = self.array[key] if isinstance(self.array, BackendArray) else indexing.apply_indexer(self.array, key)
+        return np.asarray(part)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray:
         return np.asarray(self[(slice(None),) * len(self.shape)], dtype)
+
+
+def _chunks_of(array: Any) -> tuple[int, ...] | None:
+    """How the file cuts a variable, where its library (h5netcdf, netCDF4) says so."""
+    if not hasattr(array, "get_array"):
+        return None
+    variable = array.get_array()
+    chunks = getattr(variable, "chunks", None) or getattr(variable, "chunking", lambda: None)()
+    return tuple(chunks) if isinstance(chunks, (tuple, list)) else None
 
 
 def lazy_of(data: Any) -> Any:
