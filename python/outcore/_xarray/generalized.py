@@ -37,9 +37,7 @@ class Signature(NamedTuple):
         sides = text.replace(" ", "").split("->")
         if len(sides) != 2:
             raise ArgumentError(f"apply_gufunc: {text!r} is no signature, such as '(i),(i)->()'")
-        first, second = (
-            [tuple(filter(None, names.split(","))) for names in _GROUP.findall(side)] for side in sides
-        )
+        first, second = ([tuple(filter(None, names.split(","))) for names in _GROUP.findall(side)] for side in sides)
         return cls(first, second)
 
 
@@ -142,7 +140,10 @@ def blockwise(
     """
     arrays, indices = pairs[::2], pairs[1::2]
     loops = [letter for letter in outer if letter not in new_axes]
-    names = {letter: f"i{place}" for place, letter in enumerate(dict.fromkeys([*chain.from_iterable(index or () for index in indices), *outer]))}
+    names = {
+        letter: f"i{place}"
+        for place, letter in enumerate(dict.fromkeys([*chain.from_iterable(index or () for index in indices), *outer]))
+    }
     lazy, whole = [], []
     for array, index in zip(arrays, indices, strict=True):
         if index is None:

@@ -54,9 +54,11 @@ def reduced(groups: Any, function: Callable[..., Any], dim: Any, options: dict[s
         return None
     (grouper,), (axis,) = groups.groupers, codes.dims
     index = grouper.full_index
-    if isinstance(codes._variable._data, Array) or isinstance(index, pd.MultiIndex) or set(
-        groups._parse_dim(dim)
-    ) != {axis}:
+    if (
+        isinstance(codes._variable._data, Array)
+        or isinstance(index, pd.MultiIndex)
+        or set(groups._parse_dim(dim)) != {axis}
+    ):
         return None
     source = groups._original_obj
     grouping = _Grouping(name, axis, grouper.name, np.asarray(codes.data).astype(np.int64), len(index), options)

@@ -22,7 +22,7 @@ def store_into(sources: Sequence[Any], targets: Sequence[Any], regions: Sequence
     Small sources are computed by one program. A large one that takes several stages is held in scratch first. I/O: one
     read of what the sources are made of, and what is held.
     """
-    room = max(current().counters()["budget_bytes"] // _SHARE, 1)
+    room = _room()
     triples = list(zip(sources, targets, regions, strict=True))
     small = [triple for triple in triples if not isinstance(triple[0], Array) or triple[0].nbytes <= room]
     while small:
@@ -35,6 +35,10 @@ def store_into(sources: Sequence[Any], targets: Sequence[Any], regions: Sequence
     for source, target, region in triples:
         if isinstance(source, Array) and source.nbytes > room:
             _store_blocks(source, target, region, room)
+
+
+def _room() -> int:
+    return max(int(current().counters()["budget_bytes"]) // _SHARE, 1)
 
 
 def _whole(ndim: int) -> Region | Any:
@@ -51,7 +55,7 @@ def _store_blocks(source: Array, target: Any, region: Any, room: int) -> None:
     if len(oc.explain(source).stages) > 1:
         source = Array(above.hold(source._expr)[0])  # else each block would run all stages again
     bounds = _bounds(target, region, source.shape)
-    chunk = _chunk(target, source)
+    chunk = _chunk(target, source, room)
     for block in blocks_of(source.shape, [start for start, _ in bounds], chunk, room // source.dtype.itemsize):
         place = [
             slice(start + step * part.start, start + step * (part.stop - 1) + 1, step)
@@ -69,12 +73,14 @@ def _bounds(target: Any, region: Any, shape: tuple[int, ...]) -> list[tuple[int,
     return [part.indices(length)[::2] for part, length in zip(parts, lengths, strict=True)]
 
 
-def _chunk(target: Any, source: Array) -> tuple[int, ...]:
-    """Lengths of the target's chunks, else of the source's tiles."""
+def _chunk(target: Any, source: Array, room: int) -> tuple[int, ...]:
+    """Lengths of the target's chunks, else of the source's tiles; single elements where these have no room."""
     for holder in (target, getattr(target, "array", None)):
         chunks = getattr(holder, "shards", None) or getattr(holder, "chunks", None)
         if isinstance(chunks, (tuple, list)) and len(chunks) == source.ndim:
             return tuple(max(int(max(part) if isinstance(part, (tuple, list)) else part), 1) for part in chunks)
+    if math.prod(source.tile) * source.dtype.itemsize > room:
+        return (1,) * source.ndim
     return tuple(max(length, 1) for length in source.tile)
 
 
