@@ -104,6 +104,7 @@ def reductions(x: oc.Array) -> None:
     assert_type([oc.max(x, axis=(0, 1)), oc.min(x), oc.mean(x, keepdims=True), oc.ptp(x)], list[oc.Array])
     assert_type([oc.prod(x, dtype="float64"), oc.sum(x, axis=-1), oc.std(x, correction=1), oc.var(x)], list[oc.Array])
     assert_type([oc.cummax(x), oc.cummin(x, axis=0), oc.cumulative_prod(x), oc.cumulative_sum(x)], list[oc.Array])
+    assert_type([oc.cumsum(x), oc.cumprod(x, axis=0)], list[oc.Array])
     assert_type([oc.nanargmax(x), oc.nanargmin(x), oc.nancumprod(x), oc.nancumsum(x), oc.nanmax(x)], list[oc.Array])
     assert_type([oc.nanmean(x), oc.nanmedian(x), oc.nanmin(x), oc.nanpercentile(x, 5)], list[oc.Array])
     assert_type([oc.nanprod(x), oc.nanquantile(x, [0.5]), oc.nanstd(x), oc.nansum(x), oc.nanvar(x)], list[oc.Array])
@@ -316,6 +317,7 @@ def refused(x: oc.Array) -> int | None:
 
 def methods(array: oc.Array, key: Values) -> None:
     assert_type([array.shape, array.tile], list[tuple[int, ...]])
+    assert_type(array.chunks[0], tuple[int, ...])
     assert_type([array.ndim, array.size, array.nbytes, len(array), int(array)], list[int])
     assert_type(array.dtype, np.dtype[Any])
     assert_type(array.device, str)

@@ -1,4 +1,4 @@
-"""What notebooks show of a lazy array."""
+"""The table that notebooks show for a lazy array."""
 
 from __future__ import annotations
 

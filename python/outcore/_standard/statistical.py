@@ -222,6 +222,8 @@ def counted(numbers: Array, weights: Array | None, bins: int) -> Array:
 def cumsum(x: Operand, /, *, axis: int | None = None, dtype: DTypeLike = None) -> Array:
     """As `cumulative_sum`, by NumPy's name: of all elements in C order where no axis is named.
 
+    I/O as there.
+
     >>> import numpy as np, outcore as oc
     >>> oc.cumsum(np.asarray([[1, 2], [3, 4]])).compute()
     array([ 1,  3,  6, 10])
@@ -231,6 +233,8 @@ def cumsum(x: Operand, /, *, axis: int | None = None, dtype: DTypeLike = None) -
 
 def cumprod(x: Operand, /, *, axis: int | None = None, dtype: DTypeLike = None) -> Array:
     """As `cumulative_prod`, by NumPy's name: of all elements in C order where no axis is named.
+
+    I/O as there.
 
     >>> import numpy as np, outcore as oc
     >>> oc.cumprod(np.asarray([[1, 2], [3, 4]])).compute()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import xarray
@@ -14,6 +14,7 @@ from xarray.backends.zarr import FillValueCoder
 from xarray.core import indexing
 
 from outcore._lazy.array import Array
+from outcore._xarray.foreign import Foreign
 from outcore._xarray.stored import StoredVariable, group_of, groups_of
 from outcore._xarray.unwrapped import LazyVariable
 
@@ -31,13 +32,13 @@ class Backend(BackendEntrypoint):
         self,
         filename_or_obj: str | os.PathLike[str],
         *,
-        mask_and_scale: Any = True,
-        decode_times: Any = True,
-        concat_characters: Any = True,
-        decode_coords: Any = True,
+        mask_and_scale: Foreign = True,
+        decode_times: Foreign = True,
+        concat_characters: Foreign = True,
+        decode_coords: Foreign = True,
         drop_variables: str | Iterable[str] | None = None,
-        use_cftime: Any = None,
-        decode_timedelta: Any = None,
+        use_cftime: Foreign = None,
+        decode_timedelta: Foreign = None,
         group: str | None = None,
     ) -> xarray.Dataset:
         """A dataset of a group; options as of xarray's other engines. I/O: metadata, and coordinates when indexed.
@@ -45,7 +46,7 @@ class Backend(BackendEntrypoint):
         Raises FormatError, StorageError.
         """
         stored, attributes = group_of(filename_or_obj, group)
-        variables, attributes, coordinates = conventions.decode_cf_variables(
+        variables, general, coordinates = conventions.decode_cf_variables(
             {name: _variable(part) for name, part in stored.items()},
             attributes,
             concat_characters=concat_characters,
@@ -62,16 +63,16 @@ class Backend(BackendEntrypoint):
             coords=xarray.Coordinates(
                 {name: part for name, part in variables.items() if is_coordinate[name]}, indexes={}
             ),
-            attrs=attributes,
+            attrs=general,
         )
         dataset.encoding = {"source": os.fsdecode(filename_or_obj)}
         return dataset
 
-    def open_groups_as_dict(self, filename_or_obj: Any, **options: Any) -> dict[str, xarray.Dataset]:
+    def open_groups_as_dict(self, filename_or_obj: Foreign, **options: Foreign) -> dict[str, xarray.Dataset]:
         """Datasets of all groups by their names. I/O and errors as of `open_dataset`."""
         return {name: self.open_dataset(filename_or_obj, group=name, **options) for name in groups_of(filename_or_obj)}
 
-    def open_datatree(self, filename_or_obj: Any, **options: Any) -> xarray.DataTree:
+    def open_datatree(self, filename_or_obj: Foreign, **options: Foreign) -> xarray.DataTree:
         """All groups as a tree. I/O and errors as of `open_dataset`."""
         return xarray.DataTree.from_dict(self.open_groups_as_dict(filename_or_obj, **options))
 
@@ -81,13 +82,13 @@ def _variable(stored: StoredVariable) -> xarray.Variable:
     attributes = dict(stored.attributes)
     array = stored.array
     if isinstance(array, Array):
-        data: Any = indexing.LazilyIndexedArray(LazyVariable(array))
+        data: Foreign = indexing.LazilyIndexedArray(LazyVariable(array))
         kind = array.dtype
     else:
         data, kind = np.asarray(array), np.dtype(array.dtype)
     if isinstance(attributes.get("_FillValue"), str) and kind.kind in "fcS":
         attributes["_FillValue"] = FillValueCoder.decode(attributes["_FillValue"], kind)
-    encoding: dict[str, Any] = {}
+    encoding: dict[str, Foreign] = {}
     if stored.chunks is not None:
         encoding = {"chunks": stored.chunks, "preferred_chunks": dict(zip(stored.dims, stored.chunks, strict=True))}
     return xarray.Variable(stored.dims, data, attributes, encoding)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 from xarray.coding import variables
@@ -13,13 +12,14 @@ from outcore import _api as oc
 from outcore._base.element_types import DTypeLike
 from outcore._base.types import DType
 from outcore._lazy.array import Array
+from outcore._xarray.foreign import Foreign, Function
 
 # Private to xarray: a version that has none of them leaves its functions to `map_blocks`.
 _MASK = getattr(variables, "_apply_mask", None)
 _SCALE = getattr(variables, "_scale_offset_decoding", None)
 
 
-def decoded(function: Callable[..., Any], array: Array, dtype: DTypeLike) -> Array:
+def decoded(function: Function, array: Array, dtype: DTypeLike) -> Array:
     """The array with an element-wise function of xarray's applied: an expression where the function is known.
 
     Values have the bits that xarray's own decoding gives. Others run on NumPy tiles, in the same pass. `dtype` is the
@@ -27,7 +27,7 @@ def decoded(function: Callable[..., Any], array: Array, dtype: DTypeLike) -> Arr
     """
     kind = np.dtype(dtype)
     if isinstance(function, partial) and not function.args:
-        options: Mapping[str, Any] = function.keywords
+        options: Mapping[str, Foreign] = function.keywords
         if function.func is _MASK:
             return _masked(array, kind, **options)
         if function.func is _SCALE:
@@ -38,7 +38,7 @@ def decoded(function: Callable[..., Any], array: Array, dtype: DTypeLike) -> Arr
 
 
 def _masked(
-    array: Array, kind: DType, encoded_fill_values: Sequence[Any], decoded_fill_value: Any, dtype: DTypeLike
+    array: Array, kind: DType, encoded_fill_values: Sequence[Foreign], decoded_fill_value: Foreign, dtype: DTypeLike
 ) -> Array:
     """Fill values as NaN, or as what else stands for a missing value."""
     values = oc.astype(array, np.dtype(dtype) if dtype is not None else kind)
@@ -49,7 +49,7 @@ def _masked(
     return values if missing is None else oc.where(missing, decoded_fill_value, values).astype(values.dtype)
 
 
-def _scaled(array: Array, kind: DType, scale_factor: Any, add_offset: Any, dtype: DTypeLike) -> Array:
+def _scaled(array: Array, kind: DType, scale_factor: Foreign, add_offset: Foreign, dtype: DTypeLike) -> Array:
     """`array` · scale + offset, rounded to the type after each of the two, as NumPy does in place."""
     values = oc.astype(array, np.dtype(dtype) if dtype is not None else kind)
     if scale_factor is not None:

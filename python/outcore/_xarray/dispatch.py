@@ -20,15 +20,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
-from typing import Any
 
 from xarray.backends import zarr
 from xarray.computation import fit
 from xarray.core import duck_array_ops, groupby, indexing, resample
+from xarray.groupers import RESAMPLE_DIM
 
 from outcore._lazy.array import Array
 from outcore._lazy.chunks import Chunks
 from outcore._xarray import fitting, grouped
+from outcore._xarray.foreign import Foreign, Function
 from outcore._xarray.packed import forward_filled
 from outcore._xarray.unwrapped import points_of
 
@@ -47,11 +48,11 @@ def teach() -> None:
     for groups in (groupby.GroupBy, resample.Resample):
         _replace(groups, "_flox_reduce", _without_flox)
     _replace(groupby.GroupBy, "_flox_scan", _scan_without_flox)
-    for groups in (groupby.DataArrayGroupByBase, groupby.DatasetGroupByBase):
-        _replace(groups, "reduce", _reduced_groups)
+    for reduced in (groupby.DataArrayGroupByBase, groupby.DatasetGroupByBase):
+        _replace(reduced, "reduce", _reduced_groups)
 
 
-def _replace(owner: Any, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+def _replace(owner: Foreign, name: str, make: Callable[[Function], Function]) -> None:
     function = vars(owner).get(name)  # a version that has none needs none, or is listed by the tests
     if function is None or hasattr(function, _MARK):
         return
@@ -60,8 +61,8 @@ def _replace(owner: Any, name: str, make: Callable[[Callable[..., Any]], Callabl
     setattr(owner, name, replacement)
 
 
-def _points(function: Callable[..., Any]) -> Callable[..., Any]:
-    def call(adapter: Any, indexer: Any) -> Any:
+def _points(function: Function) -> Function:
+    def call(adapter: Foreign, indexer: Foreign) -> Foreign:
         if not isinstance(adapter.array, Array):
             return function(adapter, indexer)
         return points_of(adapter.array, indexer.tuple)
@@ -69,8 +70,8 @@ def _points(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _computed_positions(function: Callable[..., Any]) -> Callable[..., Any]:
-    def call(adapter: Any, indexer: Any) -> Any:
+def _computed_positions(function: Function) -> Function:
+    def call(adapter: Foreign, indexer: Foreign) -> Foreign:
         if any(isinstance(part, Array) for part in indexer.tuple):
             parts = (part.compute() if isinstance(part, Array) else part for part in indexer.tuple)
             indexer = indexing.VectorizedIndexer(tuple(parts))
@@ -79,8 +80,8 @@ def _computed_positions(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _whole_axes(function: Callable[..., Any]) -> Callable[..., Any]:
-    def call(applied: Any, *arguments: Any, dask: str = "forbidden", **options: Any) -> Any:
+def _whole_axes(function: Function) -> Function:
+    def call(applied: Foreign, *arguments: Foreign, dask: str = "forbidden", **options: Foreign) -> Foreign:
         if dask == "parallelized" and any(isinstance(getattr(part, "_data", part), Array) for part in arguments):
             options["dask_gufunc_kwargs"] = {"allow_rechunk": True, **(options.get("dask_gufunc_kwargs") or {})}
         return function(applied, *arguments, dask=dask, **options)
@@ -88,22 +89,22 @@ def _whole_axes(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _any_chunks(function: Callable[..., Any]) -> Callable[..., Any]:
-    def call(nd_v_chunks: Any, **options: Any) -> Any:
+def _any_chunks(function: Function) -> Function:
+    def call(nd_v_chunks: Foreign, **options: Foreign) -> Foreign:
         return None if isinstance(nd_v_chunks, Chunks) else function(nd_v_chunks=nd_v_chunks, **options)
 
     return call
 
 
-def _pushed(function: Callable[..., Any]) -> Callable[..., Any]:
-    def call(array: Any, n: int | None = None, axis: int = -1) -> Any:
+def _pushed(function: Function) -> Function:
+    def call(array: Foreign, n: int | None = None, axis: int = -1) -> Foreign:
         return forward_filled(array, n, axis) if isinstance(array, Array) else function(array, n, axis)
 
     return call
 
 
-def _any_of(function: Callable[..., Any]) -> Callable[..., Any]:
-    def call(array: Any, axis: Any = None, keepdims: bool = False, **options: Any) -> Any:
+def _any_of(function: Function) -> Function:
+    def call(array: Foreign, axis: Foreign = None, keepdims: bool = False, **options: Foreign) -> Foreign:
         if isinstance(array, Array) and options.get("out", array) is None:
             options.pop("out")
         return function(array, axis=axis, keepdims=keepdims, **options)
@@ -111,8 +112,8 @@ def _any_of(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _without_flox(function: Callable[..., Any]) -> Callable[..., Any]:
-    def call(groups: Any, dim: Any = None, keep_attrs: Any = None, **options: Any) -> Any:
+def _without_flox(function: Function) -> Function:
+    def call(groups: Foreign, dim: Foreign = None, keep_attrs: Foreign = None, **options: Foreign) -> Foreign:
         if not grouped.has_lazy(groups):
             return function(groups, dim=dim, keep_attrs=keep_attrs, **options)
         for name in ("fill_value", "engine", "method", "expected_groups"):
@@ -129,8 +130,8 @@ def _without_flox(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _scan_without_flox(function: Callable[..., Any]) -> Callable[..., Any]:
-    def call(groups: Any, dim: Any, *, func: str, keep_attrs: Any = None, **options: Any) -> Any:
+def _scan_without_flox(function: Function) -> Function:
+    def call(groups: Foreign, dim: Foreign, *, func: str, keep_attrs: Foreign = None, **options: Foreign) -> Foreign:
         if not grouped.has_lazy(groups):
             return function(groups, dim, func=func, keep_attrs=keep_attrs, **options)
         if not isinstance(groups, groupby.DatasetGroupByBase):
@@ -140,8 +141,8 @@ def _scan_without_flox(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _reduced_groups(function: Callable[..., Any]) -> Callable[..., Any]:
-    def call(groups: Any, func: Callable[..., Any], dim: Any = None, **options: Any) -> Any:
+def _reduced_groups(function: Function) -> Function:
+    def call(groups: Foreign, func: Function, dim: Foreign = None, **options: Foreign) -> Foreign:
         made = None
         if grouped.has_lazy(groups) and options.get("axis") is None and not groups._by_chunked:
             asked = {name: value for name, value in options.items() if name not in ("axis", "shortcut", "keepdims")}
@@ -149,7 +150,7 @@ def _reduced_groups(function: Callable[..., Any]) -> Callable[..., Any]:
         if made is None:
             return function(groups, func, dim, **options)
         if isinstance(groups, resample.Resample):
-            return made.rename({resample.RESAMPLE_DIM: groups._group_dim})
+            return made.rename({RESAMPLE_DIM: groups._group_dim})
         return made
 
     return call

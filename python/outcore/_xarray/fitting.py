@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 
 from outcore import _api as oc
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
+from outcore._xarray.foreign import Foreign
 
 
 def least_squares(lhs: NDArray, rhs: Array, rcond: float | None = None, skipna: bool = False) -> tuple[Array, Array]:
@@ -57,10 +57,10 @@ def _inner(basis: NDArray, known: Array, sums: Array) -> Array:
     return oc.map_blocks(solve, stacked, dtype=np.float64, whole=0)[:order]
 
 
-def dispatched(function: Any) -> Any:
+def dispatched(function: Foreign) -> Foreign:
     """xarray's `least_squares` for all but lazy arrays."""
 
-    def call(lhs: Any, rhs: Any, rcond: float | None = None, skipna: bool = False) -> Any:
+    def call(lhs: Foreign, rhs: Foreign, rcond: float | None = None, skipna: bool = False) -> Foreign:
         if isinstance(rhs, Array):
             return least_squares(lhs, rhs, rcond, skipna)
         return function(lhs, rhs, rcond=rcond, skipna=skipna)

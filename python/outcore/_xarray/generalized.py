@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from outcore import _api as oc
 from outcore._base.element_types import DTypeLike
 from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array
+from outcore._xarray.foreign import Foreign, Function
 from outcore._xarray.lanes import in_lanes
 from outcore.errors import ArgumentError, ShapeError
 
@@ -41,18 +42,18 @@ class Signature(NamedTuple):
         return cls(first, second)
 
 
-class _Call(NamedTuple):
+class _WholeCall(NamedTuple):
     """One call's arrays: inputs that are the same for all calls, shapes of whole axes, types of outputs."""
 
-    function: Callable[..., Any]
+    function: Function
     held: Sequence[NDArray | None]  # by input; None where a tile of a lazy array stands
     inputs: Sequence[tuple[int, ...]]
     outputs: Sequence[tuple[int, ...]]
     dtypes: Sequence[DType]
-    options: Mapping[str, Any]
+    options: Mapping[str, Foreign]
     unit: int = 1  # elements between the begins of two outputs, which lengths of all of them divide
 
-    def __call__(self, *tiles: NDArray) -> NDArray:
+    def packed(self, *tiles: NDArray) -> NDArray:
         """The outputs of a tile along the last axis, and zeros."""
         following = iter(tiles)
         arrays = []
@@ -70,7 +71,7 @@ class _Call(NamedTuple):
         return packed
 
     def results(self, arrays: Sequence[NDArray]) -> list[NDArray]:
-        """What the function gives, as a list. Raises ShapeError where it is not as many arrays as outputs."""
+        """The function's results as a list. Raises ShapeError where it is not as many arrays as outputs."""
         made = self.function(*arrays, **self.options)
         results = list(made) if isinstance(made, (tuple, list)) else [made]
         if len(results) != len(self.outputs):
@@ -79,21 +80,21 @@ class _Call(NamedTuple):
 
 
 def apply_gufunc(
-    function: Callable[..., Any],
+    function: Function,
     signature: str,
-    *arrays: Any,
+    *arrays: Foreign,
     output_dtypes: Sequence[DTypeLike] | DTypeLike = None,
     output_sizes: Mapping[str, int] | None = None,
     vectorize: bool | None = None,
-    **options: Any,
-) -> Any:
+    **options: Foreign,
+) -> Foreign:
     """A generalized universal function of NumPy arrays, as Dask's of the same name: whole axes come last.
 
-    Each call gets all of the whole axes and a tile of the others, which broadcast together. NumPy arrays that have whole
-    axes only are the same in each call. Shape: the broadcast others, then the whole axes of the output. `output_dtypes`
-    is found by one call on ones where it is not said. Raises ShapeError, ArgumentError for lengths that nothing tells,
-    MemoryLimitError at planning where the whole axes do not fit. I/O: one read of each array; those whose
-    tiles are too wide to lie in memory along the whole axes are first brought into narrower ones, at once.
+    Each call gets all of the whole axes and a tile of the others, which broadcast together. NumPy arrays that have
+    whole axes only are the same in each call. Shape: the broadcast others, then the whole axes of the output.
+    `output_dtypes` is found by one call on ones where it is not said. Raises ShapeError, ArgumentError for lengths that
+    nothing tells, MemoryLimitError at planning where the whole axes do not fit. I/O: one read of each array; those
+    whose tiles are too wide to lie in memory along the whole axes are first brought into narrower ones, at once.
     """
     parsed = Signature.parsed(signature)
     if len(parsed.inputs) != len(arrays):
@@ -108,7 +109,7 @@ def apply_gufunc(
         None if isinstance(array, Array) or array.ndim > len(shape) else array
         for array, shape in zip(operands, inputs, strict=True)
     ]
-    call = _Call(function, held, inputs, outputs, (), options)
+    call = _WholeCall(function, held, inputs, outputs, (), options)
     dtypes = [np.dtype(kind) for kind in _listed(output_dtypes) or []] or _probed(call, operands)
     call = call._replace(dtypes=dtypes)
     call = call._replace(unit=math.lcm(*(max(math.prod(shape), 1) for shape in outputs)))
@@ -119,7 +120,7 @@ def apply_gufunc(
         if value is None
     ]
     loops = max(array.ndim for array in lazy) - 1
-    packed = oc.map_blocks(call, *lazy, dtype=np.result_type(*dtypes), whole=loops)
+    packed = oc.map_blocks(call.packed, *lazy, dtype=np.result_type(*dtypes), whole=loops)
     results = [
         _unpacked(packed, place * call.unit, shape, dtype)
         for place, (shape, dtype) in enumerate(zip(outputs, dtypes, strict=True))
@@ -128,11 +129,11 @@ def apply_gufunc(
 
 
 def blockwise(
-    function: Callable[..., Any],
-    outer: tuple[Any, ...],
-    pairs: Sequence[Any],
+    function: Function,
+    outer: tuple[Foreign, ...],
+    pairs: Sequence[Foreign],
     dtype: DTypeLike,
-    new_axes: Mapping[Any, int],
+    new_axes: Mapping[Foreign, int],
 ) -> Array:
     """A function of blocks, as Dask's: `pairs` are arrays, each with a letter for each axis, or literals with None.
 
@@ -168,11 +169,11 @@ def blockwise(
 
 
 def _blocks_called(
-    function: Callable[..., Any],
-    arrays: Sequence[Any],
-    indices: Sequence[Any],
-    outer: Sequence[Any],
-    loops: Sequence[Any],
+    function: Function,
+    arrays: Sequence[Foreign],
+    indices: Sequence[Foreign],
+    outer: Sequence[Foreign],
+    loops: Sequence[Foreign],
     *tiles: NDArray,
 ) -> NDArray:
     """One call of a function of blocks: each tile has all loops before its whole axes, and each block its letters."""
@@ -193,13 +194,13 @@ def _blocks_called(
     return np.transpose(result, [list(outer).index(letter) for letter in ordered])
 
 
-def _listed(dtypes: Any) -> list[Any] | None:
+def _listed(dtypes: Foreign) -> list[Foreign] | None:
     if dtypes is None:
         return None
     return list(dtypes) if isinstance(dtypes, (list, tuple)) else [dtypes]
 
 
-def _sizes(signature: Signature, arrays: Sequence[Any], sizes: dict[str, int]) -> dict[str, int]:
+def _sizes(signature: Signature, arrays: Sequence[Foreign], sizes: dict[str, int]) -> dict[str, int]:
     """Lengths of the whole axes by their names."""
     for names, array in zip(signature.inputs, arrays, strict=True):
         if array.ndim < len(names):
@@ -213,7 +214,7 @@ def _sizes(signature: Signature, arrays: Sequence[Any], sizes: dict[str, int]) -
     return sizes
 
 
-def _probed(call: _Call, arrays: Sequence[Any]) -> list[DType]:
+def _probed(call: _WholeCall, arrays: Sequence[Foreign]) -> list[DType]:
     """Types of the outputs, by one call on ones."""
     samples = [
         np.ones(shape, array.dtype) if value is None else value
@@ -237,11 +238,11 @@ def _unpacked(packed: Array, place: int, shape: tuple[int, ...], dtype: DType) -
     if not count:
         return oc.zeros((*loops, *shape), dtype=dtype)
     places = np.arange(room)
-    is_own = (places >= place) & (places < place + count)
+    inside = (places >= place) & (places < place + count)
     if room > count:
-        own = packed if is_own.all() else oc.where(is_own, packed, np.zeros((), packed.dtype))
+        single = oc.where(inside, packed, np.zeros((), packed.dtype))
         kind = np.int64 if packed.dtype.kind == "b" else packed.dtype
-        packed = oc.sum(oc.reshape(own, (*loops, room // count, count)), axis=-2, dtype=kind)
+        packed = oc.sum(oc.reshape(single, (*loops, room // count, count)), axis=-2, dtype=kind)
     return oc.astype(oc.reshape(packed, (*loops, *shape)), dtype)
 
 

@@ -6,8 +6,7 @@ xarray reduces each group by itself and flox knows Dask, cubed and NumPy; both w
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
-from typing import Any
+from collections.abc import Hashable
 
 import numpy as np
 import pandas as pd
@@ -18,10 +17,11 @@ from xarray.core.options import _get_keep_attrs
 from outcore import _api as oc
 from outcore._lazy.array import Array
 from outcore._session.session import current
+from outcore._xarray.foreign import Foreign, Function
 from outcore._xarray.packed import NOTHING_FIRST, NOTHING_LAST, keys_of, numbers_of
 
 # xarray's functions of arrays that groups are reduced by, by flox's names.
-REDUCTIONS: dict[str, Callable[..., Any]] = {
+REDUCTIONS: dict[str, Function] = {
     **{name: getattr(duck_array_ops, name) for name in ("sum", "prod", "mean", "var", "std", "min", "max", "count")},
     **{name: getattr(duck_array_ops, name) for name in ("median", "first", "last", "cumsum", "cumprod")},
     "all": duck_array_ops.array_all,
@@ -29,21 +29,21 @@ REDUCTIONS: dict[str, Callable[..., Any]] = {
 }
 _NAMES = {function: name for name, function in REDUCTIONS.items()}
 _GROUPED = ("sum", "prod", "mean", "var", "std", "min", "max", "count", "all", "any", "first", "last")
-# What `outcore.groupby` fills a table for instead of sorting, and in how many parts a larger one is filled.
+# Bytes of a table that `outcore.groupby` fills instead of sorting, and the parts that a larger one is filled in.
 _TABLE_BYTES, _WIDE_BYTES, _WIDE_ROW, _PARTS_MAX = 4 << 20, 31 << 20, 32 << 10, 16
 _SHARE = 16  # of the budget, for a table
 _NUMERIC_ONLY = ("sum", "prod", "mean", "var", "std")
 _OPTIONS = {"skipna", "min_count", "ddof", "keep_attrs", "numeric_only"}
 
 
-def has_lazy(groups: Any) -> bool:
+def has_lazy(groups: Foreign) -> bool:
     """Whether what is grouped has an array of outcore."""
     grouped = groups._obj
     variables = grouped.variables.values() if isinstance(grouped, xarray.Dataset) else [grouped.variable]
     return any(isinstance(variable._data, Array) for variable in variables)
 
 
-def reduced(groups: Any, function: Callable[..., Any], dim: Any, options: dict[str, Any]) -> Any:
+def reduced(groups: Foreign, function: Function, dim: Foreign, options: dict[str, Foreign]) -> Foreign:
     """Groups along one axis, reduced along that axis alone; None where xarray has to do it group by group.
 
     A function that has no grouped form here, groups over several axes and variables that lack the axis are such.
@@ -71,7 +71,7 @@ def reduced(groups: Any, function: Callable[..., Any], dim: Any, options: dict[s
         if result is None:
             return None
         results[key] = result
-    coordinates: dict[Hashable, Any] = {
+    coordinates: dict[Hashable, Foreign] = {
         key: part for key, part in source.coords.items() if axis not in part.dims and key != grouper.name
     }
     if not isinstance(index, pd.RangeIndex):
@@ -85,7 +85,7 @@ class _Grouping:
     """One reduction of groups: its name, the axis of the rows and that of the groups, the number of each row's."""
 
     def __init__(
-        self, name: str, axis: Hashable, label: Hashable, codes: Any, count: int, options: dict[str, Any]
+        self, name: str, axis: Hashable, label: Hashable, codes: Foreign, count: int, options: dict[str, Foreign]
     ) -> None:
         self.name, self.axis, self.label, self.codes, self.count = name, axis, label, codes, count
         self.rows = np.bincount(codes[codes >= 0], minlength=count)
@@ -139,7 +139,7 @@ class _Grouping:
         fold = "max" if is_last else "min"
         return numbers_of([self._folded(fold, key, place) for key in keys], values.dtype)
 
-    def _folded(self, fold: str, values: Array, place: int, **options: Any) -> Array:
+    def _folded(self, fold: str, values: Array, place: int, **options: Foreign) -> Array:
         """One result of all groups, or of as many at a time as a table takes: all tables are filled by one read.
 
         Rows in the order of their groups are read part by part.

@@ -6,10 +6,9 @@ Tiles are the planner's choice, so chunks that a user asks for change nothing bu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from typing import Any
 
 import numpy as np
 from xarray.core import nputils
@@ -23,45 +22,51 @@ from outcore._lazy.node import axes_of
 from outcore._xarray import generalized
 from outcore._xarray.decoding import decoded
 from outcore._xarray.dispatch import teach
+from outcore._xarray.foreign import Foreign, Function
 from outcore._xarray.packed import extreme_number
 from outcore._xarray.storing import store_into
 from outcore._xarray.unwrapped import lazy_of
 from outcore.errors import ArgumentError
 
-_ENDS = {nputils.nanfirst: False, nputils.nanlast: True}  # reductions of xarray's that one read is enough for
+_ENDS: dict[Foreign, bool] = {
+    nputils.nanfirst: False,
+    nputils.nanlast: True,
+}  # reductions of xarray's that one read is enough for
 _AUTO_BYTES = 128 << 20  # Dask's
 
 
 class _Namespace:
     """The functions of outcore, of which those that create arrays take chunks, which change nothing."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Foreign:
         return getattr(oc, name)
 
     @staticmethod
-    def full(shape: Any, fill_value: Any, *, dtype: DTypeLike = None, chunks: object = None, **_: object) -> Array:
+    def full(
+        shape: Foreign, fill_value: Foreign, *, dtype: DTypeLike = None, chunks: object = None, **_: object
+    ) -> Array:
         """As `outcore.full`."""
         return oc.full(shape, fill_value, dtype=dtype)
 
     @staticmethod
-    def arange(*bounds: Any, dtype: DTypeLike = None, chunks: object = None, **_: object) -> Array:
+    def arange(*bounds: Foreign, dtype: DTypeLike = None, chunks: object = None, **_: object) -> Array:
         """As `outcore.arange`."""
         return oc.arange(*bounds, dtype=dtype)
 
     @staticmethod
-    def from_array(data: Any, chunks: object = None, **_: object) -> Any:
+    def from_array(data: Foreign, chunks: object = None, **_: object) -> Foreign:
         """As `Manager.from_array`."""
         return lazy_of(data)
 
 
-class Manager(ChunkManagerEntrypoint[Any]):
+class Manager(ChunkManagerEntrypoint[Foreign]):
     """xarray's interface to lazy arrays: see `xarray.namedarray.parallelcompat.ChunkManagerEntrypoint`.
 
     Installed with the package; `xr.set_options(chunk_manager="outcore")`, or `chunked_array_type="outcore"` of a call,
     chooses it where Dask is installed too.
     """
 
-    array_cls: type[Any]
+    array_cls: type[Foreign]
 
     def __init__(self) -> None:
         self.array_cls = Array
@@ -77,56 +82,56 @@ class Manager(ChunkManagerEntrypoint[Any]):
 
     def normalize_chunks(
         self,
-        chunks: Any,
+        chunks: Foreign,
         shape: tuple[int, ...] | None = None,
         limit: int | None = None,
-        dtype: Any = None,
-        previous_chunks: Any = None,
+        dtype: Foreign = None,
+        previous_chunks: Foreign = None,
     ) -> Chunks:
         """Chunks of any of Dask's notations as lengths along each axis. Raises ArgumentError for others."""
         return _normalized(chunks, shape, limit or self.get_auto_chunk_size(), dtype, previous_chunks)
 
-    def from_array(self, data: Any, chunks: Any = None, **options: Any) -> Any:
+    def from_array(self, data: Foreign, chunks: Foreign = None, **options: Foreign) -> Foreign:
         """The lazy array of NumPy's, of a file that xarray opened, or of another library's array. No I/O."""
         array = lazy_of(data)
         if not isinstance(array, Array) or chunks is None:
             return array
         return chunked(array, self.normalize_chunks(chunks, array.shape, dtype=array.dtype))
 
-    def rechunk(self, data: Array, chunks: Any, **options: Any) -> Array:
-        """The array under another name, whose `chunks` are those: Zarr arrays are written in them, no plan goes by them."""
+    def rechunk(self, data: Array, chunks: Foreign, **options: Foreign) -> Array:
+        """The array under another name, with `chunks` that files are written in and no plan goes by."""
         return chunked(data, self.normalize_chunks(chunks, data.shape, dtype=data.dtype, previous_chunks=data.chunks))
 
-    def compute(self, *data: Any, **options: Any) -> tuple[Any, ...]:
+    def compute(self, *data: Foreign, **options: Foreign) -> tuple[Foreign, ...]:
         """The values of all arrays of outcore by one program; all else as it is. Raises MemoryLimitError."""
         lazy = [array for array in data if isinstance(array, Array)]
         values = iter(oc.compute(*lazy) if len(lazy) > 1 else [array.compute() for array in lazy])
         return tuple(next(values) if isinstance(array, Array) else array for array in data)
 
-    def persist(self, *data: Any, **options: Any) -> tuple[Any, ...]:
+    def persist(self, *data: Foreign, **options: Foreign) -> tuple[Foreign, ...]:
         """The arrays with their values held in memory, by one program. Raises MemoryLimitError."""
         lazy = [array for array in data if isinstance(array, Array)]
         held = iter(oc.persist(*lazy) if len(lazy) > 1 else [array.persist() for array in lazy])
         return tuple(next(held) if isinstance(array, Array) else array for array in data)
 
     @property
-    def array_api(self) -> Any:
+    def array_api(self) -> Foreign:
         """The functions of outcore; those that create arrays take `chunks` too."""
         return _Namespace()
 
     def reduction(
         self,
         arr: Array,
-        func: Callable[..., Any],
-        combine_func: Callable[..., Any] | None = None,
-        aggregate_func: Callable[..., Any] | None = None,
+        func: Function,
+        combine_func: Function | None = None,
+        aggregate_func: Function | None = None,
         axis: int | Sequence[int] | None = None,
-        dtype: Any = None,
+        dtype: Foreign = None,
         keepdims: bool = False,
     ) -> Array:
         """A reduction by functions of NumPy arrays, each call of which gets the axes whole. I/O: one read."""
         axes = axes_of("reduction", axis, arr.ndim)
-        end = _ENDS.get(getattr(func, "keywords", {}).get("op"))
+        end = _ENDS.get(func.keywords.get("op")) if isinstance(func, partial) else None
         if end is not None and len(axes) == 1 and arr.dtype.kind == "f" and not keepdims:
             return extreme_number(arr, axes[0], is_last=end)
         reduced = partial(_reduced, func, aggregate_func, tuple(range(-len(axes), 0)))
@@ -138,13 +143,13 @@ class Manager(ChunkManagerEntrypoint[Any]):
 
     def scan(
         self,
-        func: Callable[..., Any],
-        binop: Callable[..., Any],
+        func: Function,
+        binop: Function,
         ident: float,
         arr: Array,
         axis: int | None = None,
-        dtype: Any = None,
-        **options: Any,
+        dtype: Foreign = None,
+        **options: Foreign,
     ) -> Array:
         """A cumulative function of NumPy arrays, each call of which gets the axis whole. I/O: one read."""
         place = axes_of("scan", -1 if axis is None else axis, arr.ndim)[0]
@@ -155,15 +160,15 @@ class Manager(ChunkManagerEntrypoint[Any]):
 
     def apply_gufunc(
         self,
-        func: Callable[..., Any],
+        func: Function,
         signature: str,
-        *args: Any,
+        *args: Foreign,
         axes: Sequence[tuple[int, ...]] | None = None,
         keepdims: bool = False,
-        output_dtypes: Any = None,
+        output_dtypes: Foreign = None,
         vectorize: bool | None = None,
-        **options: Any,
-    ) -> Any:
+        **options: Foreign,
+    ) -> Foreign:
         """A function over whole axes: see `generalized.apply_gufunc`. Raises ArgumentError for axes and keepdims."""
         if axes is not None or keepdims:
             raise ArgumentError("apply_gufunc: axes= and keepdims= are not supported; whole axes come last")
@@ -175,13 +180,13 @@ class Manager(ChunkManagerEntrypoint[Any]):
 
     def map_blocks(
         self,
-        func: Callable[..., Any],
-        *args: Any,
-        dtype: Any = None,
-        chunks: Any = None,
-        drop_axis: Any = None,
-        new_axis: Any = None,
-        **options: Any,
+        func: Function,
+        *args: Foreign,
+        dtype: Foreign = None,
+        chunks: Foreign = None,
+        drop_axis: Foreign = None,
+        new_axis: Foreign = None,
+        **options: Foreign,
     ) -> Array:
         """An element-wise function of NumPy tiles: CF decoders are expressions. Raises ArgumentError for other axes."""
         if drop_axis is not None or new_axis is not None:
@@ -194,13 +199,13 @@ class Manager(ChunkManagerEntrypoint[Any]):
 
     def blockwise(
         self,
-        func: Callable[..., Any],
-        out_ind: Iterable[Any],
-        *args: Any,
-        dtype: Any = None,
-        adjust_chunks: Mapping[Any, Any] | None = None,
-        new_axes: Mapping[Any, int] | None = None,
-        **options: Any,
+        func: Function,
+        out_ind: Iterable[Foreign],
+        *args: Foreign,
+        dtype: Foreign = None,
+        adjust_chunks: Mapping[Foreign, Foreign] | None = None,
+        new_axes: Mapping[Foreign, int] | None = None,
+        **options: Foreign,
     ) -> Array:
         """A function of blocks whose axes have letters: those that the result lacks are whole, as are new ones.
 
@@ -213,15 +218,15 @@ class Manager(ChunkManagerEntrypoint[Any]):
         outer = tuple(out_ind)
         return generalized.blockwise(partial(func, **options), outer, args, dtype, dict(new_axes or {}))
 
-    def unify_chunks(self, *args: Any, **options: Any) -> tuple[dict[Any, Any], list[Any]]:
+    def unify_chunks(self, *args: Foreign, **options: Foreign) -> tuple[dict[Foreign, Foreign], list[Foreign]]:
         """The arrays as they are, and the lengths of tiles along each of their axes: no array needs another's tiles."""
         arrays, indices = args[::2], args[1::2]
-        lengths: dict[Any, Any] = {}
+        lengths: dict[Foreign, Foreign] = {}
         for array, index in zip(arrays, indices, strict=True):
             lengths.update(dict(zip(index or (), getattr(array, "chunks", ()), strict=False)))
         return lengths, list(arrays)
 
-    def store(self, sources: Any, targets: Any, **options: Any) -> Any:
+    def store(self, sources: Foreign, targets: Foreign, **options: Foreign) -> Foreign:
         """Writes arrays to what takes `target[region] = block`: see `store_into`. With compute=False an object of
         `dask.delayed`, as xarray makes further ones of it, that does so when it is computed.
         """
@@ -246,16 +251,16 @@ def chunked(array: Array, chunks: Chunks) -> Array:
     return other
 
 
-def _reduced(
-    function: Callable[..., Any], aggregate: Callable[..., Any] | None, axes: tuple[int, ...], tile: Any
-) -> Any:
+def _reduced(function: Function, aggregate: Function | None, axes: tuple[int, ...], tile: Foreign) -> Foreign:
     """A reduction in its two steps, on all there is."""
     axis = axes[0] if len(axes) == 1 else axes
     first = function(tile, axis=axis, keepdims=aggregate is not None)
     return first if aggregate is None else aggregate(first, axis=axis, keepdims=False)
 
 
-def _normalized(chunks: Any, shape: tuple[int, ...] | None, limit: int, dtype: Any, previous: Any) -> Chunks:
+def _normalized(
+    chunks: Foreign, shape: tuple[int, ...] | None, limit: int, dtype: Foreign, previous: Foreign
+) -> Chunks:
     if shape is None:
         if not all(isinstance(part, (tuple, list)) for part in chunks):
             raise ArgumentError(f"normalize_chunks: {chunks!r} without a shape")
@@ -286,7 +291,7 @@ def _normalized(chunks: Any, shape: tuple[int, ...] | None, limit: int, dtype: A
 
 
 def _automatic(
-    shape: tuple[int, ...], chunks: Sequence[Any], parts: list[int], room: int, previous: Any
+    shape: tuple[int, ...], chunks: Sequence[Foreign], parts: list[int], room: int, previous: Foreign
 ) -> tuple[int, ...]:
     """The parts, with those that are left open halved until a chunk has no more elements than there is room for."""
     open_axes = [axis for axis, part in enumerate(chunks) if isinstance(part, str)]

@@ -6,11 +6,12 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from outcore import _api as oc
 from outcore._base.types import JSONObject
 from outcore._lazy.array import Array
+from outcore._xarray.foreign import Foreign
 from outcore.errors import FormatError
 
 
@@ -18,12 +19,12 @@ class StoredVariable(NamedTuple):
     """A variable before any decoding."""
 
     dims: tuple[str, ...]
-    array: Any  # lazy, or what zarr-python reads and outcore does not: text
-    attributes: dict[str, Any]
+    array: Foreign  # lazy, or what zarr-python reads and outcore does not: text
+    attributes: dict[str, Foreign]
     chunks: tuple[int, ...] | None
 
 
-def group_of(path: str | os.PathLike[str], group: str | None) -> tuple[dict[str, StoredVariable], dict[str, Any]]:
+def group_of(path: str | os.PathLike[str], group: str | None) -> tuple[dict[str, StoredVariable], dict[str, Foreign]]:
     """The variables of a group of a file by their names, and the attributes of the group. No data is read.
 
     Raises FormatError for a path that holds no group.
@@ -38,12 +39,12 @@ def group_of(path: str | os.PathLike[str], group: str | None) -> tuple[dict[str,
 def groups_of(path: str | os.PathLike[str]) -> list[str]:
     """Names of all groups of a file, from the root on: "/", "/a", "/a/b"."""
     root = Path(os.fsdecode(path))
-    found = []
+    names: list[str] = []
     for folder in sorted((root, *(name.parent for name in root.glob("**/zarr.json")))):
         name = "/" if folder == root else f"/{folder.relative_to(root)}"
-        if name not in found and (_metadata(folder) or {}).get("node_type") == "group":
-            found.append(name)
-    return found
+        if name not in names and (_metadata(folder) or {}).get("node_type") == "group":
+            names.append(name)
+    return names
 
 
 def _metadata(folder: Path) -> JSONObject | None:
@@ -68,7 +69,7 @@ def _variables(folder: Path) -> Iterator[tuple[str, StoredVariable]]:
         dims = tuple(name or f"{path.name}_{axis}" for axis, name in enumerate(names or [None] * len(shape)))
         grid = metadata["chunk_grid"]["configuration"].get("chunk_shape")
         try:
-            array: Any = oc.open(path)
+            array: Foreign = oc.open(path)
         except FormatError:
             array = zarr.open_array(path, mode="r")
         yield path.name, StoredVariable(dims, array, attributes, tuple(grid) if grid and shape else None)

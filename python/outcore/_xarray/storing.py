@@ -5,18 +5,19 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from outcore import _api as oc
 from outcore._lazy.array import Array
 from outcore._lazy.hooks import above
 from outcore._session.session import current
+from outcore._xarray.foreign import Foreign
 
 Region: TypeAlias = "tuple[slice, ...]"
 _SHARE = 8  # of the budget, for a block that is computed and not yet written
 
 
-def store_into(sources: Sequence[Any], targets: Sequence[Any], regions: Sequence[Any]) -> None:
+def store_into(sources: Sequence[Foreign], targets: Sequence[Foreign], regions: Sequence[Foreign]) -> None:
     """Writes each source to its target, all of it or the region that is named: blocks of the target's whole chunks.
 
     Small sources are computed by one program. A large one that takes several stages is held in scratch first. I/O: one
@@ -26,7 +27,8 @@ def store_into(sources: Sequence[Any], targets: Sequence[Any], regions: Sequence
     triples = list(zip(sources, targets, regions, strict=True))
     small = [triple for triple in triples if not isinstance(triple[0], Array) or triple[0].nbytes <= room]
     while small:
-        taken, size = [], 0
+        taken: list[tuple[Foreign, ...]] = []
+        size = 0
         while small and (not taken or size + small[0][0].nbytes <= room):
             size += small[0][0].nbytes
             taken.append(small.pop(0))
@@ -41,17 +43,17 @@ def _room() -> int:
     return max(int(current().counters()["budget_bytes"]) // _SHARE, 1)
 
 
-def _whole(ndim: int) -> Region | Any:
+def _whole(ndim: int) -> Region | Foreign:
     return (slice(None),) * ndim if ndim else ...
 
 
-def _computed(sources: Sequence[Any]) -> list[Any]:
+def _computed(sources: Sequence[Foreign]) -> list[Foreign]:
     lazy = [source for source in sources if isinstance(source, Array)]
     values = iter(oc.compute(*lazy) if len(lazy) > 1 else [array.compute() for array in lazy])
     return [next(values) if isinstance(source, Array) else source for source in sources]
 
 
-def _store_blocks(source: Array, target: Any, region: Any, room: int) -> None:
+def _store_blocks(source: Array, target: Foreign, region: Foreign, room: int) -> None:
     if len(oc.explain(source).stages) > 1:
         source = Array(above.hold(source._expr)[0])  # else each block would run all stages again
     bounds = _bounds(target, region, source.shape)
@@ -64,7 +66,7 @@ def _store_blocks(source: Array, target: Any, region: Any, room: int) -> None:
         target[tuple(place)] = source[block].compute()
 
 
-def _bounds(target: Any, region: Any, shape: tuple[int, ...]) -> list[tuple[int, int]]:
+def _bounds(target: Foreign, region: Foreign, shape: tuple[int, ...]) -> list[tuple[int, int]]:
     """Start and step along each axis of what is written."""
     if region is None:
         return [(0, 1)] * len(shape)
@@ -73,7 +75,7 @@ def _bounds(target: Any, region: Any, shape: tuple[int, ...]) -> list[tuple[int,
     return [part.indices(length)[::2] for part, length in zip(parts, lengths, strict=True)]
 
 
-def _chunk(target: Any, source: Array, room: int) -> tuple[int, ...]:
+def _chunk(target: Foreign, source: Array, room: int) -> tuple[int, ...]:
     """Lengths of the target's chunks, else of the source's tiles; single elements where these have no room."""
     for holder in (target, getattr(target, "array", None)):
         chunks = getattr(holder, "shards", None) or getattr(holder, "chunks", None)

@@ -5,8 +5,6 @@ Nothing is read: wrappers that are known become nodes, any other array is read i
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from xarray.backends.common import BackendArray
 from xarray.backends.zarr import ZarrArrayWrapper
@@ -18,6 +16,7 @@ from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.foreign import check_room
 from outcore._xarray.decoding import decoded
+from outcore._xarray.foreign import Foreign
 
 _NUMERIC = "biufc"
 # Wrappers that hold another array as it is.
@@ -67,7 +66,7 @@ def indexed(array: Array, key: indexing.ExplicitIndexer) -> Array:
     return array[key.tuple]
 
 
-def points_of(array: Array, key: tuple[Any, ...]) -> Array:
+def points_of(array: Array, key: tuple[Foreign, ...]) -> Array:
     """The elements that positions along several axes name together; their axes come first, then those of slices."""
     named = [axis for axis, part in enumerate(key) if not isinstance(part, slice)]
     others = [axis for axis in range(array.ndim) if axis not in named]
@@ -78,23 +77,29 @@ def points_of(array: Array, key: tuple[Any, ...]) -> Array:
     return points[(slice(None),) * depth + tuple(key[axis] for axis in others)]
 
 
-class _Blocks:
+class _WrappedBlocks:
     """An array of xarray's with the shape, type and slices that outcore reads other libraries' arrays by."""
 
-    def __init__(self, array: Any) -> None:
-        self.array, self.shape, self.dtype = array, array.shape, np.dtype(array.dtype)
+    def __init__(self, array: Foreign) -> None:
+        self.array: Foreign = array
+        self.shape, self.dtype = array.shape, np.dtype(array.dtype)
         self.name, self.chunks = type(array).__name__, _chunks_of(array)
 
     def __getitem__(self, block: tuple[slice, ...]) -> NDArray:
-        key = indexing.BasicIndexer(block)
-        part = self.array[key] if isinstance(self.array, BackendArray) else indexing.apply_indexer(self.array, key)
-        return np.asarray(part)
+        key, is_file = indexing.BasicIndexer(block), isinstance(self.array, BackendArray)
+        array: Foreign = self.array
+        return np.asarray(array[key] if is_file else indexing.apply_indexer(array, key))
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray:
+    def __array__(self, dtype: Foreign = None, copy: bool | None = None) -> NDArray:
         return np.asarray(self[(slice(None),) * len(self.shape)], dtype)
 
 
-def _chunks_of(array: Any) -> tuple[int, ...] | None:
+def _array_of(wrapper: Foreign) -> Foreign:
+    """The array of another library that a wrapper of xarray's is of."""
+    return wrapper.get_array()
+
+
+def _chunks_of(array: Foreign) -> tuple[int, ...] | None:
     """How the file cuts a variable, where its library (h5netcdf, netCDF4) says so."""
     if not hasattr(array, "get_array"):
         return None
@@ -103,7 +108,7 @@ def _chunks_of(array: Any) -> tuple[int, ...] | None:
     return tuple(chunks) if isinstance(chunks, (tuple, list)) else None
 
 
-def lazy_of(data: Any) -> Any:
+def lazy_of(data: Foreign) -> Foreign:
     """The lazy array of what xarray gives a chunk manager: NumPy's, its own wrappers, other libraries' arrays.
 
     Text, dates and objects are no numbers, and stay NumPy arrays in memory: MemoryLimitError where they have no room.
@@ -119,7 +124,7 @@ def lazy_of(data: Any) -> Any:
     return _expression(data)
 
 
-def _expression(data: Any) -> Array:
+def _expression(data: Foreign) -> Array:
     if isinstance(data, Array):
         return data
     if isinstance(data, LazyVariable):
@@ -135,11 +140,11 @@ def _expression(data: Any) -> Array:
     if isinstance(data, _CASTS):
         return oc.astype(_expression(data.array), data.dtype)
     if isinstance(data, ZarrArrayWrapper):
-        return oc.asarray(data.get_array())
+        return oc.asarray(_array_of(data))
     if isinstance(data, np.ndarray):
         return oc.asarray(data)
     if isinstance(data, (indexing.ExplicitlyIndexed, BackendArray)):
-        return oc.asarray(_Blocks(data))
+        return oc.asarray(_WrappedBlocks(data))
     return oc.asarray(data)
 
 
