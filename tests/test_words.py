@@ -26,8 +26,8 @@ TESTS = Path(__file__).parent
 # - content that is read from JSON, pickles, notes and configuration (`JSONObject`, `Keywords`, `noted`, `config`);
 # - functions that the package fills in above the files that call them (`_lazy/hooks`), and what they give;
 # - attributes of files and members of groups, and what xarray gives and takes (`_lazy/annotated`, `_opening/group`);
-# - aliases that name one of these (`NDArray`, `DType`, `Kernel`, `Options`, `Targets`).
-ANY_MAX = 340
+# - aliases that name one of these (`NDArray`, `DType`, `Kernel`, `Options`, `Targets`; `Foreign` of `_xarray`).
+ANY_MAX = 345
 FILE_LINES_MAX = 600
 # Lines of the body of a function, without its docstring; a nested function counts with the one around it.
 FUNCTION_LINES_MAX = 80

@@ -16,6 +16,7 @@ from xarray.core.options import _get_keep_attrs
 
 from outcore import _api as oc
 from outcore._lazy.array import Array
+from outcore._lazy.hooks import above
 from outcore._session.session import current
 from outcore._xarray.foreign import Foreign, Function
 from outcore._xarray.packed import NOTHING_FIRST, NOTHING_LAST, keys_of, numbers_of
@@ -31,7 +32,7 @@ _NAMES = {function: name for name, function in REDUCTIONS.items()}
 _GROUPED = ("sum", "prod", "mean", "var", "std", "min", "max", "count", "all", "any", "first", "last")
 # Bytes of a table that `outcore.groupby` fills instead of sorting, and the parts that a larger one is filled in.
 _TABLE_BYTES, _WIDE_BYTES, _WIDE_ROW, _PARTS_MAX = 4 << 20, 31 << 20, 32 << 10, 16
-_SHARE = 16  # of the budget, for a table
+_SHARE, _LARGE_SHARE = 16, 4  # of the budget, for a table and for all of them
 _NUMERIC_ONLY = ("sum", "prod", "mean", "var", "std")
 _OPTIONS = {"skipna", "min_count", "ddof", "keep_attrs", "numeric_only"}
 
@@ -142,12 +143,14 @@ class _Grouping:
     def _folded(self, fold: str, values: Array, place: int, **options: Foreign) -> Array:
         """One result of all groups, or of as many at a time as a table takes: all tables are filled by one read.
 
-        Rows in the order of their groups are read part by part.
+        Rows in the order of their groups are read part by part, and where all tables together would not fit, the
+        results of each part are held in scratch at once.
         """
         groups = oc.groupby(self.codes, groups=self.count, axis=place)
         row = math.prod(values.shape) // max(values.shape[place], 1) * 8
         room = min(_WIDE_BYTES if row >= _WIDE_ROW else _TABLE_BYTES, current().counters()["budget_bytes"] // _SHARE)
         step = max(room // max(row, 1), 1)
+        is_large = self.count * row > current().counters()["budget_bytes"] // _LARGE_SHARE
         ascends = bool((np.diff(self.codes) >= 0).all()) and bool((self.codes >= 0).all())
         if step >= self.count or (not ascends and -(-self.count // step) > _PARTS_MAX):
             return getattr(groups, fold)(values, **options)  # type: ignore[no-any-return]
@@ -159,7 +162,8 @@ class _Grouping:
                 begin, end = np.searchsorted(codes, [low, high])
                 codes, part = codes[begin:end], values[(slice(None),) * place + (slice(int(begin), int(end)),)]
             codes = np.where((codes >= low) & (codes < high), codes - low, -1)
-            parts.append(getattr(oc.groupby(codes, groups=high - low, axis=place), fold)(part, **options))
+            result = getattr(oc.groupby(codes, groups=high - low, axis=place), fold)(part, **options)
+            parts.append(Array(above.hold(result._expr)[0]) if ascends and is_large else result)
         return oc.concat(parts, axis=place)
 
 
