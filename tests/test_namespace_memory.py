@@ -33,7 +33,7 @@ ALIKE = {
     "stats.gmean stats.hmean stats.sem stats.variation std trapezoid linalg.matrix_norm linalg.trace "
     "linalg.vector_norm",
     "nanvar": "nanargmax nanargmin nanmax nanmean nanmin nanprod nanstd nansum",
-    "cumulative_sum": "cumulative_prod",
+    "cumulative_sum": "cumprod cumsum cumulative_prod",
     "cummax": "cummin nancumprod nancumsum",
     "stats.kurtosis": "stats.describe stats.moment stats.skew stats.summary",
     "cov": "corrcoef stats.corrcoef stats.cov",

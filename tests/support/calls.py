@@ -101,6 +101,7 @@ REDUCTIONS = {
     **_on(_names("percentile nanpercentile"), lambda given: (given.x, [5, 50]), axis=0),
     **_on(_names("quantile nanquantile"), lambda given: (given.x, [0.05, 0.5]), axis=0),
     **_on(_names("cumulative_prod cumulative_sum"), lambda given: (given.x,), axis=0, include_initial=True),
+    **_on(_names("cumprod cumsum"), lambda given: (given.x,), axis=0),
     **_on(
         _names("gmean hmean iqr kurtosis moment sem skew variation zscore describe summary", "stats."),
         lambda given: (oc.abs(given.x),),
