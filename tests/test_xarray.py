@@ -119,6 +119,14 @@ def test_signs_and_infinities_survive_packing() -> None:
         np.testing.assert_array_equal(np.signbit(found[1:]), np.signbit(expected[1:]))
 
 
+def test_names_of_axes_go_on_to_xarray() -> None:
+    Manager()
+    named = oc.zeros((2, 3)).annotate(dims=("time", None), attrs={"units": "K"})
+    assert xarray.DataArray(named).dims == ("time", "dim_1")
+    assert xarray.DataArray(named).attrs == {"units": "K"}
+    assert xarray.DataArray(oc.zeros((2, 3))).dims == ("dim_0", "dim_1")
+
+
 def test_what_people_look_at_reads_little(lazy: xarray.Dataset, guard: Guard) -> None:
     assert "outcore.Array" in repr(lazy)
     assert "outcore.Array" in repr(lazy.t)
@@ -236,7 +244,7 @@ def test_groups_of_a_file_are_a_tree(tmp_path: Path) -> None:
     np.testing.assert_array_equal(lazy["inner/u"].values, EAGER.u.head(9).values)
     inner = xarray.open_dataset(tmp_path / "tree.zarr", engine="outcore", group="inner", chunks={})
     assert list(inner.data_vars) == ["u"]
-    with pytest.raises(FormatError, match="no Zarr group"):
+    with pytest.raises(FormatError, match="no group"):
         xarray.open_dataset(tmp_path / "nothing.zarr", engine="outcore")
 
 
@@ -277,6 +285,17 @@ def test_a_delayed_write_is_dasks(lazy: xarray.Dataset, tmp_path: Path) -> None:
     assert np.isnan(written(tmp_path / "a.zarr").t).all()
     delayed.compute()
     xarray.testing.assert_equal(written(tmp_path / "a.zarr"), EAGER)
+
+
+@pytest.mark.parametrize("engine", ["h5netcdf", "netcdf4"])
+def test_netcdf4_files_are_opened_by_the_engine(engine: str, tmp_path: Path) -> None:
+    pytest.importorskip(engine.replace("netcdf4", "netCDF4"), reason="writes the file")
+    encoding = {"t": {"dtype": "i2", "scale_factor": 0.01, "_FillValue": -999, "zlib": True, "chunksizes": (50, 4, 6)}}
+    EAGER.to_netcdf(tmp_path / "a.nc", engine=engine, encoding=encoding)
+    lazy = xarray.open_dataset(tmp_path / "a.nc", engine="outcore", chunks={})
+    assert isinstance(lazy.t.data, oc.Array)
+    with xarray.open_dataset(tmp_path / "a.nc", engine=engine) as expected:
+        xarray.testing.assert_identical(lazy.compute(), expected.load())
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -6,6 +6,7 @@ xarray has a chunk manager's methods for most of what it does with chunks. These
 - `core/duck_array_ops.py`, `_push`: ffill and bfill give all but Dask's arrays to bottleneck or numbagg, whole;
 - `core/duck_array_ops.py`, `array_any`: NumPy's `np.any(variable)` in `polyfit` passes out=None to any namespace;
 - `core/indexing.py`, `NumpyIndexingAdapter._vindex_get`: lazy positions, as `idxmax` has them, are refused;
+- `core/dataarray.py`, `_infer_coords_and_dims`: names of axes are taken from an array's `dims`, None and all;
 - `computation/apply_ufunc.py`, `apply_variable_ufunc`: axes that a function has whole must be one chunk;
 - `backends/zarr.py`, `validate_grid_chunks_alignment`: chunks of a file that lie across those of an array are refused;
 - `computation/fit.py`, `least_squares`: NumPy's, which has all columns in memory;
@@ -23,7 +24,7 @@ from importlib import import_module
 
 from xarray.backends import zarr
 from xarray.computation import fit
-from xarray.core import duck_array_ops, groupby, indexing, resample
+from xarray.core import dataarray, duck_array_ops, groupby, indexing, resample
 from xarray.groupers import RESAMPLE_DIM
 
 from outcore._lazy.array import Array
@@ -40,6 +41,7 @@ def teach() -> None:
     """Replaces the functions above, once."""
     _replace(indexing.ArrayApiIndexingAdapter, "_vindex_get", _points)
     _replace(indexing.NumpyIndexingAdapter, "_vindex_get", _computed_positions)
+    _replace(dataarray, "_infer_coords_and_dims", _names_of_axes)
     _replace(duck_array_ops, "_push", _pushed)
     _replace(import_module("xarray.computation.apply_ufunc"), "apply_variable_ufunc", _whole_axes)
     _replace(zarr, "validate_grid_chunks_alignment", _any_chunks)
@@ -66,6 +68,15 @@ def _points(function: Function) -> Function:
         if not isinstance(adapter.array, Array):
             return function(adapter, indexer)
         return points_of(adapter.array, indexer.tuple)
+
+    return call
+
+
+def _names_of_axes(function: Function) -> Function:
+    def call(shape: Foreign, coords: Foreign, dims: Foreign) -> Foreign:
+        if isinstance(dims, tuple) and None in dims:
+            dims = None if set(dims) == {None} else [dim or f"dim_{place}" for place, dim in enumerate(dims)]
+        return function(shape, coords, dims)
 
     return call
 

@@ -4,75 +4,110 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from outcore import _api as oc
-from outcore._base.types import JSONObject
+from outcore import _core
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
+from outcore._opening.group import Group
 from outcore._xarray.foreign import Foreign
-from outcore.errors import FormatError
+from outcore.errors import DTypeError, FormatError, MissingFileError, OutcoreError
+
+_NETCDFS = {"CLASS", "NAME", "REFERENCE_LIST", "DIMENSION_LIST", "DIMENSION_LABELS", "_nc3_strict", "_NCProperties"}
+_NETCDFS |= {"_Netcdf4Dimid", "_Netcdf4Coordinates"}
+_NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable"
 
 
 class StoredVariable(NamedTuple):
     """A variable before any decoding."""
 
     dims: tuple[str, ...]
-    array: Foreign  # lazy, or what zarr-python reads and outcore does not: text
+    array: Foreign  # lazy, or text in memory
     attributes: dict[str, Foreign]
     chunks: tuple[int, ...] | None
 
 
 def group_of(path: str | os.PathLike[str], group: str | None) -> tuple[dict[str, StoredVariable], dict[str, Foreign]]:
-    """The variables of a group of a file by their names, and the attributes of the group. No data is read.
+    """The variables of a group of a file by their names, and the attributes of the group. No numbers are read.
 
-    Raises FormatError for a path that holds no group.
+    Raises FormatError for a path that holds no group, StorageError.
     """
-    folder = Path(os.fsdecode(path), *(group or "").strip("/").split("/"))
-    metadata = _metadata(folder)
-    if metadata is None or metadata.get("node_type") != "group":
-        raise FormatError(f'{folder} is no Zarr group of format 3; open it with engine="zarr" and chunks={{}}')
-    return dict(_variables(folder)), dict(metadata.get("attributes", {}))
+    opened = _opened(path, group)
+    variables = {}
+    for name in opened.arrays:
+        variable = _variable(opened, name)
+        if not str(variable.attributes.get("NAME", "")).startswith(_NO_VARIABLE):
+            kept = {key: value for key, value in variable.attributes.items() if key not in _NETCDFS}
+            variables[name] = variable._replace(attributes=kept)
+    return variables, {key: _scalar(value) for key, value in opened.attrs.items() if key not in _NETCDFS}
 
 
 def groups_of(path: str | os.PathLike[str]) -> list[str]:
     """Names of all groups of a file, from the root on: "/", "/a", "/a/b"."""
-    root = Path(os.fsdecode(path))
-    names: list[str] = []
-    for folder in sorted((root, *(name.parent for name in root.glob("**/zarr.json")))):
-        name = "/" if folder == root else f"/{folder.relative_to(root)}"
-        if name not in names and (_metadata(folder) or {}).get("node_type") == "group":
-            names.append(name)
+    names, due = [], [("", _opened(path, None))]
+    while due:
+        name, opened = due.pop(0)
+        names.append(name or "/")
+        due.extend((f"{name}/{inner}", opened[inner]) for inner in opened.groups)
     return names
 
 
-def _metadata(folder: Path) -> JSONObject | None:
+def _opened(path: str | os.PathLike[str], group: str | None) -> Group:
+    parts = [part for part in (group or "").split("/") if part]
+    place = "/".join([os.fsdecode(path).rstrip("/"), *parts])
     try:
-        text = (folder / "zarr.json").read_text()
-    except (FileNotFoundError, NotADirectoryError):
+        opened = oc.open(place, decode=False)
+    except MissingFileError as error:
+        raise FormatError(f"{place} is no group of a file: {error}") from None
+    if not isinstance(opened, Group):
+        raise FormatError(f"{place} is an array, no group; use outcore.open")
+    return opened
+
+
+def _variable(group: Group, name: str) -> StoredVariable:
+    try:
+        member = group[name]
+    except (FormatError, DTypeError):
+        return _unread(group.name, name)
+    attributes = {key: _scalar(value) for key, value in member.attrs.items()}
+    dims = tuple(dim or f"{name}_{place}" for place, dim in enumerate(member.dims))
+    if not isinstance(member, Array):
+        return StoredVariable(dims, member.compute(), attributes, None)
+    return StoredVariable(dims, member, attributes, _chunk_shape(f"{group.name}/{name}") or member.tile or None)
+
+
+def _chunk_shape(path: str) -> tuple[int, ...] | None:
+    """The chunks that a file has an array in; None where it has none, or of several lengths."""
+    try:
+        chunks = json.loads(_core.info(path)).get("chunks")
+    except OutcoreError:
         return None
-    content: JSONObject = json.loads(text)
-    return content
+    return tuple(chunks) if isinstance(chunks, list) and all(isinstance(part, int) for part in chunks) else None
 
 
-def _variables(folder: Path) -> Iterator[tuple[str, StoredVariable]]:
+def _unread(folder: str, name: str) -> StoredVariable:
+    """A variable that outcore does not read, text for one, as its own library does: into memory."""
+    if not Path(folder).is_dir():
+        raise FormatError(f'{folder}/{name} is read by its own library alone: engine="h5netcdf" and drop_variables=')
     import zarr
 
-    for path in sorted(folder.iterdir()):
-        metadata = _metadata(path)
-        if metadata is None or metadata.get("node_type") != "array":
-            continue
-        attributes = dict(metadata.get("attributes", {}))
-        names = metadata.get("dimension_names") or attributes.pop("_ARRAY_DIMENSIONS", None)
-        shape = metadata["shape"]
-        dims = tuple(name or f"{path.name}_{axis}" for axis, name in enumerate(names or [None] * len(shape)))
-        grid = metadata["chunk_grid"]["configuration"].get("chunk_shape")
-        try:
-            array: Foreign = oc.open(path)
-        except FormatError:
-            array = zarr.open_array(path, mode="r")
-        yield path.name, StoredVariable(dims, array, attributes, tuple(grid) if grid and shape else None)
+    array = zarr.open_array(f"{folder}/{name}", mode="r")
+    attributes: dict[str, Foreign] = dict(array.attrs)
+    dims: Foreign = getattr(array.metadata, "dimension_names", None) or attributes.pop(
+        "_ARRAY_DIMENSIONS", [None] * array.ndim
+    )
+    named = tuple(dim or f"{name}_{place}" for place, dim in enumerate(dims))
+    values: NDArray = np.asarray(array[...])
+    return StoredVariable(named, values, attributes, None)
 
 
-__all__ = ["Array", "StoredVariable", "group_of", "groups_of"]
+def _scalar(value: Foreign) -> Foreign:
+    """A number where a file keeps an array of one."""
+    return value.reshape(())[()] if isinstance(value, np.ndarray) and value.size == 1 else value
+
+
+__all__ = ["StoredVariable", "group_of", "groups_of"]
