@@ -13,7 +13,6 @@ from outcore import _api as oc
 from outcore import _core
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
-from outcore._opening.group import Group
 from outcore._xarray.foreign import Foreign
 from outcore.errors import DTypeError, FormatError, MissingFileError, OutcoreError
 
@@ -56,19 +55,19 @@ def groups_of(path: str | os.PathLike[str]) -> list[str]:
     return names
 
 
-def _opened(path: str | os.PathLike[str], group: str | None) -> Group:
+def _opened(path: str | os.PathLike[str], group: str | None) -> oc.Group:
     parts = [part for part in (group or "").split("/") if part]
     place = "/".join([os.fsdecode(path).rstrip("/"), *parts])
     try:
         opened = oc.open(place, decode=False)
     except MissingFileError as error:
         raise FormatError(f"{place} is no group of a file: {error}") from None
-    if not isinstance(opened, Group):
+    if not isinstance(opened, oc.Group):
         raise FormatError(f"{place} is an array, no group; use outcore.open")
     return opened
 
 
-def _variable(group: Group, name: str) -> StoredVariable:
+def _variable(group: oc.Group, name: str) -> StoredVariable:
     try:
         member = group[name]
     except (FormatError, DTypeError):
