@@ -175,6 +175,36 @@ impl Iterator for RegionRuns<'_> {
     }
 }
 
+/// Runs of one array beside those of another that list the same elements in the same order.
+pub(crate) struct PairedRuns<'a> {
+    runs: RegionRuns<'a>,
+    rest: Interval,
+}
+
+impl<'a> PairedRuns<'a> {
+    pub(crate) fn new(runs: RegionRuns<'a>) -> PairedRuns<'a> {
+        PairedRuns {
+            runs,
+            rest: Interval::new(0, 0),
+        }
+    }
+
+    /// Gives `each` the places of the next `length` elements.
+    pub(crate) fn each(&mut self, mut length: u64, mut each: impl FnMut(Interval)) {
+        while length > 0 {
+            if self.rest.length == 0 {
+                let Some(run) = self.runs.next() else { return };
+                self.rest = run;
+                continue;
+            }
+            let taken = self.rest.length.min(length);
+            each(Interval::new(self.rest.start, taken));
+            self.rest = Interval::new(self.rest.start + taken, self.rest.length - taken);
+            length -= taken;
+        }
+    }
+}
+
 /// The grid cells that a box touches, in C order, one after the other in the same memory.
 pub(crate) struct Cells {
     low: Vec<u64>,
@@ -393,6 +423,16 @@ mod tests {
             let target = Lattice::of_box(&region.shape, &vec![0; array.len()]);
             copy_lattice(&from, &Lattice::of_box(&array, &region.start), &mut to, &target, &region.shape, 1);
             prop_assert_eq!(to, expected.iter().map(|value| *value as u8).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn paired_runs_list_the_elements_in_order_however_they_are_cut((array, region) in array_and_box(), cut in 1u64..9) {
+            let expected: Vec<u64> = region.runs(&array).flat_map(Interval::indices).collect();
+            let (mut listed, mut paired) = (vec![], PairedRuns::new(region.runs(&array)));
+            for _ in 0..region.elements().div_ceil(cut) {
+                paired.each(cut, |place| listed.extend(place.indices()));
+            }
+            prop_assert_eq!(listed, expected);
         }
 
         #[test]

@@ -72,7 +72,7 @@ fn page_up(bytes: usize) -> usize {
 
 impl RowMajor {
     /// Calls `visit` with each window and its runs of bytes, ascending.
-    fn windows<F>(&self, region: &Region, mut visit: F) -> Result<(), StoreError>
+    pub(crate) fn windows<F>(&self, region: &Region, mut visit: F) -> Result<(), StoreError>
     where
         F: FnMut(ReadWindow, &[Interval]) -> Result<(), StoreError>,
     {

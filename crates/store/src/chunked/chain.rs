@@ -5,6 +5,8 @@ use std::io::Read;
 use super::filters::{check_fletcher, unlzf, unshuffle};
 
 use crate::array::region::{c_strides, Lattice};
+use crate::base::page::PAGE;
+use crate::memory::workspace::WorkBuffer;
 
 /// Memory that decompressors use besides their output.
 const CONTEXT_BYTES: usize = 256 << 10;
@@ -44,11 +46,13 @@ impl CodecChain {
 
     /// Stored as it lies in memory, but for the order of an element's bytes: any part can be read alone.
     pub(crate) fn is_plain(&self) -> bool {
-        self.stages.is_empty()
-            && self
-                .order
-                .as_ref()
-                .is_none_or(|order| order.iter().copied().eq(0..order.len()))
+        self.stages.is_empty() && self.is_c_order()
+    }
+
+    /// Whether elements are stored in the order of the array.
+    pub(crate) fn is_c_order(&self) -> bool {
+        let order = self.order.as_ref();
+        order.is_none_or(|order| order.iter().copied().eq(0..order.len()))
     }
 
     /// For the codecs of a shard index: whether there is a checksum; `None` when there is anything else.
@@ -78,19 +82,21 @@ impl CodecChain {
         let writers = self.stages.iter().filter(|stage| !stage.is_checksum()).count();
         match writers {
             0 => 0,
-            1 => decoded.saturating_add(CONTEXT_BYTES),
-            _ => bound(decoded).saturating_mul(2).saturating_add(CONTEXT_BYTES),
+            1 => page_up(decoded).saturating_add(CONTEXT_BYTES),
+            _ => page_up(bound(decoded)).saturating_mul(2).saturating_add(CONTEXT_BYTES),
         }
     }
 
-    /// Undoes the stages but for those `skipped`, as bits: `decoded` bytes, or an error that names the codec.
+    /// Undoes the stages but for those `skipped`, as bits: `decoded` bytes, or an error that names the codec. Nothing where
+    /// they are in `place`, which is as long, and into which the last stage to be undone writes where it can.
     pub(crate) fn decode<'a>(
         &self,
         encoded: &'a [u8],
         decoded: usize,
         skipped: u32,
         space: &'a mut DecodeSpace,
-    ) -> Result<&'a [u8], String> {
+        mut place: Option<&mut [u8]>,
+    ) -> Result<Option<&'a [u8]>, String> {
         let DecodeSpace {
             buffers: [buffer, other],
             contexts,
@@ -99,9 +105,10 @@ impl CodecChain {
         // How many bytes there are so far, and whether in the buffer.
         let (mut length, mut is_written) = (encoded.len(), false);
         let is_taken = |at: usize| u32::try_from(at).is_ok_and(|at| skipped.checked_shr(at).unwrap_or(0) & 1 == 0);
+        let last = (0..self.stages.len()).find(|&at| is_taken(at));
         for (at, stage) in self.stages.iter().enumerate().rev().filter(|(at, _)| is_taken(*at)) {
             let bytes = if is_written {
-                &current[..length]
+                current.held(length)
             } else {
                 &encoded[..length]
             };
@@ -109,37 +116,57 @@ impl CodecChain {
                 length = stage.checked(bytes)?;
                 continue;
             }
-            let before = &self.stages[..at];
-            let keeps_length = |stage: &CodecStage| stage.is_checksum() || matches!(stage, CodecStage::Shuffle(_));
-            let checksums = before.iter().filter(|stage| stage.is_checksum()).count();
-            let limit = if before.iter().all(keeps_length) {
-                decoded + 4 * checksums
-            } else {
-                bound(decoded)
-            };
-            if next.len() < limit {
-                next.resize(limit, 0);
+            if let Some(place) = place.take_if(|place| last == Some(at) && place.len() == decoded) {
+                length = stage.decode(bytes, place, contexts)?;
+                return match length == decoded {
+                    true => Ok(None),
+                    false => Err(format!("a chunk decodes to {length} bytes, not {decoded}")),
+                };
             }
-            length = stage.decode(bytes, &mut next[..limit], contexts)?;
+            let limit = self.limit(at, decoded);
+            let out = next
+                .bytes(limit)
+                .map_err(|cause| format!("no memory for a chunk: {cause}"))?;
+            length = stage.decode(bytes, out, contexts)?;
             std::mem::swap(&mut current, &mut next);
             is_written = true;
         }
         if length != decoded {
             return Err(format!("a chunk decodes to {length} bytes, not {decoded}"));
         }
-        Ok(if is_written {
-            &current[..length]
+        Ok(Some(if is_written {
+            current.held(length)
         } else {
             &encoded[..length]
-        })
+        }))
+    }
+
+    /// The most bytes that may come of undoing the stage at `at`.
+    fn limit(&self, at: usize, decoded: usize) -> usize {
+        let before = &self.stages[..at];
+        let keeps_length = |stage: &CodecStage| stage.is_checksum() || matches!(stage, CodecStage::Shuffle(_));
+        let checksums = before.iter().filter(|stage| stage.is_checksum()).count();
+        match before.iter().all(keeps_length) {
+            true => decoded + 4 * checksums,
+            false => bound(decoded),
+        }
     }
 }
 
 /// Memory and states of decompressors, from one chunk to the next.
 #[derive(Default)]
 pub(crate) struct DecodeSpace {
-    buffers: [Vec<u8>; 2],
+    pub buffers: [WorkBuffer; 2],
     contexts: Contexts,
+}
+
+impl DecodeSpace {
+    pub fn new(buffers: [WorkBuffer; 2]) -> DecodeSpace {
+        DecodeSpace {
+            buffers,
+            contexts: Contexts::default(),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -151,6 +178,10 @@ struct Contexts {
 /// The most that a compressor makes of `bytes` that do not compress.
 fn bound(bytes: usize) -> usize {
     bytes.saturating_add(bytes / 8).saturating_add(64 << 10)
+}
+
+fn page_up(bytes: usize) -> usize {
+    bytes.checked_next_multiple_of(PAGE).unwrap_or(usize::MAX)
 }
 
 impl CodecStage {
@@ -251,10 +282,6 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    fn chain(stages: &[CodecStage]) -> CodecChain {
-        CodecChain::new(None, false, stages.to_vec())
-    }
-
     fn gzipped(bytes: &[u8]) -> Vec<u8> {
         let mut encoder = flate2::write::GzEncoder::new(vec![], flate2::Compression::default());
         encoder.write_all(bytes).unwrap();
@@ -277,56 +304,52 @@ mod tests {
             .collect()
     }
 
+    /// What a chain decodes to, which is the same where the last stage writes into its place.
+    fn decoded(stages: &[CodecStage], bytes: &[u8], length: usize, skipped: u32) -> Result<Vec<u8>, String> {
+        let (chain, mut space) = (CodecChain::new(None, false, stages.to_vec()), DecodeSpace::default());
+        let mut place = vec![1; length];
+        let in_place = chain.decode(bytes, length, skipped, &mut space, Some(&mut place));
+        let in_place = in_place.map(|elsewhere| elsewhere.map(<[u8]>::to_vec).unwrap_or(place));
+        let apart = chain.decode(bytes, length, skipped, &mut space, None);
+        let apart = apart.map(|bytes| bytes.expect("apart").to_vec());
+        assert_eq!(in_place, apart);
+        apart
+    }
+
     #[test]
     fn members_of_a_gzip_file_are_joined() {
-        let (all, mut space) = (content(), DecodeSpace::default());
+        let all = content();
         for cut in [0, 1, 1000, all.len()] {
             let both = [gzipped(&all[..cut]), gzipped(&all[cut..])].concat();
-            assert_eq!(
-                chain(&[CodecStage::Gzip])
-                    .decode(&both, all.len(), 0, &mut space)
-                    .unwrap(),
-                all
-            );
+            assert_eq!(decoded(&[CodecStage::Gzip], &both, all.len(), 0).unwrap(), all);
         }
         let one = gzipped(&all);
         for expected in [all.len() - 1, all.len() + 1] {
-            assert!(chain(&[CodecStage::Gzip])
-                .decode(&one, expected, 0, &mut space)
-                .is_err());
+            assert!(decoded(&[CodecStage::Gzip], &one, expected, 0).is_err());
         }
-        assert!(chain(&[CodecStage::Gzip])
-            .decode(&one[..one.len() - 1], all.len(), 0, &mut space)
-            .is_err());
+        assert!(decoded(&[CodecStage::Gzip], &one[..one.len() - 1], all.len(), 0).is_err());
     }
 
     #[test]
     fn stages_are_undone_from_the_last_but_for_those_skipped() {
-        let (all, mut space) = (content(), DecodeSpace::default());
-        let stages = chain(&[CodecStage::Shuffle(4), CodecStage::Zlib]);
+        let (all, stages) = (content(), [CodecStage::Shuffle(4), CodecStage::Zlib]);
         let both = deflated(&shuffled(&all, 4));
-        assert_eq!(stages.decode(&both, all.len(), 0, &mut space).unwrap(), all);
-        assert_eq!(
-            stages.decode(&deflated(&all), all.len(), 0b01, &mut space).unwrap(),
-            all
-        );
-        assert_eq!(
-            stages.decode(&shuffled(&all, 4), all.len(), 0b10, &mut space).unwrap(),
-            all
-        );
-        assert_eq!(stages.decode(&all, all.len(), 0b11, &mut space).unwrap(), all);
-        assert!(stages
-            .decode(&both[..both.len() / 2], all.len(), 0, &mut space)
-            .is_err());
+        let cases = [
+            (both.clone(), 0),
+            (deflated(&all), 0b01),
+            (shuffled(&all, 4), 0b10),
+            (all.clone(), 0b11),
+        ];
+        for (bytes, skipped) in cases {
+            assert_eq!(decoded(&stages, &bytes, all.len(), skipped).unwrap(), all);
+        }
+        assert!(decoded(&stages, &both[..both.len() / 2], all.len(), 0).is_err());
     }
 
     #[test]
     fn what_inflates_to_more_is_refused() {
-        let mut space = DecodeSpace::default();
         let bomb = deflated(&vec![0; 1 << 20]);
-        let refusal = chain(&[CodecStage::Zlib])
-            .decode(&bomb, 1000, 0, &mut space)
-            .unwrap_err();
+        let refusal = decoded(&[CodecStage::Zlib], &bomb, 1000, 0).unwrap_err();
         assert_eq!(refusal, "deflate: a chunk is larger than the 1000 bytes expected");
     }
 }

@@ -7,12 +7,12 @@ use outcore_dtype::DType;
 use super::chain::DecodeSpace;
 use super::manifest::{ChunkGrid, Manifest};
 use super::units::{Cell, UnitCut, UnitPiece, UnitSpace, UnitSpan};
-use crate::array::region::{copy_lattice, Cells, Lattice};
-use crate::array::rowmajor::{make_native, ReadWindow};
+use crate::array::region::{copy_lattice, Cells, PairedRuns};
+use crate::array::rowmajor::{make_native, ReadWindow, RowMajor};
 use crate::array::source::{Layout, ReadCost, Source};
 use crate::backend::stamp::Stamp;
 use crate::base::page::PAGE;
-use crate::memory::mapping::AlignedBuffer;
+use crate::memory::workspace::WorkBuffer;
 use crate::{Io, Region, StoreError};
 
 /// An array of chunks: how it is cut, and where its chunks are.
@@ -35,12 +35,13 @@ impl<M: Manifest> ChunkArray<M> {
         let sole = self.is_sole(region);
         let mut offset = 0;
         let mut spare = UnitSpace::new(&self.grid, region);
+        let [staging, first, second] = io.work_buffers(self.manifest.identity());
         let mut reading = RegionReading {
             grid: &self.grid,
             region,
             cut: UnitCut::new(&self.grid, region),
-            staging: None,
-            space: DecodeSpace::default(),
+            staging,
+            space: DecodeSpace::new([first, second]),
         };
         let mut cells = Cells::of(region, &self.grid.cell);
         while let Some(index) = cells.next() {
@@ -64,6 +65,9 @@ impl<M: Manifest> ChunkArray<M> {
             });
             cell.unless_changed(read, io)?;
         }
+        let RegionReading { staging, space, .. } = reading;
+        let [first, second] = space.buffers;
+        io.keep_buffers(self.manifest.identity(), [staging, first, second]);
         Ok(offset)
     }
 }
@@ -74,7 +78,7 @@ struct RegionReading<'a> {
     region: &'a Region,
     cut: UnitCut<'a>,
     /// Where windows are read to.
-    staging: Option<AlignedBuffer>,
+    staging: WorkBuffer,
     space: DecodeSpace,
 }
 
@@ -88,7 +92,6 @@ impl RegionReading<'_> {
         io: &Io,
     ) -> Result<(), StoreError> {
         let grid = self.grid;
-        let item = grid.dtype.size();
         match piece {
             UnitPiece::Missing { unit } => {
                 self.cut.unit(cell.index, unit);
@@ -96,45 +99,63 @@ impl RegionReading<'_> {
             }
             UnitPiece::Rows { unit, offset } => {
                 self.cut.unit(cell.index, unit);
-                let (data, staging) = frame.split_at_mut(grid.data_bytes(self.region).next_multiple_of(PAGE));
-                let plain = grid.plain(offset, cell.of.bytes);
-                let at = plain.read(cell.file(io)?, &self.cut.local(), staging, io)?;
-                let source = Lattice::of_box(&self.cut.shape, &vec![0; self.cut.shape.len()]);
-                copy_lattice(&staging[at..], &source, data, &self.cut.target, &self.cut.shape, item);
+                self.rows(&grid.plain(offset, cell.of.bytes), cell, frame, io)?;
             }
             UnitPiece::ReadWindow { window, spans } => {
-                let mut staging = self.stage(window, cell)?;
-                let bytes = &mut staging[..window.bytes()];
-                io.read(cell.file(io)?, bytes, window.start, window.present as usize)?;
+                self.stage(window, cell, io)?;
                 for span in spans {
                     let at = (span.offset - window.start) as usize;
-                    self.place(span, &bytes[at..at + span.bytes as usize], cell, frame)?;
+                    self.place(span, at, window, cell, frame)?;
                 }
-                self.staging = Some(staging);
             }
         }
         Ok(())
     }
 
-    /// Memory for a window.
-    fn stage<M: Manifest>(&mut self, window: ReadWindow, cell: &Cell<'_, M>) -> Result<AlignedBuffer, StoreError> {
-        if let Some(staging) = self.staging.take().filter(|staging| staging.len() >= window.bytes()) {
-            return Ok(staging);
-        }
-        AlignedBuffer::new(window.bytes())
-            .map_err(|cause| StoreError::io(&cell.path(), window.start, "map memory", cause))
+    /// Brings what the region needs of a plain unit, row by row, into the frame.
+    fn rows<M: Manifest>(
+        &mut self,
+        plain: &RowMajor,
+        cell: &Cell<'_, M>,
+        frame: &mut [u8],
+        io: &Io,
+    ) -> Result<(), StoreError> {
+        let item = self.grid.dtype.size() as u64;
+        let within = self.cut.within();
+        let mut places = PairedRuns::new(within.runs(&self.region.shape));
+        plain.windows(&self.cut.local(), |window, runs| {
+            let bytes = self.staging.bytes(window.bytes()).map_err(no_memory(cell, window))?;
+            io.read(cell.file(io)?, bytes, window.start, window.present as usize)?;
+            for run in runs {
+                let mut from = (run.start - window.start) as usize;
+                places.each(run.length / item, |place| {
+                    let (to, length) = ((place.start * item) as usize, (place.length * item) as usize);
+                    frame[to..to + length].copy_from_slice(&bytes[from..from + length]);
+                    from += length;
+                });
+            }
+            Ok(())
+        })
     }
 
-    /// Brings what the region needs of a unit from its encoded bytes into the frame.
+    /// Reads a window.
+    fn stage<M: Manifest>(&mut self, window: ReadWindow, cell: &Cell<'_, M>, io: &Io) -> Result<(), StoreError> {
+        let bytes = self.staging.bytes(window.bytes()).map_err(no_memory(cell, window))?;
+        io.read(cell.file(io)?, bytes, window.start, window.present as usize)
+    }
+
+    /// Brings what the region needs of a unit from its encoded bytes in the window into the frame.
     fn place<M: Manifest>(
         &mut self,
         span: &UnitSpan,
-        encoded: &[u8],
+        at: usize,
+        window: ReadWindow,
         cell: &Cell<'_, M>,
         frame: &mut [u8],
     ) -> Result<(), StoreError> {
         let grid = self.grid;
         let item = grid.dtype.size();
+        let encoded = &self.staging.held(window.bytes())[at..at + span.bytes as usize];
         self.cut.unit(cell.index, span.unit);
         let UnitCut {
             source, target, shape, ..
@@ -143,13 +164,26 @@ impl RegionReading<'_> {
             copy_lattice(encoded, source, frame, target, shape, item);
             return Ok(());
         }
+        let place = self.cut.run().map(|run| {
+            let at = run.start as usize * item;
+            &mut frame[at..at + run.length as usize * item]
+        });
         let decoded = grid
             .chain
-            .decode(encoded, grid.unit_bytes(), span.skipped, &mut self.space);
+            .decode(encoded, grid.unit_bytes(), span.skipped, &mut self.space, place);
         let decoded = decoded.map_err(|reason| StoreError::format(&cell.path(), reason))?;
-        copy_lattice(decoded, source, frame, target, shape, item);
+        if let Some(decoded) = decoded {
+            copy_lattice(decoded, source, frame, target, shape, item);
+        }
         Ok(())
     }
+}
+
+fn no_memory<'a, M: Manifest>(
+    cell: &'a Cell<'_, M>,
+    window: ReadWindow,
+) -> impl FnOnce(std::io::Error) -> StoreError + 'a {
+    move |cause| StoreError::io(&cell.path(), window.start, "map memory", cause)
 }
 
 impl<M: Manifest> Source for ChunkArray<M> {
@@ -211,7 +245,7 @@ impl<M: Manifest> Source for ChunkArray<M> {
         let data = self.grid.data_bytes(region);
         let mut spare = UnitSpace::new(&self.grid, region);
         let mut cut = UnitCut::new(&self.grid, region);
-        let (mut read_bytes, mut frame_bytes, mut widest) = (0, data, 0);
+        let (mut read_bytes, mut frame_bytes, mut widest, mut staged) = (0, data, 0, 0);
         let mut cells = Cells::of(region, &self.grid.cell);
         while let Some(index) = cells.next() {
             let Some(cell) = Cell::find(&self.grid, &self.manifest, index) else {
@@ -223,9 +257,16 @@ impl<M: Manifest> Source for ChunkArray<M> {
                     UnitPiece::Rows { unit, offset } => {
                         cut.unit(index, unit);
                         let (plain, local) = (self.grid.plain(offset, cell.of.bytes), cut.local());
-                        let before = if sole { 0 } else { data.next_multiple_of(PAGE) };
-                        frame_bytes = frame_bytes.max(before + plain.frame_bytes(&local));
-                        read_bytes += plain.read_bytes(&local);
+                        if sole {
+                            frame_bytes = plain.frame_bytes(&local);
+                            read_bytes += plain.read_bytes(&local);
+                        } else {
+                            plain.windows(&local, |window, _| {
+                                staged = staged.max(window.bytes());
+                                read_bytes += window.present;
+                                Ok(())
+                            })?;
+                        }
                     }
                     UnitPiece::ReadWindow { window, .. } => {
                         widest = widest.max(window.bytes().max(PAGE));
@@ -245,6 +286,7 @@ impl<M: Manifest> Source for ChunkArray<M> {
             read_bytes,
             frame_bytes,
             workspace_bytes: widest
+                .max(staged)
                 .saturating_add(decoding)
                 .saturating_add(self.grid.span_bytes(region))
                 .saturating_add(self.manifest.search_bytes()),

@@ -271,6 +271,17 @@ impl<'a> UnitCut<'a> {
         Interval::between(first * item, (last + 1) * item)
     }
 
+    /// The place of a whole unit in the region's elements, where the unit lies there as it is decoded: as one run.
+    pub fn run(&self) -> Option<Interval> {
+        if self.shape != self.grid.unit || !self.grid.chain.is_c_order() {
+            return None;
+        }
+        let within = self.within();
+        let mut runs = within.runs(&self.region.shape);
+        let run = runs.next()?;
+        runs.next().is_none().then_some(run)
+    }
+
     pub fn local(&self) -> Region {
         Region::new(self.local.clone(), self.shape.clone())
     }

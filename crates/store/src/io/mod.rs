@@ -20,6 +20,7 @@ use rustix::time::{clock_gettime, ClockId};
 
 use crate::backend::stamp::Stamp;
 pub use crate::backend::{Backend, Backing, Blob, Buffered, CallWatch, Direct, Memory, Mode, Stable, StableMut};
+use crate::memory::workspace::{WorkBuffer, Workspaces, BUFFERS};
 use crate::volume::{is_stray, refuse_stray, DiskCounters, Volumes};
 use crate::StoreError;
 use faults::{FaultState, Injected};
@@ -57,6 +58,8 @@ struct IoTotals {
 struct IoScope {
     totals: IoTotals,
     outer: Option<Arc<IoScope>>,
+    /// Where reads leave their memory for the next ones.
+    workspaces: Option<Workspaces>,
 }
 
 impl IoScope {
@@ -210,9 +213,36 @@ impl Io {
         Io {
             shared: self.shared.clone(),
             scope: Arc::new(IoScope {
-                totals: IoTotals::default(),
                 outer: Some(self.scope.clone()),
+                ..IoScope::default()
             }),
+        }
+    }
+
+    /// As `scoped`, for a run that has set aside what its reading threads work in: the memory stays with the scope from
+    /// one read to the next, and is given back with it.
+    #[must_use]
+    pub fn scoped_with_workspaces(&self) -> Io {
+        Io {
+            shared: self.shared.clone(),
+            scope: Arc::new(IoScope {
+                outer: Some(self.scope.clone()),
+                workspaces: Some(Workspaces::default()),
+                ..IoScope::default()
+            }),
+        }
+    }
+
+    /// Memory for a read of an array, by its identity.
+    pub(crate) fn work_buffers(&self, array: &str) -> [WorkBuffer; BUFFERS] {
+        let kept = self.scope.workspaces.as_ref();
+        kept.map(|spaces| spaces.take(array)).unwrap_or_default()
+    }
+
+    /// Takes the memory of a read that is over.
+    pub(crate) fn keep_buffers(&self, array: &str, buffers: [WorkBuffer; BUFFERS]) {
+        if let Some(spaces) = &self.scope.workspaces {
+            spaces.put(array, buffers);
         }
     }
 

@@ -14,6 +14,7 @@ pub mod process;
 #[allow(unsafe_code)] // disjoint mutable ranges of one buffer
 pub mod shared;
 pub mod turn;
+pub(crate) mod workspace;
 
 #[cfg(test)]
 mod tests;

@@ -130,7 +130,7 @@ impl PreparedProgram {
         session.io.begin_run();
         let ledger = session.ledger();
         ledger.reset_peak();
-        let io = session.io.scoped();
+        let io = session.io.scoped_with_workspaces();
         let begin = Instant::now();
         let shared = Arc::new(SharedState::new(tracing));
         let mut sinks = Sinks {
