@@ -67,8 +67,10 @@ def test_bytes_read_are_those_of_the_forecast(tmp_path: Path) -> None:
     with h5py.File(path, "w") as file:
         file.create_dataset("plain", data=x, chunks=(128, 100))
         file.create_dataset("gzip", data=x, chunks=(128, 100), compression="gzip", shuffle=True)
+        file.create_dataset("bands", data=x, chunks=(16, 700))
+        file.create_dataset("packed bands", data=x, chunks=(16, 700), compression="gzip", shuffle=True)
         file.create_dataset("contiguous", data=x)
-    for name in ("plain", "gzip", "contiguous"):
+    for name in ("plain", "gzip", "bands", "packed bands", "contiguous"):
         with session(pool_limit=24 << 20):
             opened = oc.open(path / name)
             targets = {str(tmp_path / f"{name}.npy"): opened * 2, str(tmp_path / "sum.npy"): opened.sum(0)}
@@ -144,9 +146,50 @@ def test_names_with_wildcards_and_a_user_block(tmp_path: Path) -> None:
 def test_filters_that_are_not_read_are_named(tmp_path: Path) -> None:
     path = tmp_path / "x.h5"
     with h5py.File(path, "w") as file:
-        file.create_dataset("x", data=np.arange(1000), chunks=(100,), scaleoffset=0)
-    with session(), pytest.raises(UnsupportedFormatError, match="filter 6"):
+        creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        creation.set_chunk((10,))
+        creation.set_filter(5, h5py.h5z.FLAG_OPTIONAL, (8,) * 8)
+        space = h5py.h5s.create_simple((100,))
+        h5py.h5d.create(file.id, b"x", h5py.h5t.NATIVE_INT32, space, creation)
+    with session(), pytest.raises(UnsupportedFormatError, match=r"filter 5 \(nbit\)"):
         oc.open(path / "x")
+
+
+def test_filters_of_plugins_are_read(tmp_path: Path) -> None:
+    # As hdf5plugin 7.1.0 wrote them, in chunks of 31 × 11.
+    path = Path(__file__).parent.parent / "crates/store/tests/fixtures/plugin_filters.h5"
+    expected = np.arange(31 * 23).reshape(31, 23) ** 2 % 1000
+    names = ("lz4", "lz4 blocks", "bitshuffle", "bitshuffle lz4", "bitshuffle zstd", "zstd", "blosc")
+    with session():
+        for name, dtype in ((name, dtype) for name in names for dtype in ("i2", "f8")):
+            opened = oc.open(path / f"{name} {dtype}")
+            same(opened.compute(), expected.astype(dtype))
+            same(opened[3:29, 10:20].compute(), expected.astype(dtype)[3:29, 10:20])
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_numbers_in_few_bits_are_those_of_h5py(data: st.DataObject, tmp_path: Path) -> None:
+    dtype = np.dtype(data.draw(st.sampled_from(("i1", "u1", "<i2", ">u2", ">i4", "<u4", "<i8", ">u8", "<f4", ">f8"))))
+    shape = tuple(data.draw(st.lists(st.integers(1, 30), min_size=1, max_size=3)))
+    chunks = tuple(data.draw(st.integers(1, length)) for length in shape)
+    bits = (
+        st.integers(0, 5) if dtype.kind == "f" else st.sampled_from((0, 3, 8 * dtype.itemsize - 1, 8 * dtype.itemsize))
+    )
+    scale = data.draw(st.sampled_from((0.01, 1, 1000)))
+    x = (sample("f8", shape) * scale).astype("u8" if dtype.kind == "u" else "f8").astype(dtype)
+    options: dict[str, Any] = {"compression": data.draw(st.sampled_from((None, "gzip")))}
+    if data.draw(st.booleans()):
+        options["fillvalue"] = x.flat[0]
+    path = tmp_path / "drawn.h5"
+    with h5py.File(path, "w") as file:
+        stored = file.create_dataset(
+            "x", shape=shape, dtype=dtype, chunks=chunks, scaleoffset=data.draw(bits), **options
+        )
+        rows = data.draw(st.integers(0, shape[0]))
+        stored[:rows] = x[:rows]
+    with h5py.File(path) as file, session():
+        same(oc.open(path / "x").compute(), file["x"][()])
 
 
 def test_a_dataset_is_opened_again_by_other_processes(tmp_path: Path) -> None:

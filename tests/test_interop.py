@@ -40,6 +40,14 @@ COMPRESSORS: dict[str, Any] = {
     ],
     "zstd of numcodecs": numcodecs.Zstd(level=1),
     "blosc of numcodecs": numcodecs.Blosc(cname="lz4"),
+    "shuffle, lz4 of numcodecs": [numcodecs.Shuffle(elementsize=8), numcodecs.LZ4()],
+}
+FILTERS: dict[str, tuple[str, Any]] = {
+    "truths in bits": ("bool", numcodecs.PackBits()),
+    "float64 as int32": ("float64", numcodecs.FixedScaleOffset(offset=10, scale=100, dtype="f8", astype="i4")),
+    "float32 as int16": ("float32", numcodecs.FixedScaleOffset(offset=1.5, scale=10, dtype="<f4", astype="<i2")),
+    "float64 as float32": ("float64", numcodecs.FixedScaleOffset(offset=10, scale=100, dtype="float64", astype="f4")),
+    "int32 as uint8": ("int32", numcodecs.FixedScaleOffset(offset=-7, scale=1, dtype="i4", astype="u1")),
 }
 
 
@@ -97,6 +105,21 @@ def test_asked_chunks_are_written(tmp_path: Path) -> None:
 
 
 # -- ours reads theirs ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_filters_of_numcodecs(name: str, tmp_path: Path) -> None:
+    dtype, codec = FILTERS[name]
+    values = sample((61, 47), dtype)
+    with session():
+        for compressor in ("none", "gzip", "zstd"):
+            path = tmp_path / compressor
+            options: dict[str, Any] = {"chunks": (8, 6), "filters": [codec], "compressors": COMPRESSORS[compressor]}
+            stored: Any = zarr.create_array(str(path), shape=values.shape, dtype=values.dtype, **options)
+            stored[...] = values
+            expected = np.asarray(zarr.open_array(str(path), mode="r")[...])
+            same(oc.compute(oc.open(path)), expected)
+            same(oc.compute(oc.open(path)[5:50:3, 7:]), expected[5:50:3, 7:])
 
 
 @pytest.mark.parametrize("compressor", COMPRESSORS)

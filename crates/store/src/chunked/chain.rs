@@ -2,8 +2,10 @@
 
 use std::io::Read;
 
-use super::filters::{check_fletcher, unlzf, unshuffle};
-
+use super::blocks::{unlz4, unlz4_blocks, Bitshuffle, BlockCodec};
+use super::filters::{check_fletcher, unlzf};
+use super::scaling::{unpack_bits, FixedScaleOffset, ScaleOffset};
+use super::shuffle::unshuffle;
 use crate::array::region::{c_strides, Lattice};
 use crate::base::page::PAGE;
 use crate::memory::workspace::WorkBuffer;
@@ -12,13 +14,21 @@ use crate::memory::workspace::WorkBuffer;
 const CONTEXT_BYTES: usize = 256 << 10;
 
 /// A codec from bytes to bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum CodecStage {
     Gzip,
     Zlib,
     Zstd,
     Blosc,
     Lzf,
+    /// One block behind its length.
+    Lz4,
+    /// Blocks, as HDF5's plugin writes them.
+    Lz4Blocks,
+    Bitshuffle(Bitshuffle),
+    ScaleOffset(ScaleOffset),
+    FixedScaleOffset(FixedScaleOffset),
+    PackBits,
     /// Bytes of elements of so many, all first ones first.
     Shuffle(u32),
     Crc32c,
@@ -79,11 +89,18 @@ impl CodecChain {
 
     /// Memory that `decode` uses besides its input, for a chunk of `decoded` bytes.
     pub(crate) fn workspace_bytes(&self, decoded: usize) -> usize {
-        let writers = self.stages.iter().filter(|stage| !stage.is_checksum()).count();
-        match writers {
+        let is_writer = |(at, stage): (usize, &CodecStage)| (!stage.is_checksum()).then_some(at);
+        let writers = self.stages.iter().enumerate().filter_map(is_writer);
+        let largest = writers.clone().map(|at| self.limit(at, decoded)).max().unwrap_or(0);
+        // Blocks are decompressed before their bits are sorted.
+        let has_blocks = |stage: &CodecStage| match stage {
+            CodecStage::Bitshuffle(bitshuffle) => bitshuffle.codec != BlockCodec::Plain,
+            _ => false,
+        };
+        let buffers = writers.count().min(2) + usize::from(self.stages.iter().any(has_blocks));
+        match buffers {
             0 => 0,
-            1 => page_up(decoded).saturating_add(CONTEXT_BYTES),
-            _ => page_up(bound(decoded)).saturating_mul(2).saturating_add(CONTEXT_BYTES),
+            buffers => page_up(largest).saturating_mul(buffers).saturating_add(CONTEXT_BYTES),
         }
     }
 
@@ -143,13 +160,9 @@ impl CodecChain {
 
     /// The most bytes that may come of undoing the stage at `at`.
     fn limit(&self, at: usize, decoded: usize) -> usize {
-        let before = &self.stages[..at];
-        let keeps_length = |stage: &CodecStage| stage.is_checksum() || matches!(stage, CodecStage::Shuffle(_));
-        let checksums = before.iter().filter(|stage| stage.is_checksum()).count();
-        match before.iter().all(keeps_length) {
-            true => decoded + 4 * checksums,
-            false => bound(decoded),
-        }
+        let mut before = self.stages[..at].iter();
+        let exact = before.try_fold(decoded, |length, stage| stage.encoded_bytes(length));
+        exact.unwrap_or_else(|| bound(decoded))
     }
 }
 
@@ -187,6 +200,20 @@ fn page_up(bytes: usize) -> usize {
 impl CodecStage {
     fn is_checksum(self) -> bool {
         matches!(self, CodecStage::Crc32c | CodecStage::Fletcher32)
+    }
+
+    /// The bytes that so many are encoded to, where these alone say it.
+    fn encoded_bytes(self, bytes: usize) -> Option<usize> {
+        match self {
+            CodecStage::Shuffle(_) => Some(bytes),
+            CodecStage::Crc32c | CodecStage::Fletcher32 => bytes.checked_add(4),
+            CodecStage::PackBits => bytes.div_ceil(8).checked_add(1),
+            CodecStage::FixedScaleOffset(FixedScaleOffset { stored, dtype, .. }) => {
+                (bytes / dtype.size()).checked_mul(stored.size())
+            }
+            CodecStage::Bitshuffle(bitshuffle) if bitshuffle.codec == BlockCodec::Plain => Some(bytes),
+            _ => None,
+        }
     }
 
     /// How many bytes come before a checksum that is right.
@@ -227,6 +254,12 @@ impl CodecStage {
                 outcore_blosc::decompress_into(bytes, out).ok_or_else(|| "blosc: a chunk does not decompress".into())
             }
             CodecStage::Lzf => unlzf(bytes, out),
+            CodecStage::Lz4 => unlz4(bytes, out),
+            CodecStage::Lz4Blocks => unlz4_blocks(bytes, out),
+            CodecStage::Bitshuffle(bitshuffle) => bitshuffle.decode(bytes, out, &mut contexts.zstd),
+            CodecStage::ScaleOffset(scaling) => scaling.decode(bytes, out),
+            CodecStage::FixedScaleOffset(scaling) => scaling.decode(bytes, out),
+            CodecStage::PackBits => unpack_bits(bytes, out),
             CodecStage::Shuffle(item) => {
                 let out = out.get_mut(..bytes.len()).ok_or_else(|| too_large("shuffle"))?;
                 unshuffle(bytes, item as usize, out);

@@ -1,35 +1,4 @@
-//! Filters of HDF5 beside its compressors: the order of bytes, a checksum, and LZF.
-
-/// Bytes of elements of `item`, all first ones first, as they were; bytes beyond whole elements come last.
-pub(super) fn unshuffle(bytes: &[u8], item: usize, out: &mut [u8]) {
-    match item {
-        2 => unshuffle_by::<2>(bytes, out),
-        4 => unshuffle_by::<4>(bytes, out),
-        8 => unshuffle_by::<8>(bytes, out),
-        16 => unshuffle_by::<16>(bytes, out),
-        0 | 1 => out.copy_from_slice(bytes),
-        item => {
-            let count = bytes.len() / item;
-            for (byte, plane) in bytes[..count * item].chunks_exact(count.max(1)).enumerate() {
-                for (element, value) in out.chunks_exact_mut(item).zip(plane) {
-                    element[byte] = *value;
-                }
-            }
-            out[count * item..].copy_from_slice(&bytes[count * item..]);
-        }
-    }
-}
-
-/// The same for a size that the compiler knows.
-fn unshuffle_by<const ITEM: usize>(bytes: &[u8], out: &mut [u8]) {
-    let count = bytes.len() / ITEM;
-    let planes: [&[u8]; ITEM] = std::array::from_fn(|byte| &bytes[byte * count..][..count]);
-    let (elements, rest) = out.as_chunks_mut::<ITEM>();
-    for (at, element) in elements.iter_mut().enumerate() {
-        *element = std::array::from_fn(|byte| planes[byte][at]);
-    }
-    rest.copy_from_slice(&bytes[count * ITEM..]);
-}
+//! Filters of HDF5 beside its compressors: a checksum, and LZF.
 
 /// How many bytes come before the checksum in the last four, which is right: Fletcher's sums over words of 16 bits, the first byte
 /// the upper one. HDF5 before 1.6.3 has the bytes of both sums the other way round.
@@ -110,19 +79,6 @@ pub(super) fn unlzf(bytes: &[u8], out: &mut [u8]) -> Result<usize, String> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn shuffled_bytes_come_back_for_every_size() {
-        for item in [1, 2, 3, 4, 7, 8, 12, 16] {
-            let bytes: Vec<u8> = (0..item * 37 + 3).map(|at| (at * 7) as u8).collect();
-            let whole = bytes.len() / item * item;
-            let planes = (0..item).flat_map(|byte| bytes[..whole].iter().skip(byte).step_by(item).copied());
-            let shuffled: Vec<u8> = planes.chain(bytes[whole..].iter().copied()).collect();
-            let mut out = vec![0; bytes.len()];
-            unshuffle(&shuffled, item, &mut out);
-            assert_eq!(out, bytes, "{item}");
-        }
-    }
 
     #[test]
     fn sums_are_those_of_fletcher() {

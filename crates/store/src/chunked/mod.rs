@@ -3,8 +3,11 @@
 //! Uses `array` and the rooms below. Start with `manifest.rs`, which says what a format tells of its chunks; `units.rs` finds what
 //! a region needs of each file, `source.rs` reads it, `chain.rs` decodes it.
 
+pub(crate) mod blocks;
 pub(crate) mod chain;
 mod filters;
 pub(crate) mod manifest;
+pub(crate) mod scaling;
+mod shuffle;
 pub(crate) mod source;
 mod units;

@@ -10,3 +10,4 @@ mod open;
 mod types;
 
 pub(crate) use open::{find_hdf5, is_begun_by};
+pub use types::decode_hdf5_chunk;

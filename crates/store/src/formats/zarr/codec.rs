@@ -1,18 +1,24 @@
 //! The codecs of an array's metadata.
 
+use outcore_dtype::DType;
 use serde_json::Value;
 
 use super::json::Extension;
 use crate::chunked::chain::{CodecChain, CodecStage};
+use crate::chunked::scaling::FixedScaleOffset;
 
 /// The chain that codecs of an array of so many axes make.
-pub(super) fn codec_chain(codecs: &[Extension], axes: usize) -> Result<CodecChain, String> {
+pub(super) fn codec_chain(codecs: &[Extension], axes: usize, dtype: DType) -> Result<CodecChain, String> {
     let (mut order, mut is_big_endian, mut stages) = (None, false, vec![]);
     let mut serialized = false;
     for codec in codecs {
         let stage = match codec.name.as_str() {
             "transpose" if !serialized => {
                 order = Some(transposed(order, codec, axes)?);
+                continue;
+            }
+            "numcodecs.packbits" | "numcodecs.fixedscaleoffset" if !serialized && stages.is_empty() => {
+                stages.push(filter(codec, dtype)?);
                 continue;
             }
             "bytes" if !serialized => {
@@ -22,6 +28,7 @@ pub(super) fn codec_chain(codecs: &[Extension], axes: usize) -> Result<CodecChai
             }
             "gzip" | "numcodecs.gzip" => CodecStage::Gzip,
             "numcodecs.zlib" => CodecStage::Zlib,
+            "numcodecs.lz4" => CodecStage::Lz4,
             "zstd" | "numcodecs.zstd" => CodecStage::Zstd,
             "blosc" | "numcodecs.blosc" => CodecStage::Blosc,
             "crc32c" => CodecStage::Crc32c,
@@ -31,7 +38,9 @@ pub(super) fn codec_chain(codecs: &[Extension], axes: usize) -> Result<CodecChai
                 let item = item.and_then(|item| item.try_into().ok()).filter(|&item| item > 0);
                 CodecStage::Shuffle(item.ok_or("numcodecs.shuffle has no valid elementsize")?)
             }
-            "transpose" | "bytes" => return Err(format!("codec {:?} is in the wrong place", codec.name)),
+            "transpose" | "bytes" | "numcodecs.packbits" | "numcodecs.fixedscaleoffset" => {
+                return Err(format!("codec {:?} is in the wrong place", codec.name))
+            }
             "sharding_indexed" => return Err("shards within shards are not supported".into()),
             other => return Err(format!("codec {other:?} is not supported")),
         };
@@ -43,7 +52,65 @@ pub(super) fn codec_chain(codecs: &[Extension], axes: usize) -> Result<CodecChai
     if !serialized {
         return Err("the codecs have no \"bytes\"".into());
     }
+    let has_filter = stages
+        .first()
+        .is_some_and(|stage| matches!(stage, CodecStage::PackBits | CodecStage::FixedScaleOffset(_)));
+    if has_filter && (order.is_some() || is_big_endian) {
+        return Err("a filter of numcodecs beside transposed axes or big-endian numbers is not supported".into());
+    }
     Ok(CodecChain::new(order, is_big_endian, stages))
+}
+
+/// A codec from elements to elements.
+fn filter(codec: &Extension, dtype: DType) -> Result<CodecStage, String> {
+    let refused = |what: &str| Err(format!("{} {what}", codec.name));
+    if codec.name == "numcodecs.packbits" {
+        return match dtype {
+            DType::Bool => Ok(CodecStage::PackBits),
+            _ => refused(&format!("of {dtype} is not supported")),
+        };
+    }
+    let number = |name: &str| codec.setting(name).and_then(Value::as_f64);
+    let kind = |name: &str| match codec.setting(name) {
+        None | Some(Value::Null) => Some(dtype),
+        Some(name) => name.as_str().and_then(numpy_type),
+    };
+    let (Some(scale), Some(offset)) = (number("scale"), number("offset")) else {
+        return refused("has no valid scale and offset");
+    };
+    let (Some(stored), Some(decoded)) = (kind("astype"), kind("dtype")) else {
+        return refused("has no valid types");
+    };
+    let scaling = FixedScaleOffset {
+        scale,
+        offset,
+        stored,
+        dtype: decoded,
+    };
+    match decoded == dtype && scaling.is_supported() {
+        true => Ok(CodecStage::FixedScaleOffset(scaling)),
+        false => refused(&format!(
+            "from {stored} to {decoded} in an array of {dtype} is not supported"
+        )),
+    }
+}
+
+/// A type of little-endian numbers by its name in NumPy, as `<f8` or `float64`.
+fn numpy_type(name: &str) -> Option<DType> {
+    let short = name.strip_prefix(['<', '|']).unwrap_or(name);
+    Some(match short {
+        "i1" => DType::I8,
+        "i2" => DType::I16,
+        "i4" => DType::I32,
+        "i8" => DType::I64,
+        "u1" => DType::U8,
+        "u2" => DType::U16,
+        "u4" => DType::U32,
+        "u8" => DType::U64,
+        "f4" => DType::F32,
+        "f8" => DType::F64,
+        _ => return DType::from_name(name),
+    })
 }
 
 /// The order of axes after a transposition of one that may be transposed already.

@@ -155,7 +155,7 @@ fn from_metadata(metadata: &ArrayJson) -> Result<ArrayMetadata, String> {
         format!("fill value {} does not fit {dtype}", short(&given))
     })?;
     let keys = KeyEncoding::from_metadata(&metadata.chunk_key_encoding)?;
-    let (chain, sharding) = codecs(&metadata.codecs, &chunk)?;
+    let (chain, sharding) = codecs(&metadata.codecs, &chunk, dtype)?;
     Ok(ArrayMetadata {
         shape,
         dtype,
@@ -167,9 +167,9 @@ fn from_metadata(metadata: &ArrayJson) -> Result<ArrayMetadata, String> {
     })
 }
 
-fn codecs(codecs: &[Extension], chunk: &[u64]) -> Result<(CodecChain, Option<Sharding>), String> {
+fn codecs(codecs: &[Extension], chunk: &[u64], dtype: DType) -> Result<(CodecChain, Option<Sharding>), String> {
     if !codecs.iter().any(|codec| codec.name == "sharding_indexed") {
-        return Ok((codec_chain(codecs, chunk.len())?, None));
+        return Ok((codec_chain(codecs, chunk.len(), dtype)?, None));
     }
     let [codec] = codecs else {
         return Err("other codecs around sharding_indexed are not supported".into());
@@ -178,7 +178,7 @@ fn codecs(codecs: &[Extension], chunk: &[u64]) -> Result<(CodecChain, Option<Sha
     if chunk.iter().zip(&inner).any(|(outer, inner)| outer % inner != 0) {
         return Err(format!("inner chunks {inner:?} do not divide shards {chunk:?}"));
     }
-    let index = codec_chain(&list(codec, "index_codecs")?, 0)?;
+    let index = codec_chain(&list(codec, "index_codecs")?, 0, DType::U64)?;
     let index_crc = match index.is_crc_only() {
         Some(crc) => crc,
         None => return Err("the shard index has codecs other than bytes and crc32c".into()),
@@ -188,7 +188,7 @@ fn codecs(codecs: &[Extension], chunk: &[u64]) -> Result<(CodecChain, Option<Sha
         Some("end") => false,
         _ => return Err("index_location is neither \"start\" nor \"end\"".into()),
     };
-    let chain = codec_chain(&list(codec, "codecs")?, chunk.len())?;
+    let chain = codec_chain(&list(codec, "codecs")?, chunk.len(), dtype)?;
     Ok((
         chain,
         Some(Sharding {
