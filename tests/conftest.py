@@ -19,8 +19,16 @@ for folder in (ROOT, ROOT / "tests"):
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 
-LARGE = os.environ.pop("OUTCORE_LARGE", "") != ""
-KILLS = int(os.environ.pop("OUTCORE_TEST_KILLS", "40" if LARGE else "8"))
+
+def _setting(name: str, default: str) -> str:
+    """A variable of the tests: workers of pytest-xdist have the value under another name, the package has none."""
+    value = os.environ.pop(f"OUTCORE_{name}", os.environ.get(f"TESTS_OF_OUTCORE_{name}", default))
+    os.environ[f"TESTS_OF_OUTCORE_{name}"] = value
+    return value
+
+
+LARGE = _setting("LARGE", "") != ""
+KILLS = int(_setting("TEST_KILLS", "40" if LARGE else "8"))
 
 for name in [name for name in os.environ if name.startswith("OUTCORE_")]:
     del os.environ[name]
