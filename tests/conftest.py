@@ -34,6 +34,9 @@ for name in [name for name in os.environ if name.startswith("OUTCORE_")]:
     del os.environ[name]
 # A thousand children import the package, which takes twice as long without its compiled modules.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# Threads of BLAS wait for work by spinning, on the cores of the other workers. Workers and children read this.
+for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
 
 
 @pytest.fixture(autouse=True)
