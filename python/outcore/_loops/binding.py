@@ -36,7 +36,7 @@ from outcore._loops.reaching import Facts, LoopRuns
 from outcore._loops.refusal import quoted
 from outcore._loops.scalars import CarriedScalars, ScalarAxis, ScalarElements, span_of
 from outcore._loops.storing import Stored, Storing
-from outcore._loops.syntax import Listed, assigned_names
+from outcore._loops.syntax import Listed
 from outcore._loops.turns import Turns
 from outcore._loops.values import Computed, Leaves, NumberTerm, as_array, stored
 
@@ -159,7 +159,7 @@ class BoundProgram:
         span = span_of(variable, abs(of.step), inner)
         self.facts.add_span(statement, span)
         source = _SourceLoop(statement, of.start, of.step, self._scalars.axis(statement, span))
-        if not assigned_names(statement.body).isdisjoint(_arrays(expressions.names)):
+        if not self._listed.assigned_in(statement).isdisjoint(_arrays(expressions.names)):
             self._exchanging(source, of)
             return
         guards, self._guards = self._guards, (*self._guards, *of.guards)

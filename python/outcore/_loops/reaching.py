@@ -8,12 +8,12 @@ two scalars. A use is exposed at a loop where what was assigned before the itera
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NamedTuple, TypeAlias
 
-from outcore._loops.syntax import Listed, assigned_names
+from outcore._loops.syntax import Listed
 
 
 class LoopRuns(Enum):
@@ -110,12 +110,11 @@ class _Definitions:
         self.loops[node] = self._loops
 
     def _uses(self, part: ast.AST | None, state: _NameDefinitions) -> None:
-        nodes: Iterable[ast.AST] = ast.walk(part) if part is not None else ()
-        for node in nodes:
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in state:
-                self.reaching[node] = self.reaching.get(node, frozenset()) | state[node.id]
-                self.reaching_first.setdefault(node, state[node.id])
-                self.loops[node] = self._loops
+        for name in self._listed.uses_in(part) if part is not None else ():
+            if name.id in state:
+                self.reaching[name] = self.reaching.get(name, frozenset()) | state[name.id]
+                self.reaching_first.setdefault(name, state[name.id])
+                self.loops[name] = self._loops
 
     def _statements(self, statements: Sequence[ast.stmt], state: _NameDefinitions) -> None:
         for statement in statements:
@@ -151,7 +150,7 @@ class _Definitions:
         runs = self._facts.loops.get(loop, LoopRuns.NEVER) if self._facts else LoopRuns.SOMETIMES
         if runs is LoopRuns.NEVER or not isinstance(loop.target, ast.Name):
             return
-        assigned = assigned_names(loop.body)
+        assigned = self._listed.assigned_in(loop)
         around, self._loops = self._loops, (*self._loops, loop)
         ended = self._ended.get(loop, {})
         while True:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
+import linecache
 from collections.abc import Iterable
 from types import FunctionType
 
@@ -30,6 +31,21 @@ class Listed:
         self.names = {part.arg for part in self.parameters} | assigned_names(definition.body)
         self.array_parameters = {part.arg for part in self.parameters} & _names_of_arrays(definition)
         self._assignments: dict[ast.AugAssign, ast.Assign] = {}
+        self._assigned: dict[ast.For, set[str]] = {}
+        self._uses: dict[ast.AST, tuple[ast.Name, ...]] = {}
+
+    def assigned_in(self, loop: ast.For) -> set[str]:
+        """Names that the body of a loop assigns, which bindings look up at every visit of the loop."""
+        if loop not in self._assigned:
+            self._assigned[loop] = assigned_names(loop.body)
+        return self._assigned[loop]
+
+    def uses_in(self, part: ast.AST) -> tuple[ast.Name, ...]:
+        """Names that a part of the function reads."""
+        if part not in self._uses:
+            names = (node for node in ast.walk(part) if isinstance(node, ast.Name))
+            self._uses[part] = tuple(name for name in names if isinstance(name.ctx, ast.Load))
+        return self._uses[part]
 
     def free(self, node: ast.Name) -> object:
         """The object that a name means which the function does not assign. Refuses unknown names."""
@@ -111,10 +127,12 @@ def listed(function: object) -> Listed:
     begin = Place(code.co_filename, code.co_firstlineno, 1)
     if function.__name__ == "<lambda>":
         raise refuse(begin, "a lambda has no loops: write a function with `def`")
-    try:
-        lines, first = inspect.getsourcelines(code)
-    except (OSError, TypeError):
-        raise refuse(begin, "the source is not available: write the function in a file") from None
+    first = code.co_firstlineno
+    # `inspect.getsourcelines` looks for the module first, among all that are loaded.
+    linecache.checkcache(code.co_filename)
+    lines = inspect.getblock(linecache.getlines(code.co_filename, function.__globals__)[first - 1 :])
+    if not lines:
+        raise refuse(begin, "the source is not available: write the function in a file")
     text = "".join(lines)
     is_indented = text[:1].isspace()
     try:
