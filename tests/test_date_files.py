@@ -112,7 +112,11 @@ def test_a_stored_output_replaces_or_refuses(tmp_path: Path) -> None:
         assert np.load(tmp_path / "x.npy").dtype == "M8[h]"
         assert oc.explain({tmp_path / "z.npy": lazy}).bytes_written > 0
         for refusal, text, call in (
-            (UnsupportedFormatError, r"only \.npy", lambda: oc.store({tmp_path / "z.zarr": lazy})),
+            (
+                UnsupportedFormatError,
+                r"only \.npy",
+                lambda: oc.store({tmp_path / "z.zarr": oc.asarray(np.array(["a"]))}),
+            ),
             (UnsupportedFormatError, "beside", lambda: oc.store({tmp_path / "z.npy": lazy, "z.zarr": oc.arange(3)})),
             (ArgumentError, "resume", lambda: oc.store({tmp_path / "z.npy": lazy}, resume=True)),
             (ShapeError, "chunks", lambda: oc.store({tmp_path / "z.npy": lazy}, chunks={"z.npy": (2,)})),

@@ -275,11 +275,31 @@ def test_names_that_are_wrong_are_refused() -> None:
         oc.group({"a/b": x})
 
 
-def test_where_one_array_is_wanted_a_group_is_refused_by_its_arrays(tmp_path: Path) -> None:
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        file["x"], file["y"] = [1], [2]
-    with pytest.raises(FormatError, match=r"a group, not an array; its arrays are x, y"):
-        oc.open([tmp_path / "a.h5", tmp_path / "a.h5"])
+def test_many_files_are_one_group(tmp_path: Path) -> None:
+    for part in range(12):
+        with h5py.File(tmp_path / f"t2m_{part}.nc", "w") as file:
+            file["time"] = np.arange(part * 3, part * 3 + 3)
+            file["time"].attrs["units"] = "days since 2001-01-01"
+            file["lat"] = np.arange(4.0)
+            file["t2m"] = np.full((3, 4), part, np.float32)
+            for name in ("time", "lat"):
+                file[name].make_scale(name)
+            file["t2m"].dims[0].attach_scale(file["time"])
+            file["t2m"].dims[1].attach_scale(file["lat"])
+    many = oc.open(tmp_path / "t2m_*.nc", axis="time")
+    assert (many["t2m"].dims, many["t2m"].shape, many["lat"].shape) == (("time", "lat"), (36, 4), (4,))
+    np.testing.assert_array_equal(many["t2m"][:, 0].compute(), np.repeat(np.arange(12.0), 3))
+    assert many["time"][-1].item() == np.datetime64("2001-02-05").astype("datetime64[s]").item()
+    one = oc.open(tmp_path / "t2m_*.nc", axis="lat")["t2m"]
+    assert one.shape == (3, 48)
+    with pytest.raises(ArgumentError, match="by its name, as axis='time'"):
+        oc.open(tmp_path / "t2m_*.nc")
+    with h5py.File(tmp_path / "t2m_7.nc", "a") as file:
+        del file["lat"]
+    with pytest.raises(ShapeError, match=r"t2m_0\.nc and .*t2m_7\.nc do not have .*; one of them has lat"):
+        oc.open(tmp_path / "t2m_*.nc", axis="time")
+    with pytest.raises(ShapeError, match=r"is a group, .* an array"):
+        oc.open([tmp_path / "t2m_0.nc", tmp_path / "t2m_0.nc/t2m"])
 
 
 def test_damaged_documents_are_refused(tmp_path: Path) -> None:

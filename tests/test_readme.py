@@ -70,17 +70,16 @@ def habits(folder):
     import networkx as nx
     import scipy.io
     import scipy.sparse as sp
-    import xarray
+    import xarray as xr
 
     rng = np.random.default_rng(0)
-    np.save("t.npy", rng.normal(size=(6, 4, 3)))
-    oc.store({"t.zarr": oc.open("t.npy")})
+    xr.Dataset({"t2m": (("time", "y", "x"), rng.normal(size=(6, 4, 3)))}).to_netcdf("era5.nc", engine="h5netcdf")
     scipy.io.mmwrite("a.mtx", sp.diags_array([[2.0] * 20, [-1.0] * 19, [-1.0] * 19], offsets=[0, 1, -1]).tocoo())
     (folder / "e.tsv").write_text("".join(f"{k}\t{(k * 7 + 1) % 50}\n" for k in range(50)))
     return {
         "oc": oc,
         "np": np,
-        "xarray": xarray,
+        "xr": xr,
         "nx": nx,
         "X": oc.asarray(rng.normal(size=(200, 4))),
         "x": oc.asarray(rng.normal(size=(20, 4))),

@@ -17,7 +17,7 @@ _MAGIC: tuple[tuple[bytes, int, str, str], ...] = (
         b"PAR1",
         0,
         "Parquet",
-        'oc.asarray(pyarrow.parquet.read_table({path!r})["NAME"].to_numpy()) for a column that fits the memory',
+        'oc.read_parquet({path!r})["NAME"]',
     ),
     (b"ARROW1", 0, "Arrow (Feather)", 'oc.asarray(pyarrow.feather.read_table({path!r})["NAME"].to_numpy())'),
     (b"MATLAB 5.0", 0, "a MATLAB file", 'oc.asarray(scipy.io.loadmat({path!r})["NAME"])'),
@@ -47,10 +47,7 @@ _MAGIC: tuple[tuple[bytes, int, str, str], ...] = (
     (b"%%MatrixMarket", 0, "Matrix Market", 'oc.sparse.from_mtx({path!r}, "A.ocs")'),
     (b"\x80\x04", 0, "a pickle", "pickle.load, then oc.asarray"),
 )
-_TABLE = (
-    'oc.asarray(numpy.loadtxt({path!r}, delimiter=",", skiprows=1)) once, then oc.store({{"x.npy": x}}) '
-    'and oc.open("x.npy")'
-)
+_TABLE = 'oc.read_csv({path!r})["NAME"]'
 _EDGES = 'a list of edges is read by oc.sparse.from_edges({path!r}, "A.ocs")'
 _SUFFIXES: dict[str, tuple[str, str]] = {
     ".csv": ("a table of text", f"{_TABLE}; {_EDGES}"),
@@ -64,7 +61,7 @@ _SUFFIXES: dict[str, tuple[str, str]] = {
     ".json": ("JSON", "oc.asarray(json.load(...)), or numpy.save it"),
     ".mat": ("a MATLAB file", 'oc.asarray(scipy.io.loadmat({path!r})["NAME"])'),
     ".nc": ("NetCDF", 'oc.asarray(xarray.open_dataset({path!r})["NAME"].data)'),
-    ".parquet": ("Parquet", 'oc.asarray(pyarrow.parquet.read_table({path!r})["NAME"].to_numpy())'),
+    ".parquet": ("Parquet", 'oc.read_parquet({path!r})["NAME"]'),
     ".ocg": ("a graph", "oc.graph.open({path!r})"),
 }
 _PACKED = (".gz", ".zst", ".bz2", ".xz")

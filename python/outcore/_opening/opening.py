@@ -54,9 +54,11 @@ def open(
     `add_offset` are applied, fill values are NaN, times since a date are `Dates`; without, they are as stored.
 
     A list of paths, or a name with wildcards (`"part-*.npy"`, `**` for folders at any depth), is one array: all of them
-    joined along `axis`, a list in its order, matches in that of their names, numbers in these by their value. A file
-    whose very name has such characters is itself. Raises DTypeError or ShapeError, with both names, for files that do
-    not go together, MissingFileError where nothing matches.
+    joined along `axis`, a list in its order, matches in that of their names, numbers in these by their value. Groups
+    are joined array by array, along the axis of a name: `open("t2m_*.nc", axis="time")`; arrays without such an axis
+    are those of the first. Files are opened in threads. One whose very name has such characters is itself. Raises
+    DTypeError or ShapeError, with both names, for files that do not go together, MissingFileError where nothing
+    matches.
 
     Of a `.npy` file of records `field` names the one to read. That is one read of the file where a record is a whole
     number of the field's elements (16 bytes for float64), else up to eight: one for each place in an element that a
@@ -83,7 +85,7 @@ def open(
     """
     names = parts_of(path)
     if names is not None:
-        return joined(names, lambda name: _array(name, field, view, decode), axis)
+        return joined(names, lambda name: _open_one(name, field, view, decode), axis)
     return _open_one(os.fsdecode(path), field, view, decode)  # type: ignore[arg-type]
 
 
@@ -106,15 +108,6 @@ def _group(stored: _core.StoredGroup, decode: bool) -> Group:
     path = os.fspath(stored.path)
     attrs = attributes_from(stored.attributes)
     return Group(path, attrs, dict(stored.members), lambda name: _open_one(f"{path}/{name}", None, None, decode))
-
-
-def _array(name: str, field: str | None, view: DTypeLike, decode: bool) -> Array | Typed:
-    """One of the arrays that are joined. Raises FormatError for a group."""
-    one = _open_one(name, field, view, decode)
-    if isinstance(one, Group):
-        arrays = ", ".join(one.arrays)
-        raise FormatError(f"{name}: a group, not an array; its arrays are {arrays}", {"path": name})
-    return one
 
 
 __all__ = ["open"]

@@ -113,7 +113,7 @@ class _Output:
         return members
 
     def place(self) -> None:
-        """Gives the group its name. What had it goes to `old`, with a note for whoever cleans up after a kill."""
+        """Gives the group its name. An older one goes to `old`, with a note for the clean-up after a kill."""
         with refusing(self.path, "replace" if self._overwrite else "create"):
             if self._overwrite and self._target.exists():
                 _write(self._folder / _NOTE, self._target.name.encode())
