@@ -430,3 +430,39 @@ def test_attributes_of_outputs_that_are_gone_on_with_count(tmp_path: Path) -> No
     oc.store({path: x.annotate(dims=("a",), attrs={"units": "m"})}, resume=True)
     with pytest.raises(TargetExistsError):
         oc.store({path: x.annotate(dims=("b",), attrs={"units": "m"})}, resume=True)
+
+
+@pytest.mark.parametrize("axis", [None, "time", 1])
+def test_climatologies_go_along_the_axis_of_their_labels(axis: Any) -> None:
+    when = np.arange("2001-01-20", "2001-03-10", dtype="datetime64[D]")
+    values = np.random.default_rng(3).standard_normal((3, when.size, 2))
+    theirs = xr.DataArray(values, dims=("a", "time", "b"), coords={"time": when.astype("datetime64[ns]")})
+    x = oc.asarray(values).annotate(dims=("a", "time", "b"), attrs={"units": "K"})
+    time = oc.asarray(when).annotate(dims=("time",))
+    months = oc.groupby(time.month)
+    options = {} if axis is None else {"axis": axis}
+    mean = months.mean(x, **options)
+    right = theirs.groupby("time.month").mean().transpose("a", "month", "b")
+    np.testing.assert_allclose(mean.compute(), right.values, rtol=1e-12)
+    assert (mean.dims, mean.attrs) == (("a", None, "b"), {"units": "K"})
+    sums = months.cumsum(x, **options)
+    assert sums.dims == ("a", "time", "b")
+    assert sums[0, -1, 0].item() == pytest.approx(values[0, when >= np.datetime64("2001-03-01"), 0].sum())
+    with pytest.raises(ArgumentError, match=r"groupby\.mean: no axis is called 'lat'"):
+        months.mean(x, axis="lat")
+
+
+def test_parts_of_dates_are_those_of_pandas() -> None:
+    import pandas as pd
+
+    seconds = np.random.default_rng(5).integers(-4_000_000_000, 6_000_000_000, 500)
+    when = seconds.astype("datetime64[s]")
+    when[7] = np.datetime64("NaT")
+    dates, theirs = oc.asarray(when), pd.Series(when).dt
+    for name in ("year", "month", "day", "dayofyear", "weekday", "hour", "minute", "second"):
+        theirs_name = {"dayofyear": "day_of_year", "weekday": "day_of_week"}.get(name, name)
+        right = getattr(theirs, theirs_name).fillna(-1).to_numpy().astype(np.int64)
+        np.testing.assert_array_equal(getattr(dates, name).compute(), right, name)
+    np.testing.assert_array_equal(dates.season.compute()[:7], theirs.month.to_numpy()[:7] % 12 // 3)
+    with pytest.raises(DTypeError, match="durations"):
+        _ = (dates - dates).month

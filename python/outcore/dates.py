@@ -20,6 +20,7 @@ from outcore._standard.manipulation import part_along
 from outcore._typed.calendar import NAT, converted, unit_of
 from outcore._typed.formulas import COMPARISONS, FORMULAS, is_nat, last_is_nat
 from outcore._typed.operators import DateOperators
+from outcore._typed.parts import part_of
 from outcore.errors import ArgumentError, DTypeError
 
 _INT = np.dtype(np.int64)
@@ -33,8 +34,8 @@ class Dates(DateOperators, Typed):
     order, `astype("datetime64[M]")` goes towards the past. Years and months do not mix with days, of which they are no
     multiple: DTypeError, as all that NumPy refuses. Numbers that 64 bits do not hold wrap around.
 
-    Comparisons also take ISO 8601 text. As labels of `groupby`, NaT is one group, the last; the month of the year is
-    `x.astype("datetime64[M]").integers % 12 + 1`. Everything is computed on the integers, fused as their arithmetic is;
+    Comparisons also take ISO 8601 text. As labels of `groupby`, NaT is one group, the last; `x.month`, `x.season` and
+    the like are labels for climatologies. Everything is computed on the integers, fused as their arithmetic is;
     functions of outcore that are no method here take `x.integers`.
 
     >>> import numpy as np, outcore as oc
@@ -67,6 +68,51 @@ class Dates(DateOperators, Typed):
     def integers(self) -> Array:
         """The integers, int64: since 1970-01-01 for dates. The least of all stands for NaT."""
         return self._carrier
+
+    @property
+    def year(self) -> Array:
+        """The year. int64, -1 of NaT; no I/O of its own. Raises DTypeError for durations."""
+        return part_of(self._carrier, self._dtype, "year")
+
+    @property
+    def month(self) -> Array:
+        """The month, 1 to 12. int64, -1 of NaT; no I/O of its own. Raises DTypeError for durations."""
+        return part_of(self._carrier, self._dtype, "month")
+
+    @property
+    def season(self) -> Array:
+        """The season: 0 for December to February, 1 to 3 for the others; int64, -1 of NaT. As `month`."""
+        return part_of(self._carrier, self._dtype, "season")
+
+    @property
+    def day(self) -> Array:
+        """The day of the month, from 1 on. int64, -1 of NaT; no I/O of its own. Raises DTypeError for durations."""
+        return part_of(self._carrier, self._dtype, "day")
+
+    @property
+    def dayofyear(self) -> Array:
+        """The day of the year, from 1 on. int64, -1 of NaT; no I/O of its own. Raises DTypeError for durations."""
+        return part_of(self._carrier, self._dtype, "dayofyear")
+
+    @property
+    def weekday(self) -> Array:
+        """The day of the week: Monday is 0. int64, -1 of NaT; no I/O of its own. Raises DTypeError for durations."""
+        return part_of(self._carrier, self._dtype, "weekday")
+
+    @property
+    def hour(self) -> Array:
+        """The hour of the day. int64, -1 of NaT; no I/O of its own. Raises DTypeError for durations."""
+        return part_of(self._carrier, self._dtype, "hour")
+
+    @property
+    def minute(self) -> Array:
+        """The minute of the hour. int64, -1 of NaT; no I/O of its own. Raises DTypeError for durations."""
+        return part_of(self._carrier, self._dtype, "minute")
+
+    @property
+    def second(self) -> Array:
+        """The second of the minute. int64, -1 of NaT; no I/O of its own. Raises DTypeError for durations."""
+        return part_of(self._carrier, self._dtype, "second")
 
     @property
     def T(self) -> Dates:

@@ -68,10 +68,12 @@ class GroupBy(GroupOrder):
         like: Typed | _Numbered | None = None,
         few: NDArray | None = None,
         keys: _Keys | None = None,
+        dim: str | None = None,
     ) -> None:
         self._labels = labels
         self._length = labels.shape[0] if keys is None else keys.length
         self._axis = axis
+        self._dim = dim
         self._like = like  # what the labels are keys of, where they are dates or text
         self._is_numbered = groups is not None
         # Rows of a table for the labels from `_least` on; None where there are too many, or labels are no integers.
@@ -517,7 +519,7 @@ def _are_keys(labels: object) -> bool:
 
 
 def groupby(
-    labels: Operand | Typed | Sequence[Operand | Typed], /, *, groups: int | None = None, axis: int = 0
+    labels: Operand | Typed | Sequence[Operand | Typed], /, *, groups: int | None = None, axis: int | None = None
 ) -> GroupBy:
     """Rows taken together by their labels, one for each: `groupby(labels).mean(values)` has a row for each distinct
     label.
@@ -527,7 +529,8 @@ def groupby(
     labels are the numbers 0 … groups − 1: then every number has a row in the results, and other labels are left out.
     Several keys, a tuple or list of rows, make a group of each combination that there is; `keys` is then a tuple of
     their parts. Values are real, with a row for each label; sums of float32 are formed in double precision. With
-    `axis=1` columns are grouped, and results have a column for each group; so along any axis.
+    `axis=1` columns are grouped, and results have a column for each group; so along any axis. Labels whose axis has a
+    name, as `ds["time"].month`, go along the values' axis of that name; each method takes `axis=`, a name or a number.
 
     I/O: integer labels close together go by one read of labels and values, and two of the labels to find which there
     are, unless these are in memory or `groups` says so. The results must take 4 MiB at most; of rows of 32 KiB and more
@@ -544,17 +547,22 @@ def groupby(
     >>> oc.compute(*pairs.keys, pairs.count())
     (array([1, 2, 2]), array([0, 0, 7]), array([1, 1, 1]))
     """
+    dim = None
+    if axis is None:
+        axis = 0
+        named = labels[0] if _are_keys(labels) else labels  # type: ignore[index]
+        dim = named.dims[0] if isinstance(named, (Array, Typed)) and named.ndim else None
     if axis < 0:
         raise ArgumentError(f"groupby: axis={axis} is counted from the front, for values of any number of axes")
     if _are_keys(labels):
         if groups is not None:
             raise ArgumentError(f"groupby: groups={groups} for several keys; it numbers one row of integer labels")
         several = _Keys(labels, axis)  # type: ignore[arg-type]
-        return GroupBy(several.codes(), None, axis, keys=several)
+        return GroupBy(several.codes(), None, axis, keys=several, dim=dim)
     like = typed_of(labels)
     if like is not None and groups is None and like.ndim == 1 and len(like._columns()) > 1:
         codes, categories = like.categories()
-        return GroupBy(codes, None, axis, _Numbered(categories))
+        return GroupBy(codes, None, axis, _Numbered(categories), dim=dim)
     row = Array(node(labels if like is None else like._columns()[0]))
     if row.ndim != 1:
         raise ShapeError(f"groupby: labels of shape {row.shape} are not one row")
@@ -564,7 +572,7 @@ def groupby(
         kind = row.dtype if like is None else like.dtype
         raise ArgumentError(f"groupby: groups={groups} for labels of {kind}; it numbers integer labels from 0 on")
     few = labels if isinstance(labels, np.ndarray) and labels.size <= _FEW_LABELS else None
-    return GroupBy(row, groups, axis, like, few)
+    return GroupBy(row, groups, axis, like, few, dim=dim)
 
 
 __all__ = ["GroupBy", "groupby"]

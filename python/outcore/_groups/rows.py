@@ -6,16 +6,17 @@ import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import wraps
-from typing import Literal, TypeVar, cast, get_args
+from typing import Literal, Self, TypeVar, cast, get_args
 
 import numpy as np
 
 from outcore import _core
-from outcore._groups.sorted import codes_of, rows_in_order, upright
+from outcore._groups.sorted import Sorted, codes_of, rows_in_order, upright
 from outcore._lazy.array import Array
 from outcore._lazy.calling import called
-from outcore._lazy.node import Operand, node
+from outcore._lazy.node import Operand, axis_of, node
 from outcore._lazy.reduction import sum_dtype
 from outcore._run.masks import Chosen
 from outcore._standard.creation import arange, zeros
@@ -35,20 +36,23 @@ GroupMethod = TypeVar("GroupMethod", bound="Callable[..., Array]")
 
 def when_needed(method: GroupMethod) -> GroupMethod:
     """Results that are made when something needs them, where labels are looked at first; values are checked at once."""
-    return _made_later(method, lambda groups: groups._knows_rows())
+    return _made_later(method, lambda groups: groups._knows_rows(), for_rows=False)
 
 
 def when_labelled(method: GroupMethod) -> GroupMethod:
     """Results that are made when something needs them, where the labels themselves are found by a run."""
-    return _made_later(method, lambda groups: type(groups._labels) is Array)
+    return _made_later(method, lambda groups: type(groups._labels) is Array, for_rows=True)
 
 
-def _made_later(method: GroupMethod, is_known: Callable[[GroupRows], bool]) -> GroupMethod:
-    def made(groups: GroupRows, x: Operand, **options: object) -> Array:
+def _made_later(method: GroupMethod, is_known: Callable[[GroupRows], bool], *, for_rows: bool) -> GroupMethod:
+    def made(groups: GroupRows, x: Operand, *, axis: int | str | None = None, **options: object) -> Array:
+        groups = groups._along(method.__name__, x, axis)
         groups._check(method.__name__, x)
         if is_known(groups):
-            return method(groups, x, **options)
-        return Chosen(lambda: method(groups, x, **options)._expr, called(sys._getframe()))
+            return groups._annotated(x, method(groups, x, **options), for_rows)
+        return Chosen(
+            lambda: groups._annotated(x, method(groups, x, **options), for_rows)._expr, called(sys._getframe())
+        )
 
     made.__code__ = made.__code__.replace(co_name=method.__name__)  # by which a refusal names it
     return cast(GroupMethod, wraps(method)(made))
@@ -64,6 +68,8 @@ class GroupRows(ABC):
     _labels: Array
     _length: int  # of the labels
     _axis: int
+    _dim: str | None  # the name of the labels' axis, where groups go along the axis of that name
+    _sorted: dict[str, Sorted]
 
     @abstractmethod
     def _codes(self) -> Array:
@@ -84,6 +90,30 @@ class GroupRows(ABC):
     @abstractmethod
     def _check_result(self, name: str, x: Operand) -> None:
         """Refuses a name that is none of a result, and values that it is not made of."""
+
+    def _along(self, name: str, x: Operand, axis: int | str | None) -> Self:
+        """The groups along an axis of these values: the one that is named, or has the name of the labels' axis."""
+        values = Array(node(x))
+        dims = values.dims
+        if axis is None:
+            place = dims.index(self._dim) if self._dim is not None and self._dim in dims else self._axis
+        else:
+            place = axis_of(f"groupby.{name}", axis, values)
+        if place == self._axis:
+            return self
+        turned = copy(self)
+        turned._axis, turned._sorted = place, {}
+        return turned
+
+    def _annotated(self, x: Operand, result: Array, for_rows: bool) -> Array:
+        """A result with the values' names of axes and attributes; the axis of groups has none."""
+        values = Array(node(x))
+        if result.ndim != values.ndim or not (any(values.dims) or values.attrs):
+            return result
+        dims = list(values.dims)
+        if not for_rows:
+            dims[self._axis] = None
+        return result.annotate(dims=dims, attrs=values.attrs, name=values.name)
 
     def _facing(self, name: str, x: Operand) -> Array:
         """The values with the axis of the labels in front."""
