@@ -69,7 +69,7 @@ pub use formats::sparse::{
     SparseOutput, SparseShape, SparseWriter, TileRowRecord, FIRST_OFFSET,
 };
 pub use formats::text::{LineFormat, Lines, NumberType, TextColumns, Unzstd};
-pub use formats::zarr::parse_zarr_json;
+pub use formats::zarr::{find_updatable, parse_zarr_json, ArrayUpdate, UpdatableArray};
 pub use io::{Counters, Faults, Io};
 pub use memory::frames::{Frame, FramePool};
 pub use memory::ledger::{Ledger, Reclaim, Reservation};

@@ -223,6 +223,7 @@ fn each_stage_of_a_chain_is_a_program_of_the_player() {
         chunks: None,
         resume: false,
         annotations: None,
+        update: None,
     };
     let chain = session
         .plan_chain(&sorted, std::slice::from_ref(&target), &mut || Ok(()))

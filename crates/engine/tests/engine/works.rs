@@ -498,6 +498,7 @@ fn store(path: &Path, faults: Option<String>) -> Result<(), EngineError> {
         chunks: None,
         resume: true,
         annotations: None,
+        update: None,
     };
     let chosen = compress(&x, &mask, &counts);
     let chain = Arc::new(Session::new(options)?).plan_chain(&[chosen], &[target], &mut || Ok(()))?;

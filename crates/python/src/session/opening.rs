@@ -76,6 +76,15 @@ fn array(opened: Opened) -> Built {
     built(ops::permute(&node, &axes))
 }
 
+/// The shape, the chunk shape and the type of an array that can be written in parts.
+#[pyfunction]
+fn updatable(py: Python<'_>, path: PathBuf) -> PyResult<(Vec<u64>, Vec<u64>, &'static str)> {
+    let array = py
+        .detach(|| outcore_store::find_updatable(&path))
+        .map_err(store_error)?;
+    Ok((array.shape, array.chunk, array.dtype.name()))
+}
+
 #[pyfunction]
 fn open_raw(
     py: Python<'_>,
@@ -101,5 +110,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyStoredGroup>()?;
     module.add_function(wrap_pyfunction!(find, module)?)?;
     module.add_function(wrap_pyfunction!(open, module)?)?;
+    module.add_function(wrap_pyfunction!(updatable, module)?)?;
     module.add_function(wrap_pyfunction!(open_raw, module)?)
 }

@@ -6,6 +6,7 @@ use outcore_engine::expr::Expr;
 use outcore_engine::plan::PlanOptions;
 use outcore_engine::run::Target;
 use outcore_engine::EngineError;
+use outcore_store::ArrayUpdate;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -59,5 +60,18 @@ pub fn read_target(target: Option<&Bound<'_, PyDict>>, output: &Expr) -> PyResul
         chunks: option(target, "chunks")?,
         resume: option(target, "resume")?.unwrap_or(false),
         annotations: output.annotations().cloned(),
+        update: match target.get_item("update")? {
+            Some(update) => Some(read_update(&update.cast_into::<PyDict>()?)?),
+            None => None,
+        },
+    })
+}
+
+fn read_update(update: &Bound<'_, PyDict>) -> PyResult<ArrayUpdate> {
+    let lengths = |name| Ok::<_, PyErr>(option::<Vec<u64>>(update, name)?.unwrap_or_default());
+    Ok(ArrayUpdate {
+        shape: lengths("shape")?,
+        grown: lengths("grown")?,
+        start: lengths("start")?,
     })
 }

@@ -156,7 +156,7 @@ impl LockedDir {
 }
 
 /// Locks what is at `path` for this process; nothing when another holds it or has removed it.
-fn lock(path: &Path) -> std::io::Result<Option<File>> {
+pub(crate) fn lock(path: &Path) -> std::io::Result<Option<File>> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
     let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(None),

@@ -22,7 +22,7 @@ use crate::durable::target::{check_space, resolve, whole};
 use crate::formats::factor::{FactorOutput, FactorPlan};
 use crate::formats::npy::NpyPlan;
 use crate::formats::sparse::{SparseOutput, SparsePlan};
-use crate::formats::zarr::{is_in_group, ZarrPlan};
+use crate::formats::zarr::{is_in_group, ArrayUpdate, ZarrPlan, ZarrUpdatePlan};
 use crate::{Io, Region, Sink, StoreError};
 
 /// An output that has been checked but not created: what it will cost, before anything happens.
@@ -135,6 +135,18 @@ impl SinkPlan {
             format: format.unwrap_or_else(|| self.format.clone()),
             ..self.clone()
         }
+    }
+
+    /// A part of the array that is at `path`: whole chunks of it, in an array of `shape`.
+    ///
+    /// # Errors
+    /// The array is not one that is written in parts, or not the one that the update is for; a directory that cannot be written
+    /// in; too little space.
+    pub fn update(path: &Path, update: &ArrayUpdate, shape: &[u64], dtype: DType) -> Result<SinkPlan, StoreError> {
+        let path = whole(path)?;
+        let format = ZarrUpdatePlan::new(&resolve(&path)?, update, shape, dtype)?;
+        let bytes = shape.iter().product::<u64>() * dtype.size() as u64;
+        SinkPlan::checked(path, true, Arc::new(format), bytes)
     }
 
     fn checked(

@@ -91,6 +91,7 @@ impl StageTarget {
                 chunks: None,
                 resume: false,
                 annotations: None,
+                update: None,
             },
         }
     }

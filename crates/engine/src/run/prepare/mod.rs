@@ -565,9 +565,13 @@ fn check_targets(plan: &Plan, targets: &[Target]) -> Result<Vec<Output>, EngineE
                     path,
                     overwrite,
                     annotations,
+                    update,
                     ..
                 } => {
-                    let sink = sink_plan(node, path, *overwrite, annotations.as_deref())?;
+                    let sink = match update {
+                        Some(update) => SinkPlan::update(path, update, &node.shape, node.dtype)?,
+                        None => sink_plan(node, path, *overwrite, annotations.as_deref())?,
+                    };
                     check_alone(&sink)?;
                     Output::File(sink)
                 }

@@ -16,8 +16,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outcore_store::{
-    hold_factor, hold_sparse, Annotations, FactorFile, Faults, FramePool, Held, Io, IoPool, Ledger, Reclaim, Resumable,
-    Scratch, ScratchFolder, SparseFile, Turn,
+    hold_factor, hold_sparse, Annotations, ArrayUpdate, FactorFile, Faults, FramePool, Held, Io, IoPool, Ledger,
+    Reclaim, Resumable, Scratch, ScratchFolder, SparseFile, Turn,
 };
 
 use crate::place::Policy;
@@ -62,6 +62,8 @@ pub enum Target {
         resume: bool,
         /// What the output says of itself beside its elements, in formats that can.
         annotations: Option<Arc<Annotations>>,
+        /// The part that this is of an array which is there.
+        update: Option<ArrayUpdate>,
     },
     /// An output that is begun or gone on with.
     Resumed(Arc<Resumable>),

@@ -44,6 +44,16 @@ impl KeyEncoding {
         name
     }
 
+    /// The coordinates of a chunk's file below the array's folder; nothing for any other file.
+    pub(super) fn index(&self, name: &str, axes: usize) -> Option<Vec<u64>> {
+        let mut parts: Vec<&str> = name.split(self.separator).collect();
+        if self.prefixed || axes == 0 {
+            parts.remove(0);
+        }
+        let index: Option<Vec<u64>> = parts.iter().map(|part| part.parse().ok()).collect();
+        index.filter(|index| index.len() == axes && self.name(index) == name)
+    }
+
     /// Where each coordinate but the last is a folder: the one that holds those of the first axis.
     pub(super) fn folders(&self, axes: usize) -> Option<&'static str> {
         (self.separator == '/' && axes > 0).then_some(if self.prefixed { "c" } else { "." })

@@ -10,18 +10,18 @@ use crate::base::directory::open_dir;
 use crate::StoreError;
 
 #[derive(Default)]
-struct ChunkBits(Vec<u64>);
+pub(super) struct ChunkBits(Vec<u64>);
 
 impl ChunkBits {
-    fn of(count: u64) -> ChunkBits {
+    pub(super) fn of(count: u64) -> ChunkBits {
         ChunkBits(vec![0; count.div_ceil(64) as usize])
     }
 
-    fn has(&self, at: u64) -> bool {
+    pub(super) fn has(&self, at: u64) -> bool {
         self.0[(at / 64) as usize] >> (at % 64) & 1 == 1
     }
 
-    fn set(&mut self, at: u64) {
+    pub(super) fn set(&mut self, at: u64) {
         self.0[(at / 64) as usize] |= 1 << (at % 64);
     }
 }
@@ -57,8 +57,18 @@ impl Modes {
             // What is in them must be made and removed.
             directories: differing(old, new).map(|mode| mode | Mode::RWXU),
         };
-        apply(modes.files, &new.join(file));
+        modes.set_of_file(&new.join(file));
         modes
+    }
+
+    /// Gives a new file its permissions.
+    pub(super) fn set_of_file(&self, path: &Path) {
+        apply(self.files, path);
+    }
+
+    /// Gives a new directory its permissions.
+    pub(super) fn set_of_directory(&self, path: &Path) {
+        apply(self.directories, path);
     }
 }
 
@@ -109,7 +119,7 @@ impl MadeChunks {
                     Err(cause) if self.goes_on && cause.kind() == std::io::ErrorKind::AlreadyExists => {}
                     made => made.map_err(|cause| gone_or(&path, "create", cause))?,
                 }
-                apply(self.modes.directories, &path);
+                self.modes.set_of_directory(&path);
                 self.directories[axes].set(number);
             }
             path.push(index[axes].to_string());
@@ -119,7 +129,7 @@ impl MadeChunks {
 
     /// Gives a chunk's new file its permissions.
     pub(super) fn set_mode(&self, chunk: &Path) {
-        apply(self.modes.files, chunk);
+        self.modes.set_of_file(chunk);
     }
 
     pub(super) fn set_written(&mut self, index: &[u64]) {

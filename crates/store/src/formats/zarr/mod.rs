@@ -4,6 +4,7 @@
 
 mod array;
 mod attributes;
+mod chunk;
 mod codec;
 mod document;
 mod fill;
@@ -15,9 +16,14 @@ mod made;
 mod metadata;
 mod shard;
 mod sink;
+mod tree;
+mod updatable;
+mod update;
 mod version2;
 
 pub(crate) use array::find_zarr;
 pub(crate) use document::is_in_group;
 pub use metadata::parse_zarr_json;
 pub(crate) use sink::ZarrPlan;
+pub use updatable::{find_updatable, ArrayUpdate, UpdatableArray};
+pub(crate) use update::ZarrUpdatePlan;

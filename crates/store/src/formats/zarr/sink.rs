@@ -10,22 +10,17 @@ use rustix::fs::{openat, OFlags};
 use serde_json::json;
 
 use super::attributes::attributes_json;
+use super::chunk::PlainChunk;
 use super::made::{gone_or, MadeChunks, Modes};
 use crate::array::annotations::Annotations;
-use crate::array::region::{copy_lattice, Lattice};
 use crate::array::sink::{OutputPlan, Sink, WriteCosts};
-use crate::base::page::PAGE;
 use crate::durable::journal::JournalRecord;
 use crate::durable::locked::LockedDir;
 use crate::durable::partial::Partial;
 use crate::io::{File, Mode};
-use crate::memory::mapping::AlignedBuffer;
 use crate::{Io, Region, StoreError};
 
-const JSON: &str = "zarr.json";
-/// Memory in which a chunk that is wider than its tile is put together, about.
-const STRIP_BYTES: usize = 512 << 10;
-
+pub(super) const JSON: &str = "zarr.json";
 /// Shape, type, chunk shape and metadata of an output.
 #[derive(Clone, Debug)]
 pub(crate) struct ZarrPlan {
@@ -55,28 +50,12 @@ impl ZarrPlan {
         })
     }
 
-    fn data_bytes(&self, region: &Region) -> usize {
-        region.elements() as usize * self.dtype.size()
-    }
-
-    /// Whether the tile is the front of its chunk: then it is written as it is, and the rest is a hole of zeros.
-    fn is_front(&self, region: &Region) -> bool {
-        self.tile.is_empty() || region.shape[1..] == self.tile[1..]
-    }
-
-    /// Bytes of one index of the chunk's first axis.
-    fn row_bytes(&self) -> usize {
-        self.tile[1..].iter().product::<u64>() as usize * self.dtype.size()
-    }
-
-    /// Rows of a chunk that are put together and written at a time: whole pages, or all rows.
-    fn strip_rows(&self) -> usize {
-        let rows = self.tile[0] as usize;
-        let row = self.row_bytes();
-        // The fewest rows that are whole pages: a power of two, as pages are.
-        let whole = PAGE >> row.trailing_zeros().min(PAGE.trailing_zeros());
-        let strip = (STRIP_BYTES / row.max(1)).max(1).next_multiple_of(whole);
-        strip.min(rows)
+    fn chunk(&self) -> PlainChunk<'_> {
+        PlainChunk {
+            shape: &self.tile,
+            item: self.dtype.size(),
+            fill: &[],
+        }
     }
 
     /// Chunks along each axis.
@@ -92,15 +71,7 @@ impl WriteCosts for ZarrPlan {
     }
 
     fn write_bytes(&self, region: &Region) -> u64 {
-        if region.is_empty() {
-            return 0;
-        }
-        let bytes = if self.is_front(region) {
-            self.data_bytes(region)
-        } else {
-            self.chunk_bytes
-        };
-        bytes.next_multiple_of(PAGE) as u64
+        self.chunk().write_bytes(region)
     }
 
     fn overhead_bytes(&self) -> u64 {
@@ -108,11 +79,7 @@ impl WriteCosts for ZarrPlan {
     }
 
     fn workspace_bytes(&self, region: &Region) -> usize {
-        if self.is_front(region) {
-            0
-        } else {
-            (self.strip_rows() * self.row_bytes()).next_multiple_of(PAGE)
-        }
+        self.chunk().workspace_bytes(region)
     }
 }
 
@@ -248,64 +215,31 @@ impl ZarrSink {
     }
 
     fn write_chunk(&self, region: &Region, data: &[u8], io: &Io) -> Result<(), StoreError> {
-        let (bytes, padded) = (self.plan.data_bytes(region), self.plan.write_bytes(region) as usize);
-        let short = || StoreError::Invalid(format!("{}: a tile of {} bytes is too short", self.name, data.len()));
         let file = self.create_chunk(region, io)?;
-        if self.plan.is_front(region) {
-            io.write(&file, data.get(..padded).ok_or_else(short)?, 0)?;
-            // Cutting before growing turns what lay behind the data into zeros.
-            if bytes < padded {
-                file.set_len(bytes as u64)?;
-            }
-            if bytes < self.plan.chunk_bytes {
-                file.set_len(self.plan.chunk_bytes as u64)?;
-            }
-            return Ok(());
-        }
-        let map = |cause| StoreError::io(file.path(), 0, "map memory", cause);
-        let mut strip = AlignedBuffer::new(self.plan.workspace_bytes(region)).map_err(map)?;
-        let data = data.get(..bytes).ok_or_else(short)?;
-        let (rows, row_bytes) = (self.plan.strip_rows() as u64, self.plan.row_bytes());
-        let origin = vec![0; self.plan.tile.len()];
-        let given_bytes = bytes / region.shape[0] as usize;
-        for first in (0..self.plan.tile[0]).step_by(rows as usize) {
-            let height = rows.min(self.plan.tile[0] - first);
-            let filled = height.min(region.shape[0].saturating_sub(first));
-            let shape = |of: &[u64], height: u64| [&[height], &of[1..]].concat();
-            let (given, chunk) = (shape(&region.shape, filled), shape(&self.plan.tile, height));
-            let strip = &mut strip[..(height as usize * row_bytes).next_multiple_of(PAGE)];
-            strip.fill(0);
-            if filled > 0 {
-                let (from, to) = (Lattice::of_box(&given, &origin), Lattice::of_box(&chunk, &origin));
-                let begin = first as usize * given_bytes;
-                copy_lattice(&data[begin..], &from, strip, &to, &given, self.plan.dtype.size());
-            }
-            io.write(&file, strip, first * row_bytes as u64)?;
-        }
-        file.set_len(self.plan.chunk_bytes as u64)
+        self.plan.chunk().write(&file, region, data, io)
     }
 
     fn check_content(&self, array: BorrowedFd<'_>) -> Result<(), StoreError> {
-        self.check_json(array)?;
+        check_document(array, self.partial.path(), &self.plan.json)?;
         let chunk_bytes = self.plan.chunk_bytes as u64;
         self.made().check(array, self.partial.path(), chunk_bytes)
     }
+}
 
-    /// The metadata, with the bytes that were written.
-    fn check_json(&self, array: BorrowedFd<'_>) -> Result<(), StoreError> {
-        let path = self.partial.path().join(JSON);
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = openat(array, JSON, flags, rustix::fs::Mode::empty());
-        let file = file.map_err(|cause| gone_or(&path, "open", cause.into()))?;
-        let mut text = Vec::new();
-        let limit = self.plan.json.len() as u64 + 1;
-        let read = std::fs::File::from(file).take(limit).read_to_end(&mut text);
-        read.map_err(|cause| StoreError::io(&path, 0, "read", cause))?;
-        if text != self.plan.json.as_bytes() {
-            return Err(StoreError::disturbed(&path, "it is not what was written"));
-        }
-        Ok(())
+/// Refuses a document in the folder `array`, at `path`, that is not what was written.
+pub(super) fn check_document(array: BorrowedFd<'_>, path: &Path, json: &str) -> Result<(), StoreError> {
+    let path = path.join(JSON);
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = openat(array, JSON, flags, rustix::fs::Mode::empty());
+    let file = file.map_err(|cause| gone_or(&path, "open", cause.into()))?;
+    let mut text = Vec::new();
+    let limit = json.len() as u64 + 1;
+    let read = std::fs::File::from(file).take(limit).read_to_end(&mut text);
+    read.map_err(|cause| StoreError::io(&path, 0, "read", cause))?;
+    if text != json.as_bytes() {
+        return Err(StoreError::disturbed(&path, "it is not what was written"));
     }
+    Ok(())
 }
 
 impl Sink for ZarrSink {
