@@ -46,6 +46,7 @@ from outcore._numpy_like.spacing import logspace as logspace
 from outcore._numpy_like.windows import *
 from outcore._opening.group import *
 from outcore._opening.opening import *
+from outcore._run.append import *
 from outcore._run.iterate import iterate as iterate
 from outcore._run.run import *
 from outcore._session.record import Outcome as Outcome

@@ -294,6 +294,8 @@ def running(x: oc.Array, y: oc.Array, several: list[oc.Array]) -> None:
     assert_type(oc.persist(x, y), tuple[oc.Array, oc.Array])
     outcome = oc.store({"x.npy": x, "y.zarr": y}, overwrite=True, chunks={"y.zarr": (3, 4)}, resume=True)
     assert_type(outcome, oc.Outcome)
+    assert_type(oc.append("y.zarr", x, axis="time"), oc.Outcome)
+    assert_type(oc.store({oc.region("y.zarr", np.s_[1:3]): x}), oc.Outcome)
     told = oc.explain({"x.npy": x})
     assert_type(told, oc.Explanation)
     assert_type([told.bytes_read, outcome.bytes_read, told.peak_bytes, outcome.peak_bytes], list[int])

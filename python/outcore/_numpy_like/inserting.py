@@ -28,16 +28,6 @@ from outcore.errors import ArgumentError, IndexingError, ShapeError
 _PIECES_MAX = 64
 
 
-def append(x: Operand, values: Operand, /, *, axis: int | None = None) -> Array:
-    """`values` behind `x` along an axis; both in one row for axis None. No I/O of its own.
-
-    >>> import numpy as np, outcore as oc
-    >>> oc.append(np.asarray([1, 2]), 3).compute()
-    array([1, 2, 3])
-    """
-    return concat([x, values], axis=axis)
-
-
 def _places(name: str, obj: object, length: int, last: int) -> NDArray:
     """The places that an integer, several, a slice or a mask names, counted from the front; 0-d for one integer."""
     if isinstance(obj, slice):
@@ -183,4 +173,4 @@ def trim_zeros(x: Operand, /, *, trim: str = "fb", axis: Axis = None) -> Array:
     return masks.Chosen(make)
 
 
-__all__ = ["append", "delete", "insert", "resize", "trim_zeros"]
+__all__ = ["delete", "insert", "resize", "trim_zeros"]

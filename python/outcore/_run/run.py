@@ -17,6 +17,7 @@ from outcore._lazy.node import Operand, integers, node
 from outcore._lazy.typed import Item, Typed, carried, decoded
 from outcore._run.foresight import UnforeseenError, for_all
 from outcore._run.group_files import encoded, is_group, staged_groups, store_groups
+from outcore._run.parts import PartUpdate, region_update
 from outcore._run.running import plan_and_run
 from outcore._run.typed_files import store_typed
 from outcore._session import replaced
@@ -37,7 +38,7 @@ AnyPath: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes]"
 Asked: TypeAlias = "tuple[list[_core.Expr], list[_core.Target | None]]"
 Named = TypeVar("Named", bound="tuple[Any, ...]")
 ChunkShapes: TypeAlias = "Mapping[Any, Sequence[int]]"  # by path, as `Targets`
-Targets: TypeAlias = "Mapping[Any, Item]"  # keys are paths; mappings are invariant in their keys
+Targets: TypeAlias = "Mapping[Any, Item]"  # keys are paths, or paths and indices; mappings are invariant in their keys
 
 
 def _targets(
@@ -51,6 +52,12 @@ def _targets(
     planned: list[_core.Target | None] = []
     exprs: list[_core.Expr] = []
     for path, array in targets.items():
+        if isinstance(path, tuple):
+            update = _part(path, array, resume)
+            if update is not None:
+                exprs.append(update.expr)
+                planned.append(update.target)
+            continue
         name = os.fsdecode(path)
         if resume and isinstance(array, above.SparseMatrix):
             raise ArgumentError(f"store: resume=True, and {name} is a sparse matrix, which is written in one go")
@@ -68,6 +75,19 @@ def _targets(
     if asked:
         raise ShapeError(f"store: chunks name {', '.join(map(repr, asked))}, which nothing is stored to")
     return exprs, planned
+
+
+def _part(path: tuple[Any, ...], array: Item, resume: bool) -> PartUpdate | None:
+    """The update of a region; None where only a run can tell what it is."""
+    if len(path) != 2:
+        raise ArgumentError(f"store: a region is named by a path and an index, not by {path!r}")
+    name = os.fsdecode(path[0])
+    if resume:
+        raise ArgumentError(f"store: resume=True, and a region of {name} is written in one go")
+    try:
+        return region_update(name, path[1], array)
+    except UnforeseenError:
+        return None
 
 
 def _chunk_shape(name: str, chunks: Sequence[int], shape: tuple[int, ...]) -> list[int]:
@@ -172,6 +192,11 @@ def store(
     complete, made by the same computation and not written to since, is done; an extended attribute of the output tells,
     where the file system keeps such. `outcore clean` lists what can be gone on with.
 
+    A key may be a region of an existing Zarr v3 array, `oc.region("x.zarr", np.s_[100:200])`, to which values are
+    broadcast; from Python 3.12 on a pair of a path and an index is one. As for `append`, the path leads to the old
+    array until the new one is complete, only chunks around the region are read and written, and types, errors and I/O
+    are the same; IndexingError for a region outside of the array, ArgumentError with `resume`.
+
     Raises UnsupportedFormatError for another ending, ShapeError for chunks that do not go with their array,
     TargetExistsError without `overwrite`, MemoryLimitError, StorageError. I/O: as `explain(targets)` says.
     Returns what the run did.
@@ -207,15 +232,17 @@ def _with_encoded(targets: Targets) -> Targets:
         return targets
     numbers: dict[Any, Item] = dict(targets)
     for path, array in targets.items():
-        if isinstance(array, Typed) and array.dtype.kind in "mM" and os.fsdecode(path).rstrip("/").endswith(".zarr"):
-            numbers[path] = encoded(array)
+        is_date = isinstance(array, Typed) and array.dtype.kind in "mM" and not isinstance(path, tuple)
+        if is_date and os.fsdecode(path).rstrip("/").endswith(".zarr"):
+            numbers[path] = encoded(array)  # type: ignore[arg-type]  # dates
     return numbers
 
 
 def _read_back(targets: Targets) -> None:
     """Has arrays whose own files were just replaced be read from where they were stored."""
-    names = [os.fsdecode(path) for path in targets]
-    for name, array in zip(names, targets.values(), strict=True):
+    outputs = {os.fsdecode(path): array for path, array in targets.items() if not isinstance(path, tuple)}
+    names = list(outputs)
+    for name, array in outputs.items():
         if isinstance(array, above.SparseMatrix):
             continue
         expr = node(carried(array))

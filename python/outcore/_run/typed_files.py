@@ -48,6 +48,9 @@ def store_typed(
 
     Raises UnsupportedFormatError for another ending, ArgumentError for `resume=True`, and what `store` raises.
     """
+    for path in targets:
+        if isinstance(path, tuple):
+            raise UnsupportedFormatError(f"store: a region of {path[0]} beside dates or text, which go to .npy only")
     arrays = {os.fsdecode(path): array for path, array in targets.items()}
     _check(arrays, resume, chunks)
     with ExitStack() as stack:
