@@ -134,7 +134,7 @@ def test_updates_are_those_of_numpy(case: dict[str, Any]) -> None:
         assert (load(path)[tuple(slice(length, None) for length in values.shape)] == fill).all()
 
 
-def test_dates_of_files_and_links_tell_what_is_written(out: Path) -> None:
+def test_files_that_stay_are_shared(out: Path) -> None:
     path = out / "x.zarr"
     values = grid(path, (9, 3), (2, 3))
     (path / "notes.txt").write_text("kept")
@@ -196,6 +196,33 @@ def test_outputs_and_updates_appear_together(out: Path) -> None:
         oc.store({(paths[0], np.s_[0]): 1.0, (paths[1], np.s_[0]): oc.map_blocks(fails, oc.ones(4), dtype="float64")})
     assert tree_hash(out) == before
     assert [path.stat().st_ctime_ns for path in sorted(out.rglob("*")) if path.is_file()] == changed
+
+
+@pytest.mark.parametrize("fault", ["write:{}", "torn-write:{}", "sync:{}", "rename:{}", "write:{}:enospc"])
+def test_failures_leave_the_array(out: Path, fault: str) -> None:
+    path = out / "x.zarr"
+    values = grid(path)
+    before, failures = tree_hash(path), 0
+    for n in range(1, 20):
+        with session(faults=fault.format(n)):
+            try:
+                oc.store({oc.region(path, np.s_[1:4]): oc.asarray(values[1:4]) + 1})
+                break
+            except StorageError:
+                failures += 1
+        assert tree_hash(path) == before
+        assert [entry.name for entry in out.iterdir()] == ["x.zarr"]
+    values[1:4] += 1
+    assert 1 <= failures < 19
+    assert np.array_equal(load(path), values)
+
+
+def test_a_pair_is_a_region(out: Path) -> None:
+    values = grid(out / "x.zarr")
+    with session():
+        oc.store({(out / "x.zarr", 2): np.arange(4)})
+    values[2] = np.arange(4)
+    assert np.array_equal(load(out / "x.zarr"), values)
 
 
 def test_one_update_at_a_time(out: Path) -> None:
