@@ -21,6 +21,9 @@ use crate::chunked::source::ChunkArray;
 use crate::io::{File, Mode};
 use crate::{Io, StoreError};
 
+/// How often an array is listed whose folder is replaced meanwhile.
+const ATTEMPTS_MAX: usize = 10;
+
 /// The files of an array, each a chunk or a shard.
 ///
 /// Invariant: besides one record for each file there is, its memory does not grow with the number of units.
@@ -52,6 +55,21 @@ impl std::fmt::Debug for ZarrManifest {
 /// # Errors
 /// Neither an array nor a group, metadata that are not supported, and the answers of `opening`.
 pub(crate) fn find_zarr(dir: &Path, opening: &mut dyn Opening) -> Result<StoredObject, StoreError> {
+    let mut before = Stamp::of(dir).ok();
+    for _ in 1..ATTEMPTS_MAX {
+        let found = find_once(dir, opening);
+        let after = Stamp::of(dir).ok();
+        if before == after {
+            return found;
+        }
+        // Another folder took the name: the document and the chunks may be of two arrays.
+        opening.look()?;
+        before = after;
+    }
+    find_once(dir, opening)
+}
+
+fn find_once(dir: &Path, opening: &mut dyn Opening) -> Result<StoredObject, StoreError> {
     match document::read(dir)? {
         ZarrNode::Array(document) => Ok(StoredObject::Array(Opened {
             annotations: document.annotations.clone(),
