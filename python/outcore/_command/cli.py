@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
-from dataclasses import asdict
 
 import click
 
@@ -13,7 +11,9 @@ import outcore as oc
 from outcore import _core, config
 from outcore._base.sizes import format_size
 from outcore._base.types import JSONObject
+from outcore._command import convert as _convert
 from outcore._command import graph as _graph
+from outcore._command import info as _info
 from outcore._command import sparse as _sparse
 from outcore._command import volume
 from outcore._command.demo import demo as run_demo
@@ -21,60 +21,7 @@ from outcore._command.shared import errors_in_one_line, json_option, limit_optio
 from outcore.errors import ArgumentError, OutcoreError
 
 # Imported for the commands that they add to `main`.
-_ADDED = (volume, _graph, _sparse)
-
-
-@main.command()
-@click.argument("path", type=click.Path())
-@json_option
-@errors_in_one_line
-def info(path: str, as_json: bool) -> None:
-    """Shape, element type, chunks and codecs of the array at PATH."""
-    content = json.loads(_core.info(path))
-    width = max(map(len, content))
-    show(content, as_json, "\n".join(f"{key:<{width}}  {_plain(value)}" for key, value in content.items()))
-
-
-def _plain(value: object) -> str:
-    return " × ".join(map(str, value)) if isinstance(value, list) and value else str(value)
-
-
-@main.command()
-@click.argument("source", type=click.Path())
-@click.argument("target", type=click.Path())
-@click.option("--chunks", help="Chunk shape of a Zarr target, such as 1000,100.")
-@click.option("--dtype", help="Element type of the target.")
-@click.option("--overwrite", is_flag=True, help="Replace what is at TARGET.")
-@limit_option
-@json_option
-@errors_in_one_line
-def convert(
-    source: str,
-    target: str,
-    chunks: str | None,
-    dtype: str | None,
-    overwrite: bool,
-    memory_limit: int | None,
-    as_json: bool,
-) -> None:
-    """Copies the array at SOURCE to TARGET, which ends in .npy or in .zarr (version 3)."""
-    shape = _lengths(chunks)
-    with config.set(memory_limit=memory_limit):
-        array = oc.open(source)
-        array = array if dtype is None else array.astype(dtype)
-        outcome = oc.store({target: array}, overwrite=overwrite, chunks={target: shape} if shape else None)
-    read, written = format_size(outcome.bytes_read), format_size(outcome.bytes_written)
-    text = f"{target}: {' × '.join(map(str, array.shape))} {array.dtype}, {read} read, {written} written"
-    show({"target": target, **asdict(outcome)}, as_json, f"{text} in {outcome.seconds:.1f} s")
-
-
-def _lengths(text: str | None) -> list[int] | None:
-    if text is None:
-        return None
-    try:
-        return [int(length) for length in text.split(",")]
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is not a list of lengths such as 1000,100") from None
+_ADDED = (_info, _convert, volume, _graph, _sparse)
 
 
 @main.command()
