@@ -13,8 +13,10 @@ from click.testing import CliRunner
 
 import outcore as oc
 from outcore._command.cli import main
+from outcore._command.described import FILTERS
 
 h5py = pytest.importorskip("h5py")
+ROOT = Path(__file__).parent.parent
 DATES = np.asarray(["2024-02-28", "2024-03-01"], "datetime64[s]")
 
 
@@ -234,3 +236,68 @@ def test_refusals_leave_everything_as_it_was(weather, arguments, status, said):
     assert result.exit_code == status
     assert said in result.output
     assert sorted(os.listdir()) == before
+
+
+def page():
+    return (ROOT / "docs/formats.md").read_text()
+
+
+def test_the_page_on_formats_names_the_filters_of_hdf5_that_are_read():
+    rows = re.findall(r"^\| (\w+) \| (\d+) \| (read|refused)", page(), re.MULTILINE)
+    assert {int(number): name for name, number, _ in rows} == FILTERS
+    source = (ROOT / "crates/store/src/formats/hdf5/types.rs").read_text()
+    stages = {int(number) for number in re.findall(r"^ +(\d+) => CodecStage::", source, re.MULTILINE)}
+    assert {int(number) for _, number, how in rows if how == "read"} == stages
+
+
+def codecs_of_the_page():
+    table = page().partition("Codecs of Zarr that are read")[2].partition("## Tables")[0]
+    cells = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
+    return [name for cell in cells for name in re.findall(r"`([\w.]+)`", cell)]
+
+
+def test_the_page_on_formats_names_the_codecs_of_zarr_that_are_read():
+    source = (ROOT / "crates/store/src/formats/zarr/codec.rs").read_text()
+    arms = source.partition("match codec.name.as_str()")[2].partition("other => return")[0]
+    names = set(re.findall(r'^ +((?:"[\w.]+"(?: \| )?)+).*=>', arms, re.MULTILINE))
+    assert {name for part in names for name in re.findall(r'"([\w.]+)"', part)} == set(codecs_of_the_page())
+
+
+@pytest.mark.parametrize("name", [*codecs_of_the_page(), "bz2", "cast_value"])
+def test_arrays_with_codecs_of_the_page_are_opened_and_others_refused(name):
+    plain = {"name": "bytes", "configuration": {"endian": "little"}}
+    settings = {
+        "transpose": {"order": [1, 0]},
+        "sharding_indexed": {"chunk_shape": [2, 2], "codecs": [plain], "index_codecs": [plain]},
+        "numcodecs.fixedscaleoffset": {"scale": 10, "offset": 0, "dtype": "<f8", "astype": "<i4"},
+    }
+    codec = {"name": name, "configuration": settings.get(name, {})}
+    before = name in ("transpose", "numcodecs.packbits", "numcodecs.fixedscaleoffset")
+    alone = name in ("bytes", "sharding_indexed")
+    is_truth = name == "numcodecs.packbits"
+    document = {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": [4, 4],
+        "data_type": "bool" if is_truth else "float64",
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [4, 4]}},
+        "chunk_key_encoding": {"name": "default"},
+        "fill_value": is_truth or 2.0,
+        "codecs": [codec] if alone else [codec, plain] if before else [plain, codec],
+    }
+    Path("x.zarr").mkdir()
+    Path("x.zarr/zarr.json").write_text(json.dumps(document))
+    if name in codecs_of_the_page():
+        assert oc.open("x.zarr").compute().sum() == (16 if is_truth else 32)
+        assert [codec["name"] for codec in content_of("info", "x.zarr")["codecs"]][0 if before or alone else 1] == name
+    else:
+        with pytest.raises(oc.errors.FormatError, match=f'codec "{name}" is not supported'):
+            oc.open("x.zarr")
+
+
+def test_the_page_on_formats_names_options_that_commands_have():
+    for name in ("info", "convert"):
+        options = {option for parameter in main.commands[name].params for option in parameter.opts}
+        lines = re.findall(rf"(?:\$ |`)outcore {name} ([^`\n]*)", page())
+        assert set(re.findall(r"--[a-z-]+", " ".join(lines))) <= options
+        assert lines

@@ -195,7 +195,7 @@ def _hdf5_filters(file: str, inner: str) -> JSONObject:
         properties = data.id.get_create_plist()
         filters = [properties.get_filter(place) for place in range(properties.get_nfilters())]
         codecs = [
-            {"name": _FILTERS.get(number) or name.decode(errors="replace"), "configuration": {"values": list(values)}}
+            {"name": FILTERS.get(number) or name.decode(errors="replace"), "configuration": {"values": list(values)}}
             for number, _, values, name in filters
         ]
         chunked: JSONObject = {"chunks_stored": data.id.get_num_chunks()} if data.chunks else {}
@@ -204,7 +204,7 @@ def _hdf5_filters(file: str, inner: str) -> JSONObject:
 
 
 # Names of HDF5's filters by their numbers, as docs/formats.md has them.
-_FILTERS = {
+FILTERS = {
     1: "deflate",
     2: "shuffle",
     3: "fletcher32",
@@ -287,4 +287,4 @@ def _graph(path: str) -> JSONObject:
     }
 
 
-__all__ = ["REFUSALS", "Limits", "described", "is_parquet", "plain", "reason_of"]
+__all__ = ["FILTERS", "REFUSALS", "Limits", "described", "is_parquet", "plain", "reason_of"]
