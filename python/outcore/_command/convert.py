@@ -31,7 +31,7 @@ _PARQUET = (".parquet", ".pq")
 _NO_FOLDER = (".npy", ".zarr", ".ocs", ".ocg", ".h5", ".hdf5", ".nc", ".npz", ".arrow", *_TEXT)
 
 
-Targets: TypeAlias = "dict[str, Any]"  # an array or a group by its path
+OutputItems: TypeAlias = "dict[str, Any]"  # an array or a group by its path
 
 
 class Wishes(NamedTuple):
@@ -116,7 +116,7 @@ def _array(array: oc.Array, target: str, wishes: Wishes) -> tuple[JSONObject, st
     return _stored({target: array}, shapes, f"{target}: {size} {array.dtype}", wishes)
 
 
-def _stored(targets: Targets, shapes: JSONObject, text: str, wishes: Wishes) -> tuple[JSONObject, str]:
+def _stored(targets: OutputItems, shapes: JSONObject, text: str, wishes: Wishes) -> tuple[JSONObject, str]:
     """Stores arrays or a group: forecast, run, outcome."""
     target = next(iter(targets))
     if os.path.lexists(target) and not wishes.overwrite and not wishes.resume:
@@ -138,7 +138,7 @@ def _stored(targets: Targets, shapes: JSONObject, text: str, wishes: Wishes) -> 
     return {"forecast": forecast, **asdict(outcome)}, done
 
 
-def _forecast(targets: Targets, has_shapes: bool, wishes: Wishes) -> JSONObject:
+def _forecast(targets: OutputItems, has_shapes: bool, wishes: Wishes) -> JSONObject:
     """Bytes of the run, exact but where bytes of chunks that are asked for, or what is left of a run, are not known."""
     item = next(iter(targets.values()))
     if isinstance(item, (oc.Dates, oc.Text)):  # whose parts are planned one after the other while they are stored
@@ -202,7 +202,7 @@ def _check_refused(source: str, kind: str, refused: dict[str, str], wishes: Wish
     named = "; ".join(f"{name} ({reason})" for name, reason in refused.items())
     if refused and not wishes.skip:
         raise UnsupportedFormatError(
-            f"{source}: {len(refused)} {kind} are not read, and --skip leaves them out: {named}",
+            f"{source}: {kind} that are not read, and that --skip leaves out: {named}",
             {"path": source, kind: refused},
         )
     for name, reason in refused.items():

@@ -138,8 +138,8 @@ def _of_attributes(content: JSONObject, margin: str) -> Iterator[str]:
 def _omission(content: JSONObject, key: str, margin: str) -> Iterator[str]:
     count = content.get(f"{key}_omitted")
     if count:
-        more = "more " if content[key] else ""
-        yield f"{margin}… {count:,} {more}{'attributes' if key == 'attrs' else key} are left out; {_MORE}"
+        kind = "attributes" if key == "attrs" else key
+        yield f"{margin}… left out: {count:,} of {count + len(content[key]):,} {kind}; {_MORE}"
 
 
 __all__ = ["info"]
