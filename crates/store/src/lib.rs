@@ -63,6 +63,7 @@ pub use formats::graph::{
     parse_graph, Caching, Direction, GraphFile, GraphShape, GraphWriter, Part, PlacedRun, Section,
 };
 pub use formats::hdf5::decode_hdf5_chunk;
+pub use formats::netcdf3::{parse_netcdf3_header, NetCdf3Header};
 pub use formats::npy::{open_npy, open_raw, parse_npy_header, NpyFile, NpyHeader};
 pub use formats::sparse::{
     open_rows, open_sparse, parse_sparse, place_pending, CompressedRows, PendingTile, RowBound, SparseFile,

@@ -114,6 +114,16 @@ impl Stamp {
         }
     }
 
+    /// What is different about the file now; changes of status alone do not count from `since_ns` on.
+    pub(crate) fn difference(&self, now: Stamp, since_ns: i128) -> Option<String> {
+        if now.bytes != self.bytes {
+            return Some(format!("{} bytes then, {} now", self.bytes, now.bytes));
+        }
+        let is_same =
+            now.written() == self.written() && (now.changed_ns == self.changed_ns || now.changed_ns > since_ns);
+        (!is_same).then(|| "modified or replaced".into())
+    }
+
     /// Refuses a path that is no longer what it was, by what `part` takes of the stamps.
     pub(crate) fn check(&self, path: &Path, part: fn(Stamp) -> Stamp) -> Result<(), StoreError> {
         let changed = |reason: &str| StoreError::Changed {

@@ -3,6 +3,7 @@
 pub mod factor;
 pub mod graph;
 pub mod hdf5;
+pub mod netcdf3;
 pub mod npy;
 pub mod sparse;
 pub mod text;

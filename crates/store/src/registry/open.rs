@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use crate::array::annotations::Annotations;
 use crate::array::source::{Opened, Opening};
 use crate::array::stored::StoredObject;
-use crate::formats::{hdf5, npy, zarr};
+use crate::formats::{hdf5, netcdf3, npy, zarr};
 use crate::io::Mode;
 use crate::memory::mapping::AlignedBuffer;
 use crate::{Io, Reservation, StoreError, PAGE};
 
-/// Opens a `.npy` file, the directory of a Zarr v3 array, or a dataset of an HDF5 file, by the path of the file and of the dataset in it.
+/// Opens a `.npy` file, the directory of a Zarr v3 array, or a dataset of an HDF5 file or variable of a
+/// NetCDF-3 file, by the path of the file and of the member in it.
 ///
 /// # Errors
 /// One line with the path: not found, not an array, or something in it that is not supported.
@@ -50,8 +51,11 @@ pub fn find_for(path: &Path, io: &Io, opening: &mut dyn Opening) -> Result<Store
         Ok(metadata) => metadata,
         Err(cause) => {
             return match file_above(&absolute) {
-                Some((file, member)) if is_hdf5(&file, io)? => hdf5::find_hdf5(&file, &member, io, opening),
-                _ => Err(StoreError::io(path, 0, "open", cause)),
+                Some((file, member)) => match find_member(&file, &member, io, opening)? {
+                    Some(object) => Ok(object),
+                    None => Err(StoreError::io(path, 0, "open", cause)),
+                },
+                None => Err(StoreError::io(path, 0, "open", cause)),
             }
         }
     };
@@ -61,8 +65,10 @@ pub fn find_for(path: &Path, io: &Io, opening: &mut dyn Opening) -> Result<Store
     if !metadata.is_file() {
         return Err(StoreError::format(path, "is neither a file nor a directory"));
     }
-    if path.extension().is_none_or(|suffix| suffix != "npy") && is_hdf5(&absolute, io)? {
-        return hdf5::find_hdf5(&absolute, "", io, opening);
+    if path.extension().is_none_or(|suffix| suffix != "npy") {
+        if let Some(object) = find_member(&absolute, "", io, opening)? {
+            return Ok(object);
+        }
     }
     let file = npy::open_npy(&absolute, io)?;
     Ok(StoredObject::Array(Opened {
@@ -80,11 +86,23 @@ fn file_above(path: &Path) -> Option<(PathBuf, String)> {
     above.is_file().then(|| (above.to_path_buf(), rest.to_string()))
 }
 
-/// Whether a file is HDF5 by its first page.
-fn is_hdf5(path: &Path, io: &Io) -> Result<bool, StoreError> {
+/// What has a name in a file of several arrays, by how its first page begins; nothing for other files.
+fn find_member(
+    path: &Path,
+    member: &str,
+    io: &Io,
+    opening: &mut dyn Opening,
+) -> Result<Option<StoredObject>, StoreError> {
     let file = io.open(path, Mode::Read)?;
     let present = file.len()?.min(PAGE as u64) as usize;
     let mut page = AlignedBuffer::new(PAGE).map_err(|cause| StoreError::io(path, 0, "map memory", cause))?;
     io.read_metadata(&file, &mut page, 0, present)?;
-    Ok(hdf5::is_begun_by(&page[..present]))
+    let head = &page[..present];
+    if hdf5::is_begun_by(head) {
+        return hdf5::find_hdf5(path, member, io, opening).map(Some);
+    }
+    if netcdf3::is_begun_by(head) {
+        return netcdf3::find_netcdf3(path, member, io, opening).map(Some);
+    }
+    Ok(None)
 }

@@ -90,13 +90,7 @@ impl Manifest for DatasetManifest {
     }
 
     fn difference(&self, _cell: CellFile, now: Stamp, since_ns: i128) -> Option<String> {
-        let then = self.stamp;
-        if now.bytes != then.bytes {
-            return Some(format!("{} bytes then, {} now", then.bytes, now.bytes));
-        }
-        let is_same =
-            now.written() == then.written() && (now.changed_ns == then.changed_ns || now.changed_ns > since_ns);
-        (!is_same).then(|| "modified or replaced".into())
+        self.stamp.difference(now, since_ns)
     }
 
     fn check_absent(&self, _index: &[u64]) -> Result<(), StoreError> {
