@@ -182,6 +182,8 @@ def npy_header_of(file: IO[bytes]) -> Header:
     shape, fortran, dtype = read(file)
     if version == (3, 0) and dtype.names is not None:  # read as Latin-1, which UTF-8 is not
         dtype.names = tuple(name.encode("latin-1").decode() for name in dtype.names)
+    if not all(0 <= length < 1 << 63 for length in shape):
+        raise ValueError(f"{shape} is no shape")
     return Header(shape, dtype, fortran and len(shape) > 1, file.tell())
 
 

@@ -10,9 +10,6 @@ _BYTES_MAX = 4096
 _HDF5, _HDF5_PLACES = b"\x89HDF\r\n\x1a\n", (0, 512, 1024, 2048)
 # First bytes of a kind of file, their place, the kind, and the way to read it.
 _MAGIC: tuple[tuple[bytes, int, str, str], ...] = (
-    (b"CDF\x01", 0, "NetCDF", 'oc.asarray(xarray.open_dataset({path!r})["NAME"].data)'),
-    (b"CDF\x02", 0, "NetCDF", 'oc.asarray(xarray.open_dataset({path!r})["NAME"].data)'),
-    (b"CDF\x05", 0, "NetCDF", 'oc.asarray(xarray.open_dataset({path!r})["NAME"].data)'),
     (
         b"PAR1",
         0,
@@ -53,14 +50,9 @@ _SUFFIXES: dict[str, tuple[str, str]] = {
     ".csv": ("a table of text", f"{_TABLE}; {_EDGES}"),
     ".tsv": ("a table of text", f"{_TABLE}; {_EDGES}"),
     ".txt": ("text", f"{_TABLE}; {_EDGES}"),
-    ".npz": (
-        "NumPy's archive",
-        'oc.asarray(numpy.load({path!r})["NAME"]); a sparse matrix of SciPy by oc.sparse.open({path!r})',
-    ),
     ".xlsx": ("a workbook", "oc.asarray(pandas.read_excel({path!r}).to_numpy())"),
     ".json": ("JSON", "oc.asarray(json.load(...)), or numpy.save it"),
     ".mat": ("a MATLAB file", 'oc.asarray(scipy.io.loadmat({path!r})["NAME"])'),
-    ".nc": ("NetCDF", 'oc.asarray(xarray.open_dataset({path!r})["NAME"].data)'),
     ".parquet": ("Parquet", 'oc.read_parquet({path!r})["NAME"]'),
     ".ocg": ("a graph", "oc.graph.open({path!r})"),
 }

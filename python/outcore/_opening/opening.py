@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 from outcore import _core
 from outcore._base.element_types import DTypeLike
+from outcore._base.files import Header
 from outcore._base.types import PathLike
 from outcore._lazy.annotated import attributes_from
 from outcore._lazy.array import Array
 from outcore._lazy.typed import Typed
+from outcore._opening.archive import ArchivePlace, archive_place, open_member
 from outcore._opening.conventions import decoded
 from outcore._opening.group import Group
 from outcore._opening.kinds import with_kind
-from outcore._opening.records import is_typed, open_part
+from outcore._opening.raw import raw_header
+from outcore._opening.records import is_typed, open_part, open_placed
 from outcore._opening.several import joined, parts_of
 from outcore._session.session import current
-from outcore.errors import FormatError
+from outcore.errors import ArgumentError, FormatError, StorageError
 
 
 @overload
@@ -31,6 +34,10 @@ def open(
     view: DTypeLike = None,
     axis: int | str = 0,
     decode: bool = True,
+    dtype: DTypeLike = None,
+    shape: int | Sequence[int] | None = None,
+    offset: int = 0,
+    order: Literal["C", "F"] = "C",
 ) -> Any: ...
 def open(
     path: PathLike | Sequence[PathLike],
@@ -39,15 +46,28 @@ def open(
     view: DTypeLike = None,
     axis: int | str = 0,
     decode: bool = True,
+    dtype: DTypeLike = None,
+    shape: int | Sequence[int] | None = None,
+    offset: int = 0,
+    order: Literal["C", "F"] = "C",
 ) -> Any:
-    """The lazy array stored at a path: a Zarr directory, a `.npy` file (C or Fortran order), or HDF5's dataset; or a
-    `Group` of arrays.
+    """The lazy array stored at a path: a Zarr directory, a `.npy` file (C or Fortran order), HDF5's dataset, a variable
+    of NetCDF, a member of `.npz`, or bytes without a header; or a `Group` of arrays.
 
-    Datasets and groups are opened by the path of the file and their own in it: `open("x.h5/group/name")`; a Zarr
-    group's members by theirs. NetCDF-4, `.h5ad` and MATLAB 7.3 files are HDF5; Zarr is v3, or v2. Elements are
-    integers, floats, complex numbers, truths (h5py's) or enumerations, which become their integers; filters are
-    deflate, shuffle, fletcher32, lzf, zstd and blosc, and others are refused by name. Chunks are read and decoded on
-    all threads, without HDF5's library.
+    Datasets and groups are opened by the path of the file and their own in it: `open("x.h5/group/name")`,
+    `open("x.nc/t2m")`, `open("a.npz/x")`; a Zarr group's members by theirs. NetCDF-4, `.h5ad` and MATLAB 7.3 files are
+    HDF5; Zarr is v3, or v2. Elements are integers, floats, complex numbers, truths (h5py's) or enumerations, which
+    become their integers; filters are deflate, shuffle, fletcher32, lzf, zstd and blosc, and others are refused by
+    name. Chunks are read and decoded on all threads, without HDF5's library.
+
+    NetCDF-3 files are read as well, of all three kinds (classic, 64-bit offset and data): records of an unlimited
+    dimension are chunks, and variables of characters are refused when they are opened. Members of `.npz` files are read
+    where they lie, without a look at the archive's checksums; packed ones (`numpy.savez_compressed`) are refused when
+    they are opened.
+
+    With `dtype` the file is an array without a header: of `shape`, from byte `offset` on, in `order` "C" or "F". One
+    length may be -1, as many as the file holds; without `shape` that is the only one. Bytes behind the array are not
+    read. `field` and `view` are as for `.npy` files. Raises FormatError where the file is too short, with both lengths.
 
     Names of axes and attributes are the array's `dims` and `attrs`, and go on to what is made of it:
     `x.mean(axis="time")`. With `decode`, numbers are what their attributes say (CF conventions): `scale_factor` and
@@ -60,10 +80,10 @@ def open(
     DTypeError or ShapeError, with both names, for files that do not go together, MissingFileError where nothing
     matches.
 
-    Of a `.npy` file of records `field` names the one to read. That is one read of the file where a record is a whole
-    number of the field's elements (16 bytes for float64), else up to eight: one for each place in an element that a
-    record may begin at. `view` has elements of a `.npy` file read as another type of their size. Raises DTypeError for
-    no such field, or another size.
+    Of a `.npy` file, or a member of `.npz`, of records `field` names the one to read. That is one read of the file
+    where a record is a whole number of the field's elements (16 bytes for float64), else up to eight: one for each
+    place in an element that a record may begin at. `view` has elements of a `.npy` file read as another type of their
+    size. Raises DTypeError for no such field, or another size.
 
     Files and fields of datetime64 and timedelta64, or with `view` such a type, give `Dates`, which keep their unit;
     those of fixed-length strings (`S8`, `U3`) give `Text`. Dates in a Zarr array that are no numbers are read through
@@ -82,26 +102,56 @@ def open(
     ...     oc.open(f"{folder}/*.npy").shape
     array([3., 5., 7.])
     (3, 3)
+    ...     np.arange(6, dtype=">f4").tofile(f"{folder}/x.bin")
+    ...     oc.open(f"{folder}/x.bin", dtype=">f4", shape=(-1, 3)).sum(axis=0).compute()
+    array([3., 5., 7.], dtype=float32)
     """
+    if dtype is None and (shape is not None or offset != 0 or order != "C"):
+        raise ArgumentError("open: shape, offset and order are of a file without a header, and need its dtype")
+
+    def one(name: str) -> Array | Typed | Group:
+        if dtype is None:
+            return _open_one(name, field, view, decode)
+        header = raw_header(name, dtype, shape, offset, order)
+        array: Array = open_placed(current()._core, name, header, field, view)
+        return array
+
     names = parts_of(path)
     if names is not None:
-        return joined(names, lambda name: _open_one(name, field, view, decode), axis)
-    return _open_one(os.fsdecode(path), field, view, decode)  # type: ignore[arg-type]
+        return joined(names, one, axis)
+    return one(os.fsdecode(path))  # type: ignore[arg-type]
 
 
 def _open_one(name: str, field: str | None, view: DTypeLike, decode: bool) -> Array | Typed | Group:
     if field is None and view is None:
         try:
             stored = _core.find(current()._core, name)
-        except FormatError as error:
+        except (FormatError, StorageError) as error:
+            place = archive_place(name)
+            if place is not None:
+                return _open_archive(place, None, None)
+            if not isinstance(error, FormatError):
+                raise
             if not is_typed(name):
                 raise with_kind(name, error) from None
         else:
             if isinstance(stored, _core.StoredGroup):
                 return _group(stored, decode)
             return decoded(Array(stored)) if decode else Array(stored)
+    place = archive_place(name)
+    if place is not None:
+        return _open_archive(place, field, view)
     array: Array = open_part(current()._core, name, field, view)
     return array
+
+
+def _open_archive(place: ArchivePlace, field: str | None, view: DTypeLike) -> Array | Typed | Group:
+    opened = open_member(place)
+    if isinstance(opened, Header):
+        array: Array = open_placed(current()._core, place.path, opened, field, view)
+        return array
+    name = "/".join(part for part in place if part)
+    return Group(name, {}, opened, lambda member: _open_one(f"{name}/{member}", None, None, False))
 
 
 def _group(stored: _core.StoredGroup, decode: bool) -> Group:

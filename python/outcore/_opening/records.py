@@ -11,7 +11,7 @@ import numpy as np
 
 from outcore import _core
 from outcore._base.element_types import DTypeLike, dtype_of
-from outcore._base.files import npy_header
+from outcore._base.files import Header, npy_header
 from outcore._base.types import DType
 from outcore._lazy.array import Array
 from outcore.dates import Dates
@@ -53,6 +53,11 @@ def open_part(session: _core.Session, path: str, field: str | None, view: DTypeL
         refusal = MissingFileError if isinstance(error, FileNotFoundError) else PermissionDeniedError
         details = {"path": path, "action": "open", "cause": error.strerror, "errno": error.errno}
         raise refusal(f"{path}: cannot be opened: {error.strerror}", details) from None
+    return open_placed(session, path, header, field, view)
+
+
+def open_placed(session: _core.Session, path: str, header: Header, field: str | None, view: DTypeLike) -> Any:
+    """As `open_part`, of an array that lies in a file as a header says."""
     record, start, reverse = header.dtype, header.offset, header.fortran
     shape = header.shape[::-1] if reverse else header.shape
     of, offset = _field(path, record, field)
@@ -62,8 +67,12 @@ def open_part(session: _core.Session, path: str, field: str | None, view: DTypeL
         raise DTypeError(f"{path}: elements of {base} have {base.itemsize} bytes, those of {kind} {kind.itemsize}")
     read_as, letters = _carrier(path, kind)
     read_as, inner = read_as.newbyteorder(base.byteorder), (*inner, *letters)
-    made = _strided(session, path, start + offset, math.prod(shape), record.itemsize, read_as, math.prod(inner))
-    made = _core.reshape(made, [*shape, *inner])
+    if record.itemsize == read_as.itemsize * math.prod(inner):
+        name = dtype_of(read_as).name
+        made = _core.open_raw(session, path, start, [*shape, *inner], name, not read_as.isnative)
+    else:
+        made = _strided(session, path, start + offset, math.prod(shape), record.itemsize, read_as, math.prod(inner))
+        made = _core.reshape(made, [*shape, *inner])
     order = (*reversed(range(len(shape))), *range(len(shape), len(shape) + len(inner)))
     return typed(Array(_core.permute_dims(made, list(order)) if reverse else made), kind)
 
@@ -116,8 +125,6 @@ def _strided(
     def raw(first: int, shape: list[int]) -> _core.Expr:
         return _core.open_raw(session, path, start + first * record, shape, name, swapped)
 
-    if record == size * inner:
-        return raw(0, [count, inner])
     apart = size // math.gcd(record, size)
     # The row of the last records would reach beyond the file: they are read one by one.
     rows = max(count // apart - 1, 0)
@@ -131,4 +138,4 @@ def _strided(
     return _core.concat(parts, 0) if len(parts) > 1 else parts[0]
 
 
-__all__ = ["is_typed", "open_part", "typed"]
+__all__ = ["is_typed", "open_part", "open_placed", "typed"]

@@ -11,12 +11,13 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from outcore._base.archives import reading_members
 from outcore._base.files import reading
 from outcore._base.system_errors import refusing
 from outcore._base.types import NDArray, PathLike
 from outcore._lazy.array import Array
 from outcore.errors import ArgumentError, FormatError, OutcoreError, ShapeError, UnsupportedFormatError
-from outcore.sparse._foreign import Coordinates, Layout, Member, described_by_npz, group_of, of_group, reading_members
+from outcore.sparse._foreign import Coordinates, Layout, Member, described_by_npz, group_of, of_group
 from outcore.sparse._ingest import Options, Settings, stored
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._readers import opened

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
-import lzma
-import struct
-import tokenize
 import zipfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from types import EllipsisType
@@ -19,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
+from outcore._base.archives import lying_in, reading_members
 from outcore._base.element_types import DTypeLike
 from outcore._base.files import npy_header_of, reading, refuse_stub
 from outcore._base.system_errors import refusing
@@ -27,7 +23,7 @@ from outcore._lazy.array import Array
 from outcore._lazy.node import node
 from outcore._session.session import current
 from outcore._standard.creation import asarray
-from outcore.errors import ArgumentError, FormatError, OutcoreError, SourceChangedError, UnsupportedFormatError
+from outcore.errors import ArgumentError, FormatError, SourceChangedError, UnsupportedFormatError
 from outcore.sparse._content import PassingEntries
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._rowwise import Column
@@ -49,8 +45,6 @@ _FORMATS: dict[str, tuple[Layout, bool]] = {
 # Entries that are looked at together, and rows for each entry of which row pointers are written.
 _PIECE = 1 << 18
 _ROWS_MAX = 64
-# Bytes of a member of a zip file before its name.
-_LOCAL_HEADER = 30
 
 
 class Compressed(NamedTuple):
@@ -276,42 +270,6 @@ def _of_all(values: Array, entries: int, source: str) -> Array | None:
     return None if value[0] == 1 else asarray(_Repeated(value, entries))
 
 
-# Errors that zipfile and NumPy raise of bytes that are no file of theirs.
-_DAMAGED = (
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-    tokenize.TokenError,
-    struct.error,
-    EOFError,
-    IndexError,
-    KeyError,
-    NotImplementedError,
-    OverflowError,
-    RuntimeError,  # packed under a password
-    SyntaxError,
-    TypeError,
-    UnicodeError,
-    ValueError,
-)
-
-
-@contextlib.contextmanager
-def reading_members(name: str) -> Iterator[None]:
-    """Bytes that are no member of a zip file, or no array, are a FormatError that names them."""
-    try:
-        yield
-    except OutcoreError:
-        raise
-    except _DAMAGED as error:
-        raise FormatError(f"{name}: cannot be read: {error}") from None
-    except OSError as error:
-        # zipfile seeks to where the file says.
-        if error.errno not in (None, errno.EINVAL):
-            raise
-        raise FormatError(f"{name}: cannot be read: {error}") from None
-
-
 class Member:
     """A `.npy` array within a zip file: where it lies, or what is read of it from its beginning on."""
 
@@ -320,7 +278,7 @@ class Member:
         self._archive, self._about = str(archive.filename), archive.getinfo(name)
         self._name = f"{archive.filename}: {name}"
         with reading_members(self._name):
-            self.shape, self.dtype, _, self._begin = npy_header_of(self._file)
+            self.shape, self.dtype, _, _ = npy_header_of(self._file)
         if self.dtype.hasobject:
             raise UnsupportedFormatError(f"{self._name}: holds Python objects")
         self._place = 0
@@ -349,13 +307,7 @@ class Member:
                 f"{self._name}: is packed, and can only be read from its beginning on; save it by "
                 "scipy.sparse.save_npz(..., compressed=False), or convert it by outcore.sparse.from_npz"
             )
-        with reading(self._archive) as file:
-            file.seek(self._about.header_offset)
-            head = file.read(_LOCAL_HEADER)
-        if len(head) < _LOCAL_HEADER:
-            raise FormatError(f"{self._name}: begins behind the end of the file")
-        names = int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
-        begin = self._about.header_offset + _LOCAL_HEADER + names + self._begin
+        begin = lying_in(self._archive, self._about).offset
         swapped = self.dtype.byteorder == ">"
         kind, length = self.dtype.newbyteorder("="), int(np.prod(self.shape))
         core = current()._core
@@ -391,6 +343,5 @@ __all__ = [
     "npz",
     "of_group",
     "open_foreign",
-    "reading_members",
     "described_by_npz",
 ]
