@@ -112,3 +112,47 @@ proptest! {
         prop_assert_eq!(read(&*source, &region, &io).unwrap(), expected, "{} {:?}", path.display(), region);
     }
 }
+
+#[test]
+fn every_netcdf3_file_reads_as_netcdf_reads_it() {
+    let floats: Vec<u8> = (0..12).flat_map(|value| f64::from(value).to_le_bytes()).collect();
+    for name in ["classic", "offset64", "data64"] {
+        let path = fixtures().join(format!("{name}.nc"));
+        for io in [Io::direct(), Io::buffered()] {
+            assert_eq!(read_all(&path.join("fixed"), &io).unwrap(), numbers(4)[..16]);
+            assert_eq!(read_all(&path.join("short"), &io).unwrap(), numbers(2)[..6]);
+            assert_eq!(read_all(&path.join("rows"), &io).unwrap(), floats);
+        }
+        let opened = open(&path.join("rows"), &Io::direct()).unwrap();
+        assert_eq!(opened.annotations.dims, [Some("time".into()), Some("x".into())]);
+        assert_eq!(opened.annotations.attributes.len(), 2);
+        let refused = |member: &str| open(&path.join(member), &Io::direct()).unwrap_err().to_string();
+        assert!(refused("letters").contains("characters"), "{}", refused("letters"));
+        assert!(refused("none").contains("fixed, short, rows"), "{}", refused("none"));
+        assert!(open(&path, &Io::direct()).unwrap_err().to_string().contains("a group"));
+    }
+}
+
+proptest! {
+    /// A file cut off anywhere, with a word of its header changed, is read or refused in one line.
+    #[test]
+    fn damaged_netcdf3_files_are_read_or_refused(
+        name in prop::sample::select(vec!["classic", "offset64", "data64"]),
+        at in 1usize..100,
+        word in prop::sample::select(vec![0u32, 1, 4, 0x7fff_ffff, u32::MAX]),
+        cut in 0usize..700,
+    ) {
+        let mut bytes = std::fs::read(fixtures().join(format!("{name}.nc"))).unwrap();
+        let at = at * 4 % (bytes.len() - 4);
+        bytes[at..at + 4].copy_from_slice(&word.to_be_bytes());
+        bytes.truncate(cut.max(4));
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.nc");
+        std::fs::write(&path, bytes).unwrap();
+        for member in ["fixed", "short", "rows", "letters"] {
+            if let Err(error) = read_all(&path.join(member), &Io::buffered()) {
+                prop_assert!(!error.to_string().contains('\n'));
+            }
+        }
+    }
+}
