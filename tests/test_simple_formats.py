@@ -299,7 +299,7 @@ def test_archives_that_cannot_be_read_say_why(tmp_path: Path) -> None:
                 oc.open(path / "x").compute()
         except (FormatError, DTypeError) as error:
             said.append(str(error))
-    assert len(said) > 20
+    assert len(said) > 5
     assert all("a.npz" in reason for reason in said)
     path.write_bytes(content[: len(content) // 2])
     with pytest.raises(FormatError, match=r"a\.npz: cannot be read"):

@@ -100,10 +100,10 @@ def open(
     ...     oc.open(f"{folder}/x.npy").sum(axis=0).compute()
     ...     np.save(f"{folder}/y.npy", np.ones((1, 3)))
     ...     oc.open(f"{folder}/*.npy").shape
-    array([3., 5., 7.])
-    (3, 3)
     ...     np.arange(6, dtype=">f4").tofile(f"{folder}/x.bin")
     ...     oc.open(f"{folder}/x.bin", dtype=">f4", shape=(-1, 3)).sum(axis=0).compute()
+    array([3., 5., 7.])
+    (3, 3)
     array([3., 5., 7.], dtype=float32)
     """
     if dtype is None and (shape is not None or offset != 0 or order != "C"):

@@ -19,7 +19,7 @@ _LENGTH_MAX = 1 << 63
 
 
 def raw_header(path: str, dtype: DTypeLike, shape: int | Sequence[int] | None, offset: int, order: str) -> Header:
-    """What a header would say of a file. One length may be -1: as many as the file holds, which None asks for too.
+    """The header that a file lacks. One length may be -1, as many as the file holds; None asks for that alone.
 
     Raises ArgumentError, DTypeError and ShapeError for what no array has, FormatError, with both lengths, for a file
     that is too short.

@@ -91,7 +91,7 @@ def _chunk_shape(path: str) -> tuple[int, ...] | None:
 def _unread(folder: str, name: str) -> StoredVariable:
     """A variable that outcore does not read, text for one, as its own library does: into memory."""
     if not Path(folder).is_dir():
-        raise FormatError(f'{folder}/{name} is read by its own library alone: engine="h5netcdf" and drop_variables=')
+        raise FormatError(f'{folder}/{name} is read by its own library alone: engine="netcdf4" and drop_variables=')
     import zarr
 
     array = zarr.open_array(f"{folder}/{name}", mode="r")
