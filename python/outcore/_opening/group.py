@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from outcore._lazy.annotated import Annotations
 from outcore._lazy.array import Array
 from outcore._lazy.node import node
 from outcore._lazy.typed import typed_of
-from outcore.errors import ArgumentError, DTypeError
+from outcore.errors import ArgumentError, DTypeError, OutcoreError
 
 GroupItem: TypeAlias = "Any"  # an Array, Dates or Text, or a Group
 _SHOWN_MAX = 40
@@ -74,17 +74,26 @@ class Group(Mapping[str, GroupItem]):
     def __repr__(self) -> str:
         lines = [f"outcore.Group({self._name!r})" if self._name else "outcore.Group"]
         for name, is_group in list(self._kinds.items())[:_SHOWN_MAX]:
-            member = self._members.get(name)
-            shown = "/" if is_group else "" if member is None else _shown(member)
-            lines.append(f"    {name}{shown}")
+            lines.append(f"    {name}{'/' if is_group else self._shown(name)}")
         if len(self) > _SHOWN_MAX:
             lines.append(f"    … and {len(self) - _SHOWN_MAX} more")
         if self._attrs:
             lines.append(f"    attributes: {', '.join(self._attrs)}")
         return "\n".join(lines)
 
+    def __getattr__(self, name: str) -> NoReturn:
+        hint = f"; the member is group[{name!r}]" if not name.startswith("_") and name in self._kinds else ""
+        raise AttributeError(f"outcore.Group has no attribute {name!r}{hint}")
 
-def _shown(member: GroupItem) -> str:
+    def _shown(self, name: str) -> str:
+        """Names and lengths of a member's axes, and its type; why it is not read, where that is so."""
+        try:
+            return _line_of(self[name])
+        except (OutcoreError, OSError) as error:
+            return f": not read ({type(error).__name__})"
+
+
+def _line_of(member: GroupItem) -> str:
     named = zip(member.dims, member.shape, strict=True)
     axes = ", ".join(f"{name}: {length}" if name else str(length) for name, length in named)
     return f" ({axes}) {member.dtype}"

@@ -16,7 +16,7 @@ from outcore._lazy.node import axis_of
 from outcore._lazy.typed import Typed, carried
 from outcore._opening.group import Group
 from outcore._standard.manipulation import concat
-from outcore.errors import ArgumentError, DTypeError, MissingFileError, ShapeError
+from outcore.errors import ArgumentError, DTypeError, MissingFileError, OutcoreError, ShapeError
 
 
 def parts_of(path: object) -> list[str] | None:
@@ -72,8 +72,25 @@ def joined(names: list[str], open_one: Callable[[str], Opened], axis: int | str)
             kinds = ["a group" if isinstance(part, Group) else "an array" for part in (first, one)]
             raise ShapeError(f"open: {names[0]} is {kinds[0]}, {name} {kinds[1]}")
     if isinstance(first, Group):
-        return _joined_groups(names, [one for one in parts if isinstance(one, Group)], axis)
+        joint = _joined_groups(names, [one for one in parts if isinstance(one, Group)], axis)
+        known = _axes_of(first)
+        if axis not in known:
+            names_known = ", ".join(repr(name) for name in known) or "without names"
+            raise ArgumentError(f"open: no array of {names[0]} has an axis called {axis!r}; the axes are {names_known}")
+        return joint
     return _joined_arrays(names, [one for one in parts if not isinstance(one, Group)], axis)
+
+
+def _axes_of(group: Group) -> list[str]:
+    """Names of the axes of all arrays in a group and its groups, each once; arrays that are not read have none."""
+    known: dict[str, None] = {}
+    for member in group:
+        try:
+            one = group[member]
+        except OutcoreError:
+            continue
+        known.update(dict.fromkeys(_axes_of(one) if isinstance(one, Group) else filter(None, one.dims)))
+    return list(known)
 
 
 def _each(names: list[str], open_one: Callable[[str], Opened]) -> list[Opened]:
@@ -88,8 +105,9 @@ def _joined_groups(names: list[str], groups: list[Group], axis: int | str) -> Gr
         raise ArgumentError(f"open: {names[0]} is a group; groups are joined along an axis by its name, as axis='time'")
     for name, group in zip(names[1:], groups[1:], strict=True):
         if set(group) != set(first):
-            missing = ", ".join(sorted(set(group) ^ set(first)))
-            raise ShapeError(f"open: {names[0]} and {name} do not have the same members; one of them has {missing}")
+            sides = (names[0], set(first) - set(group)), (name, set(group) - set(first))
+            alone = "; ".join(f"only {path} has {', '.join(sorted(some))}" for path, some in sides if some)
+            raise ShapeError(f"open: {names[0]} and {name} do not have the same members: {alone}")
 
     def load(member: str) -> Opened:
         places = [f"{name}/{member}" for name in names]
@@ -98,7 +116,8 @@ def _joined_groups(names: list[str], groups: list[Group], axis: int | str) -> Gr
         array: Array | Typed = first[member]
         return array if axis not in array.dims else _joined_arrays(places, _members(groups, member), axis)
 
-    return Group(names[0], first.attrs, {name: name in first.groups for name in first}, load)
+    name = f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
+    return Group(name, first.attrs, {name: name in first.groups for name in first}, load)
 
 
 def _members(groups: list[Group], member: str) -> list[Array | Typed]:

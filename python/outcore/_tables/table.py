@@ -118,6 +118,9 @@ class Table:
 
     def _named(self, name: object) -> TableColumn:
         column = self._columns.get(name) if isinstance(name, str) else None
+        if isinstance(name, (list, tuple)):
+            names = ", ".join(map(repr, name))
+            raise IndexingError(f"table: {name!r} is no name of a column; several are arguments of their own: {names}")
         if column is None:
             raise IndexingError(f"table: no column {name!r}; columns are {', '.join(self._columns) or 'none'}")
         return column.get() if isinstance(column, Deferred) else column
@@ -290,7 +293,7 @@ class Table:
         return self._made_together(lambda place: rows()[place])
 
     def _place(self, name: str) -> int:
-        if name not in self._columns:
+        if not isinstance(name, str) or name not in self._columns:
             self._named(name)
         return self.columns.index(name)
 
