@@ -81,6 +81,11 @@ def test_the_tutorial_on_graphs_gives_what_it_shows(tmp_path, monkeypatch):
     assert doctest.testfile(str(tmp_path / "tutorial.md"), module_relative=False) == (0, 43 + shown)
 
 
+def test_the_session_on_groups_gives_what_it_shows(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert doctest.testfile(str(ROOT / "docs" / "guide.md"), module_relative=False) == (0, 17)
+
+
 def test_the_session_on_tables_gives_what_it_shows(tmp_path, monkeypatch):
     pytest.importorskip("pyarrow")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
