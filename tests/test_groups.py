@@ -296,7 +296,7 @@ def test_many_files_are_one_group(tmp_path: Path) -> None:
         oc.open(tmp_path / "t2m_*.nc")
     with h5py.File(tmp_path / "t2m_7.nc", "a") as file:
         del file["lat"]
-    with pytest.raises(ShapeError, match=r"t2m_0\.nc and .*t2m_7\.nc do not have .*; one of them has lat"):
+    with pytest.raises(ShapeError, match=r"t2m_0\.nc and .*t2m_7\.nc do not have .*: only .*t2m_0\.nc has lat"):
         oc.open(tmp_path / "t2m_*.nc", axis="time")
     with pytest.raises(ShapeError, match=r"is a group, .* an array"):
         oc.open([tmp_path / "t2m_0.nc", tmp_path / "t2m_0.nc/t2m"])
@@ -466,3 +466,38 @@ def test_parts_of_dates_are_those_of_pandas() -> None:
     np.testing.assert_array_equal(dates.season.compute()[:7], theirs.month.to_numpy()[:7] % 12 // 3)
     with pytest.raises(DTypeError, match="durations"):
         _ = (dates - dates).month
+
+
+def test_an_unknown_axis_of_joined_groups_is_refused_with_the_axes_there_are(tmp_path: Path) -> None:
+    for part in range(2):
+        dataset().isel(time=slice(3 * part, 3 * part + 3)).to_netcdf(tmp_path / f"{part}.nc")
+    with pytest.raises(ArgumentError, match=r"no array of .*0\.nc has an axis called 'tme'; the axes are .*'time'"):
+        oc.open(tmp_path / "*.nc", axis="tme")
+    shown = repr(oc.open(tmp_path / "*.nc", axis="time"))
+    assert "0.nc and 1 more" in shown
+    assert "t2m (time: 6, lat: 4, lon: 5) float64" in shown
+
+
+def test_groups_tell_why_a_member_is_not_read_and_how_members_are_reached(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["label"] = np.asarray(["a", "b"], dtype=h5py.string_dtype())
+        file["x"] = np.arange(3)
+    group = oc.open(tmp_path / "x.h5")
+    assert "label: not read (UnsupportedFormatError)" in repr(group)
+    with pytest.raises(AttributeError, match=r"no attribute 'x'; the member is group\['x'\]"):
+        _ = group.x
+
+
+def test_masks_and_positions_keep_names_and_attributes() -> None:
+    values = np.arange(120.0).reshape(SHAPE)
+    x = oc.asarray(values).annotate(dims=DIMS, attrs={"units": "K"})
+    mask = np.asarray([True, False, True, True, False, False])
+    assert (x[mask].dims, x[mask].attrs) == (DIMS, {"units": "K"})
+    np.testing.assert_array_equal(x[mask].mean(axis="time").compute(), values[mask].mean(axis=0))
+    assert x[mask, 0].dims == ("time", "lon")
+    assert x[np.ones(SHAPE[:2], bool)].dims == (None, "lon")
+    assert x[:, [2, 0], 1:].dims == DIMS
+    months = oc.asarray(np.zeros(9, np.int64)).annotate(dims=("month",))
+    assert x[months].dims == ("month", "lat", "lon")
+    assert x[np.zeros((2, 2), int)].dims == (None, None, "lat", "lon")
+    assert x[:, [1, 2], 0].shape == (6, 2)

@@ -87,6 +87,10 @@ class GroupBy(GroupOrder):
         self._few = few
         self._of_several = keys  # what the labels stand for, where they are pairs of keys
 
+    def __repr__(self) -> str:
+        along = f" along {self._dim!r}" if self._dim else ""
+        return f"outcore.GroupBy of {self._length:,} labels{along}"
+
     def _knows_rows(self) -> bool:
         if self._few is not None:
             self._look()

@@ -141,10 +141,14 @@ def choose(x: _core.Expr, mask: _core.Expr) -> Array:
     rows = int(np.prod(flags, dtype=object))
     flat = x if len(flags) == 1 else _core.reshape(x, [rows, *shape[len(flags) :]])
     row = flatten(mask)
+    name, dims, attributes = _core.annotations(x)
+    kept = list(dims) if len(flags) == 1 else [None, *dims[len(flags) :]]
+    is_annotated = name is not None or bool(attributes) or any(dims)
 
     def make() -> _core.Expr:
         used, counts = counts_of(row)
-        return _core.compress(flat, used, counts)
+        chosen = _core.compress(flat, used, counts)
+        return _core.with_annotations(chosen, name, kept, attributes) if is_annotated else chosen
 
     return Chosen(make, called(sys._getframe()) or "getitem")
 

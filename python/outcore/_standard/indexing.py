@@ -187,7 +187,7 @@ def taken(array: Array, parts: list[Any], places: list[int]) -> Array:
     """
     sliced = array[tuple(slice(None) if place in places else part for place, part in enumerate(parts))]
     if len(places) == 1:
-        return take(sliced, parts[places[0]], axis=places[0])
+        return _named_as(sliced, take(sliced, parts[places[0]], axis=places[0]), places[0], parts[places[0]])
     lengths = tuple(sliced.shape[place] for place in places)
     flat = flat_positions("index", [parts[place] for place in places], lengths)
     kept = tuple(length for place, length in enumerate(sliced.shape) if place not in places)
@@ -197,6 +197,17 @@ def taken(array: Array, parts: list[Any], places: list[int]) -> Array:
         return elements
     axes = tuple(range(len(flat.shape)))
     return moveaxis(elements, axes, tuple(places[0] + axis for axis in axes)) if axes else elements
+
+
+def _named_as(array: Array, result: Array, place: int, positions: Any) -> Array:
+    """`result`, elements of `array` along an axis, with its names of axes: of that axis the positions' own, if any."""
+    dims, dims_taken = list(array.dims), list(getattr(positions, "dims", ())) if isinstance(positions, Array) else []
+    if not any(dims_taken):
+        dims_taken = [dims[place]] if np.ndim(positions) == 1 else [None] * np.ndim(positions)
+    names: list[str | None] = []
+    for dim in (*dims[:place], *dims_taken, *dims[place + 1 :]):
+        names.append(None if dim in names else dim)
+    return result.annotate(dims=names, attrs=array.attrs) if any(names) else result
 
 
 def flat_positions(name: str, indices: list[Any], lengths: tuple[int, ...]) -> Array | npt.NDArray[np.int64]:
