@@ -12,6 +12,7 @@ import re
 
 import numpy as np
 
+from outcore import _core
 from outcore._base.types import DType
 from outcore._lazy.annotated import Annotation, Annotations
 from outcore._lazy.array import Array, oc
@@ -49,7 +50,8 @@ _DURATIONS = {
     "nanoseconds": "ns",
 }
 _MOMENT = re.compile(r"(\d{1,4})-(\d{1,2})-(\d{1,2})(?:[T ]+(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.0*)?)?)?)?")
-_NANOSECONDS = 1_000_000_000
+_NANOSECONDS_FROM, _NANOSECONDS_TO = np.datetime64("1678-01-01", "s"), np.datetime64("2262-01-01", "s")
+_LARGEST = np.iinfo(np.int64).max
 
 
 def decoded(array: Array) -> Array | Typed:
@@ -60,23 +62,22 @@ def decoded(array: Array) -> Array | Typed:
     attrs = array.attrs
     if not attrs or array.dtype.kind not in "iuf":
         return array
-    kept = {name: value for name, value in attrs.items() if name not in (*_FILLS, *_PACKING, "_Unsigned")}
-    if attrs.get("dtype") == "bool" and array.dtype.itemsize == 1:
+    kept = {name: value for name, value in attrs.items() if not _is_applied(name, value)}
+    if _text(attrs, "dtype") == "bool" and array.dtype.itemsize == 1:
         del kept["dtype"]
         return array.astype(bool).annotate(attrs=kept)
-    unsigned = str(attrs.get("_Unsigned", "")).lower()
+    unsigned = _text(attrs, "_Unsigned").lower()
     if array.dtype.kind in "iu" and unsigned in ("true", "false"):
         kind = np.dtype(f"{'u' if unsigned == 'true' else 'i'}{array.dtype.itemsize}")
         array, attrs = array.astype(kind), {**attrs, **_as_kind(attrs, kind)}
     fills = _fills(attrs, array.dtype)
-    duration = str(attrs.get("dtype", ""))
-    if array.dtype == np.int64 and duration.startswith("timedelta64[") and attrs.get("units") in _DURATIONS:
-        unit = _DURATIONS[attrs["units"]]
+    unit = _DURATIONS.get(_text(attrs, "units"))
+    if array.dtype == np.int64 and unit is not None and _text(attrs, "dtype").startswith("timedelta64["):
         missing = _missing(array, fills)
         integers = array if missing is None else oc.where(missing, NAT, array)
         plain = {name: value for name, value in kept.items() if name not in ("units", "dtype")}
         return Dates(integers, f"timedelta64[{unit}]").annotate(attrs=plain)
-    time = _time(attrs)
+    time = _time(attrs, array.dtype)
     if time is not None and not any(name in attrs for name in _PACKING):
         for name in ("units", "calendar"):
             kept.pop(name, None)
@@ -84,6 +85,19 @@ def decoded(array: Array) -> Array | Typed:
     if len(kept) == len(attrs):
         return array
     return _unpacked(array, attrs, fills).annotate(attrs=kept)
+
+
+def _text(attrs: Annotations, name: str) -> str:
+    value = attrs.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _is_applied(name: str, value: Annotation) -> bool:
+    """Whether an attribute says how numbers are stored, in a way that these conventions know."""
+    if name in _FILLS:
+        number = _number_in(value) if isinstance(value, str) else value
+        return number is not None and np.asarray(number).dtype.kind in "iuf"
+    return name == "_Unsigned" or (name in _PACKING and _one_number(value) is not None)
 
 
 def _as_kind(attrs: Annotations, kind: DType) -> Annotations:
@@ -172,18 +186,21 @@ def _float_type(dtype: DType, packing: Annotations) -> DType:
     return single if dtype.itemsize <= 2 else double
 
 
-def _time(attrs: Annotations) -> tuple[str, np.datetime64] | None:
+def _time(attrs: Annotations, dtype: DType) -> tuple[str, np.datetime64] | None:
     """The unit in which times count, and the date from which; None for numbers that are no times of our calendar."""
-    units, calendar = attrs.get("units"), attrs.get("calendar", "standard")
-    parts = _SINCE.match(units) if isinstance(units, str) else None
+    calendar = attrs.get("calendar", "standard")
+    parts = _SINCE.match(_text(attrs, "units"))
     if parts is None or not isinstance(calendar, str) or calendar.lower() not in _CALENDARS:
         return None
     word = parts[1].lower()
-    word = _SHORT.get(word, word.removesuffix("s"))
+    singular = word.removesuffix("s")
+    word = _SHORT.get(word) or _SHORT.get(singular, singular)
     reference = _reference(parts[2])
     if reference is None or word not in (*_SECONDS, *_FRACTIONS):
         return None
-    return (word, reference) if calendar != "standard" or reference >= _GREGORIAN else None
+    if _unit_of(word, dtype)[0] == "ns" and not _NANOSECONDS_FROM < reference < _NANOSECONDS_TO:
+        return None
+    return (word, reference) if calendar.lower() == "proleptic_gregorian" or reference >= _GREGORIAN else None
 
 
 def _reference(text: str) -> np.datetime64 | None:
@@ -200,26 +217,48 @@ def _reference(text: str) -> np.datetime64 | None:
         return None
 
 
+def _unit_of(word: str, dtype: DType) -> tuple[str, int]:
+    """The unit of dates, and how many of that are one of the file's: whole numbers stay what they are, and fractions
+    are kept to the microsecond, in which all years of people have room."""
+    if dtype.kind in "iu":
+        return (_FRACTIONS[word], 1) if word in _FRACTIONS else ("s", _SECONDS[word])
+    if word in _SECONDS:
+        return "us", _SECONDS[word] * 1_000_000
+    return {"millisecond": ("us", 1_000), "microsecond": ("ns", 1_000), "nanosecond": ("ns", 1)}[word]
+
+
 def _dates(array: Array, fills: list[np.generic], word: str, reference: np.datetime64) -> Dates:
     missing = _missing(array, fills)
+    unit, per = _unit_of(word, array.dtype)
+    first = int(reference.astype(f"datetime64[{unit}]").astype(np.int64))
+    most = (_LARGEST - abs(first)) // per - 1
     if array.dtype.kind == "f":
-        unit, per = "ns", _SECONDS.get(word, 0) * _NANOSECONDS or _NANOSECONDS // _per_second(word)
         absent = array != array
         missing = absent if missing is None else missing | absent
         numbers = oc.where(missing, 0.0, array.astype(np.float64))
         whole = oc.floor(numbers)  # products of whole parts are exact
-        counts = whole.astype(np.int64) * per + oc.round((numbers - whole) * float(per)).astype(np.int64)
+        parts = oc.round((numbers - whole) * float(per)).astype(np.int64)
+        integers = _within(whole, most) * per + parts + first
     else:
-        unit, per = (_FRACTIONS[word], 1) if word in _FRACTIONS else ("s", _SECONDS[word])
-        counts = array.astype(np.int64) * per
-    integers = counts + int(reference.astype(f"datetime64[{unit}]").astype(np.int64))
+        numbers = array if missing is None else oc.where(missing, np.zeros((), array.dtype)[()], array)
+        integers = _within(numbers, most) * per + first
     if missing is not None:
         integers = oc.where(missing, NAT, integers)
     return Dates(integers, f"datetime64[{unit}]")
 
 
-def _per_second(word: str) -> int:
-    return {"ms": 1_000, "us": 1_000_000, "ns": _NANOSECONDS}[_FRACTIONS[word]]
+def _within(numbers: Array, most: int) -> Array:
+    """Whole numbers as int64. One too large for a date ends the run: ArgumentError."""
+    if numbers.dtype.itemsize < 8:
+        return numbers.astype(np.int64)
+    most = min(most, 1 << 62) if numbers.dtype.kind == "f" else most  # as a float no more than that
+    least = 0 if numbers.dtype.kind == "u" else -most
+    ends = [np.asarray(end).astype(numbers.dtype)[()] for end in (least, most)]
+    is_within = (numbers >= ends[0]) & (numbers <= ends[1])
+    whole = oc.where(is_within, numbers, np.zeros((), numbers.dtype)[()]).astype(np.int64)
+    text = "open: a time is too large for a date; decode=False gives the numbers"
+    zeros = Array(_core.check(oc.where(is_within, 0.0, np.nan)._expr, None, text, False))
+    return whole + zeros.astype(np.int64)
 
 
 __all__ = ["decoded"]
