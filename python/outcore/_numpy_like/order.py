@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 import numpy as np
@@ -118,7 +118,16 @@ def _quantiles(
         values = values + 0.0
         least = 1 if omit else columns.shape[0]
         values = where(expand_dims(counts, axis=0) < least, np.nan, values)
-    return reshape(values.astype(np.bool_) if is_bool else values, shape)
+    return _named_as(reshape(values.astype(np.bool_) if is_bool else values, shape), x, axes, levels.ndim, keepdims)
+
+
+def _named_as(result: Array, x: Operand, axes: Collection[int], levels: int, keepdims: bool) -> Array:
+    """Quantiles with the names of the other axes of `x`, its attributes and name, as reductions have them."""
+    source = Array(node(x))
+    if source.name is None and not source.attrs and not any(source.dims):
+        return result
+    rest = [None if place in axes else dim for place, dim in enumerate(source.dims) if keepdims or place not in axes]
+    return result.annotate(dims=[None] * levels + rest, attrs=source.attrs, name=source.name)
 
 
 def quantile(
