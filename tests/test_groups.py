@@ -162,12 +162,45 @@ def test_scales_of_hdf5_name_axes_and_are_members(tmp_path: Path) -> None:
             ["2000-01-01T00:05", "NaT"],
         ),
         (np.array([1500]), {"units": "milliseconds since 1970-01-01"}, ["1970-01-01T00:00:01.5"]),
+        (np.array([1.5]), {"units": "hrs since 1970-01-01"}, ["1970-01-01T01:30"]),
+        (np.array([0.0, 150_000.25]), {"units": "days since 1600-01-01"}, ["1600-01-01", "2010-09-08T06"]),
+        (np.array([200_000.25]), {"units": "days since 1850-01-01"}, ["2397-08-01T06"]),
+        (np.array([-(2**63), 1]), {"units": "days since 2000-01-01", "_FillValue": -(2**63)}, ["NaT", "2000-01-02"]),
     ],
 )
 def test_times_are_dates(tmp_path: Path, stored: Any, attrs: dict[str, Any], right: list[str]) -> None:
     found = opened_with(tmp_path, stored, attrs)
     assert isinstance(found, oc.dates.Dates)
-    np.testing.assert_array_equal(found.compute(), np.array(right, "datetime64[ns]"))
+    np.testing.assert_array_equal(found.compute(), np.array(right, "datetime64[us]"))
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [np.array([0, 2**62]), np.array([2**64 - 1], np.uint64), np.array([0.0, np.inf]), np.array([-1e36], np.float32)],
+)
+def test_times_that_dates_have_no_room_for_end_the_run(tmp_path: Path, stored: Any) -> None:
+    found = opened_with(tmp_path, stored, {"units": "days since 2000-01-01"})
+    with pytest.raises(ArgumentError, match="decode=False gives the numbers"):
+        found.compute()
+
+
+@pytest.mark.parametrize(
+    "attrs",
+    [
+        {"scale_factor": [0.1, 0.2]},
+        {"scale_factor": "0.1"},
+        {"_FillValue": "nothing"},
+        {"dtype": [1, 2]},
+        {"units": ["a", "b"], "dtype": "timedelta64[s]"},
+        {"units": "days since 1-1-1", "calendar": "gregorian"},
+        {"units": "days since 1-1-1", "calendar": "Standard"},
+        {"units": "nanoseconds since 1600-01-01"},
+    ],
+)
+def test_attributes_that_are_not_applied_stay(tmp_path: Path, attrs: dict[str, Any]) -> None:
+    found = opened_with(tmp_path, np.arange(3), attrs)
+    np.testing.assert_array_equal(found.compute(), np.arange(3))
+    assert set(found.attrs) == set(attrs)
 
 
 @pytest.mark.parametrize(
@@ -245,6 +278,16 @@ def test_names_follow_the_axes() -> None:
     assert x.annotate(name="u").T.name == "u"
     assert x.T.annotate(dims=("a", "b", "c")).T.dims == ("c", "b", "a")
     assert x.T.annotate(dims=("a", "b", "c"))[1:].dims == ("a", "b", "c")
+
+
+def test_quantiles_have_the_names_of_the_other_axes() -> None:
+    x = named()
+    assert oc.median(x, axis="lat").dims == ("time", "lon")
+    assert oc.percentile(x, [25, 50, 75], axis="lat").dims == (None, "time", "lon")
+    assert oc.quantile(x, 0.5, axis="time", keepdims=True).dims == (None, "lat", "lon")
+    assert oc.nanmedian(x, axis="time").attrs == {"units": "K", "code": 5}
+    same = oc.asarray(np.zeros((3, 3, 3))).annotate(dims=DIMS)
+    assert oc.quantile(same, [0.1, 0.2, 0.3], axis="lat").dims == (None, "time", "lon")
 
 
 def test_names_change_no_values_and_no_plans(tmp_path: Path) -> None:
@@ -408,7 +451,7 @@ oc.store({{sys.argv[1]: oc.group(x=oc.arange(3))}}, overwrite=True)
 os.{function} = ending
 oc.store({{sys.argv[1]: oc.group(x=oc.arange(4), y=oc.arange(2))}}, overwrite=True)
 """
-    for calls in range(2):
+    for calls in range(4):
         assert subprocess.run([sys.executable, "-c", code, path, str(calls)], check=False).returncode == 9
         oc.store({tmp_path / "other.zarr": oc.arange(2)}, overwrite=True)  # cleans up
         assert oc.open(path)["x"].shape == (3,)
@@ -501,3 +544,40 @@ def test_masks_and_positions_keep_names_and_attributes() -> None:
     assert x[months].dims == ("month", "lat", "lon")
     assert x[np.zeros((2, 2), int)].dims == (None, None, "lat", "lon")
     assert x[:, [1, 2], 0].shape == (6, 2)
+
+
+def test_members_have_any_name_but_those_of_documents(tmp_path: Path) -> None:
+    x = oc.arange(3)
+    names = ["t.2m", "x.h5", "X.NPY", "p.parquet", "é", "[ab]*", "z" * 250]
+    path = str(tmp_path / "a.zarr")
+    oc.store({path: oc.group(deep=oc.group(dict.fromkeys(names, x)))}, chunks={f"{path}/deep/t.2m": (2,)})
+    assert set(oc.open(path)["deep"]) == set(names)
+    assert zarr.open_group(path)["deep/t.2m"].chunks == (2,)
+    for name in names:
+        np.testing.assert_array_equal(oc.open(path)["deep"][name].compute(), np.arange(3))
+    with h5py.File(tmp_path / "odd.h5", "w") as file:
+        file[".."] = np.arange(2)
+    for odd in (oc.group({"zarr.json": x}), oc.open(tmp_path / "odd.h5")):
+        with pytest.raises(UnsupportedFormatError, match=r"b\.zarr/(zarr\.json|\.\.): arrays of a group"):
+            oc.store({str(tmp_path / "b.zarr"): odd})
+    with pytest.raises(ArgumentError, match="name one folder twice"):
+        oc.store({path: oc.group(x=x), str(tmp_path / "." / "b" / ".." / "a.zarr"): oc.group(x=x)}, overwrite=True)
+    with pytest.raises(ArgumentError, match="no name of a member"):
+        oc.group({"a\0b": x})
+
+
+def test_arrays_stored_into_a_group_are_those_that_others_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.zarr"
+    x = oc.asarray(np.arange(6.0)).annotate(dims=("k",))
+    oc.store({path: oc.group(x=x, y=x, deep=oc.group(z=x), attrs={"title": "kept"})})
+    z = oc.asarray(np.arange(4, dtype=np.int16)).annotate(dims=("z",))
+    oc.store({path / "x": z, path / "deep/z": z, path / "new": x}, overwrite=True)
+    oc.store({path / "more.zarr": oc.group(w=z)})
+    theirs = xr.open_zarr(path)
+    assert set(theirs) == {"x", "y", "new"}
+    assert theirs.attrs == {"title": "kept"}
+    np.testing.assert_array_equal(theirs["x"], np.arange(4))
+    root = zarr.open_group(path, use_consolidated=True)
+    for name in ("deep/z", "more.zarr/w"):
+        np.testing.assert_array_equal(root[name][:], np.arange(4))
+    assert sorted(os.listdir(path)) == ["deep", "more.zarr", "new", "x", "y", "zarr.json"]

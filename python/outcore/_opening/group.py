@@ -114,7 +114,7 @@ def group(
     named = {**(members or {}), **more}
     result = Group("", dict(attrs or {}), {name: isinstance(value, Group) for name, value in named.items()})
     for name, value in named.items():
-        if not isinstance(name, str) or not name or "/" in name or name.startswith("."):
+        if not isinstance(name, str) or not name or {"/", "\0"} & set(name) or name.startswith("."):
             raise ArgumentError(f"group: {name!r} is no name of a member: text without slashes, not after a dot")
         if isinstance(value, Group):
             result._members[name] = value

@@ -4,10 +4,11 @@ end; documents of groups last. Dates become the numbers that the CF conventions 
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,7 @@ class _Output:
         self._old = self._folder / _OLD
         self.staged: Staged = {}
         self.names: dict[str, str] = {}
+        self._places: dict[str, Path] = {}
         self._begin(group, "")
 
     def _begin(self, group: Mapping[str, Any], below: str) -> None:
@@ -85,19 +87,24 @@ class _Output:
             _write(folder / _DOCUMENT, _document(group.attrs, {}))  # type: ignore[attr-defined]
         for name, member in group.items():
             place = f"{below}/{name}" if below else name
-            if name.endswith((".npy", ".ocs")):
+            if name.endswith((".npy", ".ocs")) or name == _DOCUMENT or name.startswith("."):
                 raise UnsupportedFormatError(
                     f"store: {self.path}/{place}: arrays of a group are Zarr, by any other name"
                 )
             if is_group(member):
                 self._begin(member, place)
                 continue
-            path = str(self._new / place)
+            # The engine writes to names that end so; those of members may end in anything.
+            path = str(self._folder / f"{len(self.staged)}-{name[:50]}.zarr")
             self.staged[path], self.names[f"{self.path}/{place}"] = encoded(member), path
+            self._places[path] = self._new / place
 
     def finish(self) -> None:
         """Writes the documents of groups anew, with those of all members: xarray reads one file for all."""
         with refusing(self.path, "write the metadata of"):
+            for path, place in self._places.items():
+                os.rename(path, place)
+                files.sync_name(str(place))
             self._finish(self._group, self._new)
 
     def _finish(self, group: Mapping[str, Any], folder: Path) -> dict[str, Any]:
@@ -158,6 +165,44 @@ def _plain(value: Any) -> Any:
     raise DTypeError(f"attrs: {value!r} of {type(value).__name__} is nothing that files keep")
 
 
+def tell_groups_above(paths: Iterable[str]) -> None:
+    """Puts new members into what the groups that they lie in have of all members, where these have such a copy."""
+    for path in paths:
+        place = Path(os.path.realpath(path))
+        for above in place.parents:
+            if not (above / _DOCUMENT).is_file():
+                break
+            with refusing(path, "write the metadata of the groups above"), _locked(above):
+                _tell(above, place)
+
+
+def _tell(above: Path, place: Path) -> None:
+    document = json.loads((above / _DOCUMENT).read_bytes())
+    members = (document.get("consolidated_metadata") or {}).get("metadata")
+    if not isinstance(members, dict) or not (place / _DOCUMENT).is_file():
+        return
+    name = place.relative_to(above).as_posix()
+    kept = {key: value for key, value in members.items() if key != name and not key.startswith(f"{name}/")}
+    own = json.loads((place / _DOCUMENT).read_bytes())
+    below = (own.pop("consolidated_metadata", None) or {}).get("metadata", {})
+    kept |= {name: own, **{f"{name}/{key}": value for key, value in below.items()}}
+    document["consolidated_metadata"]["metadata"] = kept
+    beside = above / f".{_DOCUMENT}.{os.getpid()}"
+    _write(beside, json.dumps(document, indent=2).encode() + b"\n")
+    os.replace(beside, above / _DOCUMENT)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """One writer at a time of the document of a group."""
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
 @contextmanager
 def staged_groups(
     targets: Mapping[Any, Any], overwrite: bool, chunks: Mapping[str, Sequence[int]] | None
@@ -172,6 +217,8 @@ def staged_groups(
         raise UnsupportedFormatError(
             f"store: {', '.join(others)} beside groups; put the arrays into a group, or store twice"
         )
+    if len({os.path.realpath(os.fsdecode(path)) for path in targets}) != len(targets):
+        raise ArgumentError(f"store: {', '.join(map(os.fsdecode, targets))} name one folder twice")
     with ExitStack() as stack:
         outputs = []
         for key, group in targets.items():
@@ -224,7 +271,8 @@ def store_groups(
                 with suppress(OSError):  # the first error is the one to tell
                     output.take_back()
             raise
+        tell_groups_above(map(os.fsdecode, targets))
     return outcome
 
 
-__all__ = ["encoded", "is_group", "staged_groups", "store_groups"]
+__all__ = ["encoded", "is_group", "staged_groups", "store_groups", "tell_groups_above"]

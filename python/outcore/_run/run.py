@@ -16,7 +16,7 @@ from outcore._lazy.hooks import above, functions
 from outcore._lazy.node import Operand, integers, node
 from outcore._lazy.typed import Item, Typed, carried, decoded
 from outcore._run.foresight import UnforeseenError, for_all
-from outcore._run.group_files import encoded, is_group, staged_groups, store_groups
+from outcore._run.group_files import encoded, is_group, staged_groups, store_groups, tell_groups_above
 from outcore._run.parts import PartUpdate, region_update
 from outcore._run.running import plan_and_run
 from outcore._run.typed_files import store_typed
@@ -221,6 +221,8 @@ def store(
         outcome = store_typed(store, targets, overwrite, resume, chunks, progress)
     else:
         outcome = plan_and_run(*_asked(lambda: _targets(targets, overwrite, chunks, resume)), progress)[1]
+    if isinstance(targets, Mapping):
+        tell_groups_above(map(os.fsdecode, targets))
     if overwrite:
         _read_back(targets)
     return outcome
