@@ -23,6 +23,7 @@ from outcore.errors import (
     FormatError,
     OutcoreError,
     ShapeError,
+    SourceChangedError,
     TargetExistsError,
     UnsupportedFormatError,
 )
@@ -581,3 +582,19 @@ def test_arrays_stored_into_a_group_are_those_that_others_read(tmp_path: Path) -
     for name in ("deep/z", "more.zarr/w"):
         np.testing.assert_array_equal(root[name][:], np.arange(4))
     assert sorted(os.listdir(path)) == ["deep", "more.zarr", "new", "x", "y", "zarr.json"]
+
+
+def test_members_of_a_group_that_was_replaced_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.zarr"
+    oc.store({path: oc.group(x=oc.arange(3), y=oc.arange(3), deep=oc.group(z=oc.arange(3)))})
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = file["y"] = np.arange(3)
+    group, deep, file_group = oc.open(path), oc.open(path)["deep"], oc.open(tmp_path / "a.h5")
+    oc.store({path / "x": oc.arange(4)}, overwrite=True)  # an array alone is another array of the same group
+    assert group["x"].shape == (4,)
+    oc.store({path: oc.group(x=oc.arange(5), y=oc.arange(5), deep=oc.group(z=oc.arange(5)))}, overwrite=True)
+    with h5py.File(tmp_path / "a.h5", "a") as file:
+        file["more"] = np.zeros(1000)
+    for replaced, name in ((group, "y"), (deep, "z"), (file_group, "x")):
+        with pytest.raises(SourceChangedError, match="open it again"):
+            replaced[name]

@@ -322,6 +322,8 @@ def test_text_of_pyarrow_is_read(tmp_path: Path, table: list[tuple[int, float, s
         ('a,b\n1,2\n\n"x\ny",5,6\n', "line 4: Expected 2 columns, got 3"),
         ("a,b\n" + "1,2\n" * 5000 + "3,x\n", r"line 5002: column 'b': no conversion to int64: invalid value 'x'"),
         ("a,a\n1,2\n", "line 1: 'a' is there twice"),
+        ("a,b\r1,2\r", "line 1: new-line character"),
+        ('"a\nb"\n1\n2\n', "line 1: unexpected end"),
         ("", "line 1: is empty"),
     ],
 )

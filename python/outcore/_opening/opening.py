@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal, overload
 
 from outcore import _core
@@ -21,7 +23,7 @@ from outcore._opening.raw import raw_header
 from outcore._opening.records import is_typed, open_part, open_placed
 from outcore._opening.several import joined, parts_of
 from outcore._session.session import current
-from outcore.errors import ArgumentError, FormatError, StorageError
+from outcore.errors import ArgumentError, FormatError, SourceChangedError, StorageError
 
 
 @overload
@@ -124,6 +126,7 @@ def open(
 
 def _open_one(name: str, field: str | None, view: DTypeLike, decode: bool) -> Array | Typed | Group:
     if field is None and view is None:
+        identity = _identity(name)
         try:
             stored = _core.find(current()._core, name)
         except (FormatError, StorageError) as error:
@@ -136,7 +139,7 @@ def _open_one(name: str, field: str | None, view: DTypeLike, decode: bool) -> Ar
                 raise with_kind(name, error) from None
         else:
             if isinstance(stored, _core.StoredGroup):
-                return _group(stored, decode)
+                return _group(stored, decode, identity)
             return decoded(Array(stored)) if decode else Array(stored)
     place = archive_place(name)
     if place is not None:
@@ -154,10 +157,29 @@ def _open_archive(place: ArchivePlace, field: str | None, view: DTypeLike) -> Ar
     return Group(name, {}, opened, lambda member: _open_one(f"{name}/{member}", None, None, False))
 
 
-def _group(stored: _core.StoredGroup, decode: bool) -> Group:
+def _group(stored: _core.StoredGroup, decode: bool, identity: tuple[int, ...]) -> Group:
     path = os.fspath(stored.path)
     attrs = attributes_from(stored.attributes)
-    return Group(path, attrs, dict(stored.members), lambda name: _open_one(f"{path}/{name}", None, None, decode))
+
+    def load(name: str) -> Array | Typed | Group:
+        member = _open_one(f"{path}/{name}", None, None, decode)
+        if _identity(path) != identity:
+            raise SourceChangedError(f"{path}: was replaced since it was opened; open it again", {"path": path})
+        return member
+
+    return Group(path, attrs, dict(stored.members), load)
+
+
+def _identity(name: str) -> tuple[int, ...]:
+    """What tells a folder, or a file as it was, from another one of that name; empty where there is none."""
+    for place in (Path(name), *Path(name).parents):
+        try:
+            status = place.stat()
+        except (OSError, ValueError):
+            continue
+        own = (status.st_dev, status.st_ino)
+        return own if stat.S_ISDIR(status.st_mode) else (*own, status.st_size, status.st_mtime_ns)
+    return ()
 
 
 __all__ = ["open"]

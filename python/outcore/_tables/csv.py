@@ -201,8 +201,8 @@ def _header(path: str, block: _Block, delimiter: str) -> tuple[list[str], _Block
     """The names in the first line, and the records behind it. Raises FormatError for a name that is there twice."""
     first, _, remainder = block.text.removeprefix(b"\xef\xbb\xbf").partition(b"\n")
     try:
-        names = next(csv.reader([first.decode().rstrip("\r")], delimiter=delimiter), [])
-    except UnicodeDecodeError as error:
+        names = next(csv.reader([first.decode().rstrip("\r")], delimiter=delimiter, strict=True), [])
+    except (UnicodeDecodeError, csv.Error) as error:
         raise FormatError(f"{path}: line 1: {error}", {"path": path, "line": 1}) from None
     twice = {name for name in names if names.count(name) > 1}
     if not names or twice:
