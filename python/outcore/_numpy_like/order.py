@@ -126,8 +126,8 @@ def _named_as(result: Array, x: Operand, axes: Collection[int], levels: int, kee
     source = Array(node(x))
     if source.name is None and not source.attrs and not any(source.dims):
         return result
-    rest = [None if place in axes else dim for place, dim in enumerate(source.dims) if keepdims or place not in axes]
-    return result.annotate(dims=[None] * levels + rest, attrs=source.attrs, name=source.name)
+    others = [None if place in axes else dim for place, dim in enumerate(source.dims) if keepdims or place not in axes]
+    return result.annotate(dims=[None] * levels + others, attrs=source.attrs, name=source.name)
 
 
 def quantile(

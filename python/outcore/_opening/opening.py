@@ -171,14 +171,14 @@ def _group(stored: _core.StoredGroup, decode: bool, identity: tuple[int, ...]) -
 
 
 def _identity(name: str) -> tuple[int, ...]:
-    """What tells a folder, or a file as it was, from another one of that name; empty where there is none."""
+    """Device and number of a folder; of a file its size and time as well. Empty for a path that is nowhere."""
     for place in (Path(name), *Path(name).parents):
         try:
             status = place.stat()
         except (OSError, ValueError):
             continue
-        own = (status.st_dev, status.st_ino)
-        return own if stat.S_ISDIR(status.st_mode) else (*own, status.st_size, status.st_mtime_ns)
+        inode = (status.st_dev, status.st_ino)
+        return inode if stat.S_ISDIR(status.st_mode) else (*inode, status.st_size, status.st_mtime_ns)
     return ()
 
 

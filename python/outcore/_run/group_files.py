@@ -183,9 +183,9 @@ def _tell(above: Path, place: Path) -> None:
         return
     name = place.relative_to(above).as_posix()
     kept = {key: value for key, value in members.items() if key != name and not key.startswith(f"{name}/")}
-    own = json.loads((place / _DOCUMENT).read_bytes())
-    below = (own.pop("consolidated_metadata", None) or {}).get("metadata", {})
-    kept |= {name: own, **{f"{name}/{key}": value for key, value in below.items()}}
+    document_of_place = json.loads((place / _DOCUMENT).read_bytes())
+    below = (document_of_place.pop("consolidated_metadata", None) or {}).get("metadata", {})
+    kept |= {name: document_of_place, **{f"{name}/{key}": value for key, value in below.items()}}
     document["consolidated_metadata"]["metadata"] = kept
     beside = above / f".{_DOCUMENT}.{os.getpid()}"
     _write(beside, json.dumps(document, indent=2).encode() + b"\n")
