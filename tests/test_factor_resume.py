@@ -87,7 +87,7 @@ def test_contributions_that_are_durable_spare_what_is_below_them(data: Path, out
     make_inputs("spd", data, is_large=True)
     with session(scratch, pool_limit=LARGE_POOL):
         factor("spd", data, out / "whole.ocf")
-    fail_factorization("spd", data, out, scratch, write=240)
+    fail_factorization("spd", data, out, scratch, write=200)
     assert any("beside" in path for path in files_below(scratch))
     # Contributions that are kept belong to the path of their factor.
     alone = out.parent / "alone"
@@ -107,7 +107,7 @@ def test_a_flipped_byte_is_not_believed(what: str, data: Path, out: Path, scratc
     make_inputs("spd", data, is_large=True)
     with session(scratch, pool_limit=LARGE_POOL):
         factor("spd", data, out / "whole.ocf")
-    fail_factorization("spd", data, out, scratch, write=240)
+    fail_factorization("spd", data, out, scratch, write=200)
     beside = [scratch / path for path in files_below(scratch) if "beside" in path and path.endswith("new")]
     for path in beside if what == "beside" else [out / BEGUN / what]:
         size = path.stat().st_size
@@ -149,7 +149,7 @@ def test_contributions_that_a_killed_process_left_behind_a_complete_factor_are_r
 ) -> None:
     """As if a process had died between giving the factor its name and removing what is beside it."""
     make_inputs("spd", data, is_large=True)
-    fail_factorization("spd", data, out, scratch, write=240)
+    fail_factorization("spd", data, out, scratch, write=200)
     left = next(path for path in scratch.iterdir() if "resume" in path.name)
     saved = shutil.copytree(left, out.parent / "saved")
     with session(scratch, pool_limit=LARGE_POOL):

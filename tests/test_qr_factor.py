@@ -15,7 +15,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.running import session
-from support.sizes import examples
+from support.sizes import Sweep, examples
 
 import outcore as oc
 from outcore.errors import (
@@ -283,18 +283,17 @@ def test_refusals() -> None:
 def test_the_nth_call_fails_for_every_n(fault: str, tmp_path: Path) -> None:
     """No half factor is left under its name, and the same session's next try succeeds."""
     oc.store({tmp_path / "a.npy": oc.random.normal((1100, 1100), seed=1)})
-    a, path, failed = oc.open(tmp_path / "a.npy"), tmp_path / "f.ocf", 0
-    for n in range(1, 200):
+    a, path, sweep = oc.open(tmp_path / "a.npy"), tmp_path / "f.ocf", Sweep(fault, 200)
+    for n in sweep:
         with session(tmp_path / "scratch", pool_limit="17MiB", faults=fault.format(n=n)):
             try:
                 oc.linalg.qr_factor(a, path=path, overwrite=True)
-                break
+                continue
             except oc.errors.OutcoreError:
-                failed += 1
+                sweep.failed()
             if path.exists():
                 # The factor was made, and what failed was its opening.
                 assert isinstance(oc.linalg.open_factor(path, a).solve(np.ones(1100)), np.ndarray)
             factor = oc.linalg.qr_factor(a, path=path, overwrite=True)
             assert factor.solve(np.ones(1100)).shape == (1100,)
         path.unlink()
-    assert 0 < failed < 199

@@ -23,7 +23,7 @@ import outcore as oc
 from outcore.errors import ResumeWarning
 
 CHILD = """
-import sys, outcore as oc
+import sys, outcore.linalg._whole, outcore as oc
 what, out, data, scratch, pool, threads = sys.argv[1:]
 options = {"memory_limit": 8 << 30, "pool_limit": int(pool) << 20, "threads": int(threads), "progress": False}
 with oc.Session(scratch=[scratch], **options):
@@ -33,6 +33,7 @@ with oc.Session(scratch=[scratch], **options):
         A = oc.open(data + "/A.npy")
         y = A @ A
     elif what == "eigh":
+        outcore.linalg._whole.WHOLE_ROWS = 1500
         y = oc.linalg.eigh(oc.open(data + "/A.npy")).eigenvectors
     else:
         A = oc.open(data + "/A.npy")
@@ -113,7 +114,7 @@ def store_again(out: Path, data: Path, scratch: Path, expected: Any) -> Any:
 
 def unfinished(out: Path, data: Path, scratch: Path) -> Path:
     """The folder of an output whose run was killed when the journal had some tiles."""
-    inputs("product", data, sized(3000, 4000))
+    inputs("product", data, sized(2400, 4000))
     folder = out / ".outcore-resume-y.npy"
     run = child("product", out / "y.npy", data, scratch, 200, 2)
     while run.poll() is None:
@@ -128,15 +129,16 @@ def unfinished(out: Path, data: Path, scratch: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def hermitian(shared: Path) -> Path:
-    """A folder of a matrix of five tiles a side, and of its eigenvectors."""
-    a = np.random.default_rng(3).normal(size=(2100, 2100))
+    """A folder of a matrix of four tiles a side, and of its eigenvectors."""
+    a = np.random.default_rng(3).normal(size=(1600, 1600))
     np.save(shared / "A.npy", a + a.T)
-    with session(shared):
+    with session(shared), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("outcore.linalg._whole.WHOLE_ROWS", 1500)
         oc.store({shared / "expected.npy": oc.linalg.eigh(oc.open(shared / "A.npy")).eigenvectors})
     return shared
 
 
-@pytest.mark.parametrize("length", [64, 260, 420])
+@pytest.mark.parametrize("length", [64, 170, 270])
 def test_tiles_that_are_updated_together_are_made_together_again(
     length: int, hermitian: Path, out: Path, scratch: Path
 ) -> None:

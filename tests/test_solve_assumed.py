@@ -57,14 +57,14 @@ def test_leading_axes_are_matrices_of_their_own(kind: str) -> None:
 
 
 def test_a_definite_matrix_larger_than_memory_takes_half_of_the_bytes(tmp_path: Path) -> None:
-    n = 3000
+    n = 2400
     noise = oc.random.normal((n, n), seed=1)
     oc.store(
         {tmp_path / "a.npy": noise + noise.T + 4 * n * oc.eye(n), tmp_path / "b.npy": oc.random.normal((n, 2), seed=2)}
     )
     a, b = oc.open(tmp_path / "a.npy"), oc.open(tmp_path / "b.npy")
     written = []
-    with session(tmp_path / "scratch", pool_limit="40MiB"):
+    with session(tmp_path / "scratch", pool_limit="30MiB"):
         for kind in ("pos", "gen"):
             said = oc.explain({tmp_path / "x.npy": oc.linalg.solve(a, b, assume_a=kind)}, overwrite=True)
             outcome = oc.store({tmp_path / "x.npy": oc.linalg.solve(a, b, assume_a=kind)}, overwrite=True)

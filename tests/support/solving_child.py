@@ -33,13 +33,13 @@ DENSE: dict[str, tuple[Any, tuple[int, int]]] = {
 # Matrices whose factors take a second and more, and what they go by.
 LARGE_POOL = 3 * POOL
 LARGE: dict[str, Any] = {
-    "spd": lambda: grid(39, 39, 39),
-    "sym": lambda: shifted(36, 1.7),
-    "lu": lambda: convection(30, 0.7),
-    "low rank": lambda: grid(39, 39, 39),
-    "dense lu": (3200, 3200),
-    "dense ldl": (3600, 3600),
-    "dense qr": (3200, 2600),
+    "spd": lambda: grid(36, 36, 36),
+    "sym": lambda: shifted(32, 1.7),
+    "lu": lambda: convection(28, 0.7),
+    "low rank": lambda: grid(34, 34, 34),
+    "dense lu": (2600, 2600),
+    "dense ldl": (2600, 2600),
+    "dense qr": (2600, 2100),
 }
 
 
