@@ -12,7 +12,7 @@ import pytest
 from support.dispatched import SMALL, length, near, outcomes, pairs, same, same_path, same_sets
 from support.graphs import weighted, write
 from support.running import session
-from support.sizes import sized
+from support.sizes import covering, sized
 
 import outcore as oc
 from outcore.graph import _networkx_paths, _networkx_reach
@@ -59,9 +59,12 @@ def lengths_of(node: Any, paths: dict[Any, list[Any]]) -> tuple[Any, dict[Any, i
     return node, {end: len(path) for end, path in paths.items()}
 
 
-@pytest.mark.parametrize("highest", sized([0, 3], [0, 1, 3, 9]))
-@pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("kind", ["empty", "one", "loop", "path", "circles", "sparse", "dense"])
+@pytest.mark.parametrize(
+    ("kind", "directed", "highest"),
+    covering(
+        ["empty", "one", "loop", "path", "circles", "sparse", "dense"], [False, True], sized([0, 3], [0, 1, 3, 9])
+    ),
+)
 def test_paths_along_weights(kind: str, directed: bool, highest: int, out: Path) -> None:
     """With edges that are 0 long among them: no path goes round in circles of them."""
     with session(out):
@@ -231,9 +234,7 @@ def test_searches_in_order(kind: str, directed: bool, out: Path) -> None:
         assert "ascending" in str(can_run("bfs_edges", (graph, 0), {}))
 
 
-@pytest.mark.parametrize("weight", [None, 5])
-@pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("kind", SMALL)
+@pytest.mark.parametrize(("kind", "directed", "weight"), covering(list(SMALL), [False, True], [None, 5]))
 def test_how_far_all_are(kind: str, directed: bool, weight: int | None, out: Path) -> None:
     name = None if weight is None else "weight"
     with session(out):

@@ -15,7 +15,7 @@ from support.loop_bands import BANDS, cholesky_of_band, drawn_bands
 from support.loop_runs import ROOM, assert_close, assert_same, lazy, plain, run_within, stored
 from support.loop_sources import DrawnProgram, function_of
 from support.running import session
-from support.sizes import examples
+from support.sizes import covering, examples
 
 import outcore as oc
 from outcore._loops import compiling
@@ -70,9 +70,7 @@ def test_drawn_bands_that_are_compiled_come_to_the_same_elements(data: st.DataOb
 TILES = {"flat": (2, 7), "square": (4, 4), "tall": (9, 3)}
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-@pytest.mark.parametrize("tile", TILES)
-@pytest.mark.parametrize("name", BANDS)
+@pytest.mark.parametrize(("name", "tile", "compiled"), covering(list(BANDS), list(TILES), [False, True]))
 def test_known_bands_come_to_the_bits_of_the_plain_function(
     name: str, tile: str, compiled: bool, tmp_path: Path
 ) -> None:

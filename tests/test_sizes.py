@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Container
 
 import pytest
 from support import sizes
-from support.sizes import Sweep, examples, sized, spread
+from support.sizes import Sweep, covering, examples, sized, spread
 
 
 def tried(failing: Container[int], quiet: int = 1) -> tuple[list[int], Sweep]:
@@ -56,7 +57,19 @@ def test_some_of_a_sequence_are_spread_over_it(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(sizes, "LARGE", False)
     assert list(spread(range(11), 3)) == [0, 5, 10]
     assert list(spread(range(3), 3)) == list(spread(range(3), 8)) == [0, 1, 2]
-    assert (sized(1, 2), examples(12), examples(100)) == (1, 12, 30)
+    assert (sized(1, 2), examples(8), examples(100)) == (1, 8, 20)
     monkeypatch.setattr(sizes, "LARGE", True)
     assert list(spread(range(11), 3)) == list(range(11))
     assert (sized(1, 2), examples(100)) == (2, 100)
+
+
+def test_each_two_choices_of_different_kinds_meet(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = [list("abcdefg"), [False, True], [0, 3, None]]
+    every = list(itertools.product(*kinds))
+    monkeypatch.setattr(sizes, "LARGE", False)
+    some = covering(*kinds)
+    assert len(some) == len(set(some)) <= 24
+    for first, second in itertools.combinations(range(3), 2):
+        assert {(one[first], one[second]) for one in some} == {(one[first], one[second]) for one in every}
+    monkeypatch.setattr(sizes, "LARGE", True)
+    assert covering(*kinds) == every

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Generator, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from conftest import LARGE
 
@@ -19,7 +20,7 @@ def sized(some: T, full: T) -> T:
 
 def examples(full: int) -> int:
     """The number of examples that hypothesis draws: some of many, all of few."""
-    return sized(min(full, 10 + full // 5), full)
+    return sized(min(full, 8 + full // 8), full)
 
 
 def spread(items: Sequence[T], count: int) -> Sequence[T]:
@@ -27,6 +28,23 @@ def spread(items: Sequence[T], count: int) -> Sequence[T]:
     if LARGE or len(items) <= count:
         return items
     return [items[place * (len(items) - 1) // (count - 1)] for place in range(count)]
+
+
+def covering(*choices: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """All combinations at full size; otherwise some, in which each two choices of different kinds meet."""
+    combinations = list(itertools.product(*choices))
+    if LARGE:
+        return combinations
+    kinds = list(itertools.combinations(range(len(choices)), 2))
+    places = list(itertools.product(*(range(len(items)) for items in choices)))
+    missing = {(a, b, place[a], place[b]) for place in places for a, b in kinds}
+    chosen = set()
+    while missing:
+        met = [{(a, b, place[a], place[b]) for a, b in kinds} & missing for place in places]
+        best = max(range(len(places)), key=lambda number: len(met[number]))
+        missing -= met[best]
+        chosen.add(best)
+    return [combinations[number] for number in sorted(chosen)]
 
 
 class Sweep:
