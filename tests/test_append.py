@@ -383,3 +383,16 @@ def test_kills_leave_the_old_or_the_new_array(out: Path, tmp_path: Path) -> None
     with session():
         oc.append(path, np.zeros((0, updates.WIDTH), "int32"), axis=0)
     assert [entry.name for entry in out.iterdir()] == ["x.zarr"]
+
+
+def test_members_of_groups_grow_and_groups_know(tmp_path: Path) -> None:
+    path = tmp_path / "g.zarr"
+    x = oc.asarray(np.arange(6.0).reshape(3, 2)).annotate(dims=("time", "k"))
+    oc.store({path: oc.group(deep=oc.group(x=x), attrs={"title": "kept"})}, chunks={f"{path}/deep/x": (2, 2)})
+    oc.append(path / "deep/x", np.ones((2, 2)), axis="time")
+    for group in (zarr.open_group(path, use_consolidated=True), zarr.open_group(path, use_consolidated=False)):
+        np.testing.assert_array_equal(group["deep/x"][:], np.concatenate([x.compute(), np.ones((2, 2))]))
+        assert group.attrs["title"] == "kept"
+    with pytest.raises(ShapeError):
+        oc.append(path / "deep/x", np.ones((2, 3)), axis="time")
+    assert zarr.open_group(path, use_consolidated=True)["deep/x"].shape == (5, 2)

@@ -13,6 +13,7 @@ from outcore._lazy.indexing import Index
 from outcore._lazy.node import Operand
 from outcore._lazy.typed import Item
 from outcore._run.foresight import for_all
+from outcore._run.group_files import consolidated_apart
 from outcore._run.parts import Region, append_update
 from outcore._run.running import plan_and_run
 from outcore._session.record import Outcome
@@ -27,8 +28,9 @@ def _append_stored(path: PathLike, array: Item, axis: SupportsIndex | str | None
         update = append_update(name, array, axis)
         return [update.expr], [update.target]
 
-    exprs, targets = for_all(make, lambda: current().plan(*make()))
-    return plan_and_run(exprs, targets, progress)[1]
+    with consolidated_apart(name):
+        exprs, targets = for_all(make, lambda: current().plan(*make()))
+        return plan_and_run(exprs, targets, progress)[1]
 
 
 @overload
@@ -55,11 +57,11 @@ def append(
     are not applied. `values` have the shape of the array but along `axis`, and are cast to its type. Arrays that were
     opened before tell to open them again. `store` writes to a `region` the same way.
 
-    Raises for a path UnsupportedFormatError for other formats, for chunks with codecs or shards, for volumes, and where
-    consolidated metadata of a group repeat the shape; ShapeError, AxisError or ArgumentError where shapes or the axis
-    do not fit; DTypeError for another kind of type; StorageError while another update of the array is under way, and on
-    a file system without hard links; SourceChangedError when others wrote to the array meanwhile. I/O: reads the chunks
-    at the end that are not full, writes these and the new ones; some `stat` calls and a link for each of its files.
+    Raises for a path UnsupportedFormatError for other formats, for chunks with codecs or shards, and for volumes;
+    ShapeError, AxisError or ArgumentError where shapes or the axis do not fit; DTypeError for another kind of type;
+    StorageError while another update of the array is under way, and on a file system without hard links;
+    SourceChangedError when others wrote to the array meanwhile. I/O: reads the chunks at the end that are not full,
+    writes these and the new ones; some `stat` calls and a link for each of its files.
 
     >>> import numpy as np, outcore as oc, tempfile
     >>> oc.append(np.asarray([1, 2]), 3).compute()

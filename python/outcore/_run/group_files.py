@@ -187,6 +187,36 @@ def _tell(above: Path, place: Path) -> None:
     below = (document_of_place.pop("consolidated_metadata", None) or {}).get("metadata", {})
     kept |= {name: document_of_place, **{f"{name}/{key}": value for key, value in below.items()}}
     document["consolidated_metadata"]["metadata"] = kept
+    _replace_document(above, document)
+
+
+@contextmanager
+def consolidated_apart(path: str) -> Iterator[None]:
+    """Groups above an array without their copy of all members' documents, which comes back in the end with the array's.
+
+    Readers look at each document meanwhile, and after a kill.
+    """
+    place, apart = Path(os.path.realpath(path)), []
+    for above in place.parents:
+        if not (above / _DOCUMENT).is_file():
+            break
+        with refusing(path, "write the metadata of the groups above"), _locked(above):
+            document = json.loads((above / _DOCUMENT).read_bytes())
+            copy = document.pop("consolidated_metadata", None) if isinstance(document, dict) else None
+            if copy and place.relative_to(above).as_posix() in (copy.get("metadata") or {}):
+                _replace_document(above, document)
+                apart.append((above, copy))
+    try:
+        yield
+    finally:
+        for above, copy in apart:
+            with refusing(path, "write the metadata of the groups above"), _locked(above):
+                document = json.loads((above / _DOCUMENT).read_bytes())
+                _replace_document(above, {**document, "consolidated_metadata": copy})
+                _tell(above, place)
+
+
+def _replace_document(above: Path, document: Mapping[str, Any]) -> None:
     beside = above / f".{_DOCUMENT}.{os.getpid()}"
     _write(beside, json.dumps(document, indent=2).encode() + b"\n")
     os.replace(beside, above / _DOCUMENT)
@@ -275,4 +305,4 @@ def store_groups(
     return outcome
 
 
-__all__ = ["encoded", "is_group", "staged_groups", "store_groups", "tell_groups_above"]
+__all__ = ["consolidated_apart", "encoded", "is_group", "staged_groups", "store_groups", "tell_groups_above"]

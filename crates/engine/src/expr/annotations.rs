@@ -56,7 +56,7 @@ pub fn as_result_of(op: &Op, x: &Expr, result: Expr) -> Expr {
 ///
 /// Axes keep their names as long as they are the axes of an input; where inputs are worked on element by element, an axis has the name
 /// that they agree on, and attributes are those on which they agree. A product of matrices has the rows of the left and the columns of the
-/// right. Algorithms and stages carry names where the shape of their only input is that of the result.
+/// right. Scans and sorts keep the names of their only input; other algorithms and stages carry nothing.
 pub(super) fn carried(op: &Op, inputs: &[Expr], shape: &[u64]) -> Carried {
     if inputs.iter().all(|input| input.annotations.is_none()) {
         return None;
@@ -114,11 +114,22 @@ pub(super) fn carried(op: &Op, inputs: &[Expr], shape: &[u64]) -> Carried {
             };
             Some(annotations).filter(|own| !own.is_empty()).map(Arc::new)
         }
-        Op::Algorithm(..) | Op::Staged(..) if inputs.len() == 1 && inputs[0].shape == shape => {
+        Op::Algorithm(..) | Op::Staged(..) if keeps_axes(op) && inputs[0].shape == shape => {
             inputs[0].annotations.clone()
         }
         Op::Source(_) | Op::Generate(_) | Op::Algorithm(..) | Op::Staged(..) => None,
     }
+}
+
+/// Whether an algorithm's results have the axes of its input.
+fn keeps_axes(op: &Op) -> bool {
+    const KEEPING: [&str; 3] = ["scan", "cumulative", "sort"];
+    let name = match op {
+        Op::Algorithm(key, _) => key.0.name(),
+        Op::Staged(key, _) => key.0.name(),
+        _ => return false,
+    };
+    KEEPING.iter().any(|own| name.contains(own))
 }
 
 /// Names of axes that a reshape leaves alone: those of leading and trailing axes with the same lengths.
@@ -147,15 +158,19 @@ fn agreed(inputs: &[Expr], shape: &[u64]) -> Carried {
     let mut all = first.as_ref().clone();
     let missing = shape.len().saturating_sub(all.dims.len());
     all.dims.splice(..0, vec![None; missing]);
+    let mut is_disputed = vec![false; all.dims.len()];
     for other in said {
         let offset = shape.len() - other.dims.len();
         for (axis, dim) in other.dims.iter().enumerate() {
             let own = &mut all.dims[offset + axis];
             match (&own, dim) {
                 (_, None) => {}
-                (None, Some(_)) => own.clone_from(dim),
+                (None, Some(_)) if !is_disputed[offset + axis] => own.clone_from(dim),
                 (Some(left), Some(right)) if left == right => {}
-                _ => *own = None,
+                _ => {
+                    *own = None;
+                    is_disputed[offset + axis] = true;
+                }
             }
         }
         if all.name != other.name {
@@ -227,6 +242,9 @@ mod tests {
         let row = array(0.5, &[3], &["lat"]);
         let sum = ops::binary(outcore_kernels::Binary::Add, &x, &row).unwrap();
         assert_eq!(dims(&sum), ["time", "lat"]);
+        let third = array(0.5, &[4, 3], &["time", "lat"]);
+        let chosen = agreed(&[x.clone(), y.clone(), third], &[4, 3]).unwrap();
+        assert_eq!(chosen.dims, [Some("time".to_string()), None]);
         let product = ops::matmul(&x, &ops::permute(&y, &[1, 0]).unwrap()).unwrap();
         assert_eq!(dims(&product), ["time", "time"]);
         assert_eq!(product.annotations().unwrap().name, None);
