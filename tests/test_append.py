@@ -161,8 +161,9 @@ def test_axes_have_names(out: Path) -> None:
         assert oc.open(path).dims == ("time", "place")
     assert load(path).tolist() == [[0, 0, 0, 1]] * 2
     zarr.consolidate_metadata(str(out / "group.zarr"))
-    with session(), pytest.raises(UnsupportedFormatError, match="consolidated"):
+    with session():
         oc.append(path, oc.ones((2, 1), dtype="int16"), axis=1)
+    assert zarr.open_group(out / "group.zarr", use_consolidated=True)["t2m"].shape == (2, 5)
 
 
 def test_outputs_and_updates_appear_together(out: Path) -> None:

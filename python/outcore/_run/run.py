@@ -222,7 +222,7 @@ def store(
     else:
         outcome = plan_and_run(*_asked(lambda: _targets(targets, overwrite, chunks, resume)), progress)[1]
     if isinstance(targets, Mapping):
-        tell_groups_above(map(os.fsdecode, targets))
+        tell_groups_above(os.fsdecode(path) for path in targets if not isinstance(path, tuple))
     if overwrite:
         _read_back(targets)
     return outcome

@@ -13,7 +13,7 @@ from outcore._lazy.hooks import above
 from outcore._session.session import current
 from outcore._xarray.foreign import Foreign
 
-Region: TypeAlias = "tuple[slice, ...]"
+Corner: TypeAlias = "tuple[slice, ...]"
 _SHARE = 8  # of the budget, for a block that is computed and not yet written
 
 
@@ -43,7 +43,7 @@ def _room() -> int:
     return max(int(current().counters()["budget_bytes"]) // _SHARE, 1)
 
 
-def _whole(ndim: int) -> Region | Foreign:
+def _whole(ndim: int) -> Corner | Foreign:
     return (slice(None),) * ndim if ndim else ...
 
 
@@ -86,7 +86,7 @@ def _chunk(target: Foreign, source: Array, room: int) -> tuple[int, ...]:
     return tuple(max(length, 1) for length in source.tile)
 
 
-def blocks_of(shape: Sequence[int], starts: Sequence[int], chunk: Sequence[int], room: int) -> Iterator[Region]:
+def blocks_of(shape: Sequence[int], starts: Sequence[int], chunk: Sequence[int], room: int) -> Iterator[Corner]:
     """Parts of at most `room` elements, or one chunk, that end where chunks end; `starts` is where the first begins."""
     counts = [1] * len(shape)
     for axis in reversed(range(len(shape))):  # whole rows of chunks first
