@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
@@ -16,7 +17,7 @@ from outcore._lazy.indexing import Index, expanded, position_of
 from outcore._lazy.node import Operand, axis_of, expr_dtype, is_weak, node, put_as
 from outcore._lazy.typed import Item, Typed
 from outcore._session.session import current
-from outcore.errors import ArgumentError, DTypeError, IndexingError, ShapeError, UnsupportedFormatError
+from outcore.errors import ArgumentError, DTypeError, IndexingError, OutcoreError, ShapeError, UnsupportedFormatError
 
 
 class Region(NamedTuple):
@@ -111,6 +112,9 @@ def append_update(name: str, part: Item, axis: SupportsIndex | str | None) -> Pa
 def _opened(name: str) -> tuple[Array, list[int]]:
     """The array as it is stored, and its chunks. Raises UnsupportedFormatError where parts of it cannot be written."""
     chunks = _core.updatable(name)[1]
+    # A killed update left links to the files: removed later, these would look changed to whoever reads them by then.
+    with suppress(OutcoreError):
+        _core.clean(os.path.dirname(os.path.realpath(name)))
     return Array(_core.open(current()._core, name)), chunks
 
 
