@@ -26,7 +26,7 @@ def inputs(shared: Path) -> dict[str, str]:
     for seed, name in enumerate("AB"):
         made[name] = str(data.write_npy(shared / f"{name}.npy", (side, side), seed))
         made[f"narrow {name}"] = str(
-            data.write_npy(shared / f"narrow {name}.npy", (side, sized(side // 8, side)), seed)
+            data.write_npy(shared / f"narrow {name}.npy", (side, sized(side // 4, side)), seed)
         )
     return made
 

@@ -342,7 +342,8 @@ def test_the_stream_has_all_types_and_missing_elements() -> None:
 
 def test_the_stream_comes_in_batches_and_back() -> None:
     values = np.random.default_rng(0).permutation(1_000_000)
-    with session(memory_limit=600 << 20, pool_limit=32 << 20) as current:
+    # The pool is what is small: a worker of many tests has hundreds of MiB of its own.
+    with session(memory_limit=4 << 30, pool_limit=32 << 20) as current:
         t = oc.table(x=values, y=values * 0.5).filter(values % 3 > 0).sort_by("x")
         reader = pa.RecordBatchReader.from_stream(t)
         sizes = [batch.num_rows for batch in reader]

@@ -209,8 +209,9 @@ def _norm(x: Operand, ord: Any = None, axis: Axis = None, keepdims: bool = False
     array = oc.asarray(x)
     if ord is None and axis is None:
         return oc.linalg.vector_norm(array, keepdims=keepdims)
-    axes = tuple(axes_of("numpy.linalg.norm", axis, array))
-    if axis is not None and not isinstance(axis, (int, np.integer, str)):
+    if axis is None or isinstance(axis, (int, np.integer, str)):
+        axes = tuple(axes_of("numpy.linalg.norm", axis, array))
+    else:
         axes = tuple(axis_of("numpy.linalg.norm", one, array) for one in axis)
     if len(axes) == 1 and not isinstance(ord, str):
         return oc.linalg.vector_norm(array, ord=2 if ord is None else ord, axis=axes, keepdims=keepdims)
