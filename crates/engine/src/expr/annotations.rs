@@ -21,7 +21,7 @@ pub(super) fn key(carried: &Carried) -> u64 {
 }
 
 impl Node {
-    /// What is said of the array beside its elements.
+    /// The name, names of axes and attributes of the array; nothing where there are none.
     pub fn annotations(&self) -> Option<&Arc<Annotations>> {
         self.annotations.as_ref()
     }
@@ -52,7 +52,7 @@ pub fn as_result_of(op: &Op, x: &Expr, result: Expr) -> Expr {
     }
 }
 
-/// What a result has of its inputs' annotations.
+/// The annotations that a result has of its inputs.
 ///
 /// Axes keep their names as long as they are the axes of an input; where inputs are worked on element by element, an axis has the name
 /// that they agree on, and attributes are those on which they agree. A product of matrices has the rows of the left and the columns of the
@@ -148,7 +148,7 @@ fn reshaped(x: &Expr, shape: &[u64]) -> Vec<Option<String>> {
     dims
 }
 
-/// What annotated inputs agree on. Numbers and others without annotations have no say.
+/// The annotations that inputs agree on. Numbers and others without annotations have no say.
 fn agreed(inputs: &[Expr], shape: &[u64]) -> Carried {
     let mut said = inputs.iter().filter_map(|input| input.annotations.as_ref());
     let first = said.next()?;

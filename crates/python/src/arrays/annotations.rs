@@ -68,7 +68,7 @@ fn with_annotations(
 /// Name, names of axes, attributes.
 type PyAnnotations<'py> = (Option<String>, Vec<Option<String>>, Bound<'py, PyList>);
 
-/// What is said of an array beside its elements.
+/// The annotations of an array.
 #[pyfunction]
 fn annotations<'py>(py: Python<'py>, x: &PyExpr) -> PyResult<PyAnnotations<'py>> {
     match x.0.annotations() {

@@ -1,4 +1,4 @@
-//! What files say of an array beside its elements: names of axes, and attributes.
+//! Names of axes and attributes, which files keep beside the elements of an array.
 //!
 //! Annotations are no part of an array's value: no identity and no digest depends on them.
 

@@ -1,4 +1,4 @@
-//! What a path leads to: an array, or a group of them.
+//! Objects that paths lead to: arrays, and groups of them.
 
 use std::path::PathBuf;
 
@@ -42,7 +42,7 @@ pub struct StoredMember {
     pub is_group: bool,
 }
 
-/// What a path leads to.
+/// The object that a path leads to.
 #[derive(Clone, Debug)]
 pub enum StoredObject {
     Array(Opened),

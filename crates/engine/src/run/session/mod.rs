@@ -60,7 +60,7 @@ pub enum Target {
         chunks: Option<Vec<u64>>,
         /// What an earlier run left is gone on with, and what this one leaves can be.
         resume: bool,
-        /// What the output says of itself beside its elements, in formats that can.
+        /// Annotations that the output is written with, in formats that have any.
         annotations: Option<Arc<Annotations>>,
         /// The part that this is of an array which is there.
         update: Option<ArrayUpdate>,
