@@ -175,26 +175,29 @@ impl Iterator for RegionRuns<'_> {
     }
 }
 
-/// Runs of one array beside those of another that list the same elements in the same order.
+/// Runs of bytes of one array beside those of another that list the same elements in the same order.
 pub(crate) struct PairedRuns<'a> {
     runs: RegionRuns<'a>,
+    /// Bytes of an element.
+    item: u64,
     rest: Interval,
 }
 
 impl<'a> PairedRuns<'a> {
-    pub(crate) fn new(runs: RegionRuns<'a>) -> PairedRuns<'a> {
+    pub(crate) fn new(runs: RegionRuns<'a>, item: usize) -> PairedRuns<'a> {
         PairedRuns {
             runs,
+            item: item as u64,
             rest: Interval::new(0, 0),
         }
     }
 
-    /// Gives `each` the places of the next `length` elements.
+    /// Gives `each` the places of the next `length` bytes.
     pub(crate) fn each(&mut self, mut length: u64, mut each: impl FnMut(Interval)) {
         while length > 0 {
             if self.rest.length == 0 {
                 let Some(run) = self.runs.next() else { return };
-                self.rest = run;
+                self.rest = Interval::new(run.start * self.item, run.length * self.item);
                 continue;
             }
             let taken = self.rest.length.min(length);
@@ -426,10 +429,11 @@ mod tests {
         }
 
         #[test]
-        fn paired_runs_list_the_elements_in_order_however_they_are_cut((array, region) in array_and_box(), cut in 1u64..9) {
-            let expected: Vec<u64> = region.runs(&array).flat_map(Interval::indices).collect();
-            let (mut listed, mut paired) = (vec![], PairedRuns::new(region.runs(&array)));
-            for _ in 0..region.elements().div_ceil(cut) {
+        fn paired_runs_list_the_bytes_in_order_however_they_are_cut((array, region) in array_and_box(), cut in 1u64..9) {
+            let bytes = |run: Interval| run.start * 3..(run.start + run.length) * 3;
+            let expected: Vec<u64> = region.runs(&array).flat_map(bytes).collect();
+            let (mut listed, mut paired) = (vec![], PairedRuns::new(region.runs(&array), 3));
+            for _ in 0..(3 * region.elements()).div_ceil(cut) {
                 paired.each(cut, |place| listed.extend(place.indices()));
             }
             prop_assert_eq!(listed, expected);

@@ -10,6 +10,8 @@ use crate::{Frame, Io, Region, StoreError};
 pub(crate) const GAP_BYTES: u64 = 16 << 10;
 /// Runs are joined up to this window, which bounds the frame's slack.
 pub(crate) const WINDOW_BYTES: u64 = 1 << 20;
+/// The same for windows that plain bytes are copied from: fewer and larger requests, for few threads wait for them.
+pub(crate) const STAGED_BYTES: u64 = 2 << 20;
 /// Memory that reading neighbours together takes while it runs.
 pub const GROUP_STAGING_BYTES: usize = 4 << 20;
 /// Where data is moved to when it would not be aligned for its type.
@@ -72,7 +74,15 @@ fn page_up(bytes: usize) -> usize {
 
 impl RowMajor {
     /// Calls `visit` with each window and its runs of bytes, ascending.
-    pub(crate) fn windows<F>(&self, region: &Region, mut visit: F) -> Result<(), StoreError>
+    fn windows<F>(&self, region: &Region, visit: F) -> Result<(), StoreError>
+    where
+        F: FnMut(ReadWindow, &[Interval]) -> Result<(), StoreError>,
+    {
+        self.windows_of(WINDOW_BYTES, region, visit)
+    }
+
+    /// The same with runs joined up to windows of `most` bytes.
+    fn windows_of<F>(&self, most: u64, region: &Region, mut visit: F) -> Result<(), StoreError>
     where
         F: FnMut(ReadWindow, &[Interval]) -> Result<(), StoreError>,
     {
@@ -81,7 +91,7 @@ impl RowMajor {
         for run in region.runs(&self.shape) {
             let start = self.base + run.start * self.item as u64;
             let end = start + run.length * self.item as u64;
-            if !group.is_empty() && (start - last >= GAP_BYTES || end - first > WINDOW_BYTES) {
+            if !group.is_empty() && (start - last >= GAP_BYTES || end - first > most) {
                 visit(ReadWindow::of(first, last, self.file_bytes), &group)?;
                 group.clear();
             }
@@ -95,6 +105,30 @@ impl RowMajor {
             return Ok(());
         }
         visit(ReadWindow::of(first, last, self.file_bytes), &group)
+    }
+
+    /// Calls `visit` with each window and its runs of bytes, ascending, for reads into memory that they are copied from: no
+    /// window is longer than `STAGED_BYTES` and two pages. Long runs are cut between pages, into equal parts.
+    pub(crate) fn staged_windows<F>(&self, region: &Region, mut visit: F) -> Result<(), StoreError>
+    where
+        F: FnMut(ReadWindow, &[Interval]) -> Result<(), StoreError>,
+    {
+        self.windows_of(STAGED_BYTES, region, |window, runs| {
+            let [run] = runs else { return visit(window, runs) };
+            let (mut start, end) = (run.start, run.start + run.length);
+            let page = PAGE as u64;
+            let parts = (window.end - window.start).div_ceil(STAGED_BYTES).max(1);
+            let step = (window.end - window.start).div_ceil(parts).next_multiple_of(page);
+            while start < end {
+                let next = (start / page * page + step).min(end);
+                visit(
+                    ReadWindow::of(start, next, self.file_bytes),
+                    &[Interval::between(start, next)],
+                )?;
+                start = next;
+            }
+            Ok(())
+        })
     }
 
     pub(crate) fn read_bytes(&self, region: &Region) -> u64 {
@@ -278,4 +312,31 @@ pub(crate) fn make_native(data: &mut [u8], dtype: outcore_dtype::DType, swapped:
 /// Makes any non-zero byte a true one: files and functions may give what kernels must not see.
 pub fn normalize_bools(data: &mut [u8]) {
     data.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_runs_are_staged_in_equal_parts_that_share_no_page() {
+        for (base, rows) in [(0, 1), (0, 511), (4095, 511), (2048, 1024), (17, 4096), (100, 9000)] {
+            let array = RowMajor {
+                base,
+                shape: vec![rows, 1024],
+                item: 8,
+                file_bytes: base + rows * 8192 + 100,
+            };
+            let region = Region::full(&array.shape);
+            let (mut at, mut pages, mut present) = (base, base / PAGE as u64 * PAGE as u64, 0);
+            let staged = array.staged_windows(&region, |window, runs| {
+                assert!(window.bytes() as u64 <= STAGED_BYTES + 2 * PAGE as u64);
+                assert_eq!((window.start, runs.len(), runs[0].start), (pages, 1, at));
+                (at, pages, present) = (at + runs[0].length, window.end, present + window.present);
+                Ok(())
+            });
+            staged.unwrap();
+            assert_eq!((at, present), (base + rows * 8192, array.read_bytes(&region)));
+        }
+    }
 }

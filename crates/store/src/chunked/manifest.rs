@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use outcore_dtype::DType;
 
 use super::chain::CodecChain;
-use crate::array::region::Lattice;
-use crate::array::rowmajor::{swap_bytes, RowMajor, GAP_BYTES};
+use crate::array::region::{Cells, Lattice};
+use crate::array::rowmajor::{swap_bytes, RowMajor, GAP_BYTES, STAGED_BYTES};
 use crate::backend::stamp::Stamp;
 use crate::base::interval::Interval;
 use crate::io::File;
@@ -42,6 +42,16 @@ impl ChunkGrid {
     /// Whether only some rows of a plain unit may be read: a small one is read from the first to the last that is needed.
     pub fn reads_rows(&self) -> bool {
         self.chain.is_plain() && self.unit_bytes() as u64 > GAP_BYTES
+    }
+
+    /// Whether one plain unit holds all of the region: then it is read without a further copy.
+    pub fn is_sole(&self, region: &Region) -> bool {
+        self.reads_rows() && Cells::of(region, &self.unit).count() == 1
+    }
+
+    /// Whether a plain unit that is needed whole is read together with those close to it.
+    pub fn joins_units(&self) -> bool {
+        self.chain.is_plain() && self.unit_bytes() as u64 <= STAGED_BYTES
     }
 
     /// A plain unit at `offset` of its file, as an array in it.

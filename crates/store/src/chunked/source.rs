@@ -11,8 +11,9 @@ use crate::array::region::{copy_lattice, Cells, PairedRuns};
 use crate::array::rowmajor::{make_native, ReadWindow, RowMajor};
 use crate::array::source::{Layout, ReadCost, Source};
 use crate::backend::stamp::Stamp;
+use crate::base::interval::Interval;
 use crate::base::page::PAGE;
-use crate::memory::workspace::WorkBuffer;
+use crate::memory::workspace::{transfer_bytes, WorkBuffer};
 use crate::{Io, Region, StoreError};
 
 /// An array of chunks: how it is cut, and where its chunks are.
@@ -25,14 +26,9 @@ pub(crate) struct ChunkArray<M> {
 }
 
 impl<M: Manifest> ChunkArray<M> {
-    /// Whether one plain unit holds all of the region: then it is read without a further copy.
-    fn is_sole(&self, region: &Region) -> bool {
-        self.grid.reads_rows() && Cells::of(region, &self.grid.unit).count() == 1
-    }
-
     /// Brings the region into the frame, in the byte order of the file; returns where it starts.
     fn read_raw(&self, region: &Region, frame: &mut [u8], io: &Io) -> Result<usize, StoreError> {
-        let sole = self.is_sole(region);
+        let sole = self.grid.is_sole(region);
         let mut offset = 0;
         let mut spare = UnitSpace::new(&self.grid, region);
         let [staging, first, second] = io.work_buffers(self.manifest.identity());
@@ -120,18 +116,20 @@ impl RegionReading<'_> {
         frame: &mut [u8],
         io: &Io,
     ) -> Result<(), StoreError> {
-        let item = self.grid.dtype.size() as u64;
         let within = self.cut.within();
-        let mut places = PairedRuns::new(within.runs(&self.region.shape));
-        plain.windows(&self.cut.local(), |window, runs| {
-            let bytes = self.staging.bytes(window.bytes()).map_err(no_memory(cell, window))?;
+        let mut places = PairedRuns::new(within.runs(&self.region.shape), self.grid.dtype.size());
+        plain.staged_windows(&self.cut.local(), |window, runs| {
+            let bytes = self
+                .staging
+                .for_transfer(window.bytes())
+                .map_err(no_memory(cell, window))?;
             io.read(cell.file(io)?, bytes, window.start, window.present as usize)?;
             for run in runs {
-                let mut from = (run.start - window.start) as usize;
-                places.each(run.length / item, |place| {
-                    let (to, length) = ((place.start * item) as usize, (place.length * item) as usize);
-                    frame[to..to + length].copy_from_slice(&bytes[from..from + length]);
-                    from += length;
+                let mut rest = &bytes[(run.start - window.start) as usize..];
+                places.each(run.length, |Interval { start, length }| {
+                    let (taken, behind) = rest.split_at(length as usize);
+                    frame[start as usize..][..taken.len()].copy_from_slice(taken);
+                    rest = behind;
                 });
             }
             Ok(())
@@ -140,7 +138,10 @@ impl RegionReading<'_> {
 
     /// Reads a window.
     fn stage<M: Manifest>(&mut self, window: ReadWindow, cell: &Cell<'_, M>, io: &Io) -> Result<(), StoreError> {
-        let bytes = self.staging.bytes(window.bytes()).map_err(no_memory(cell, window))?;
+        let bytes = self
+            .staging
+            .for_transfer(window.bytes())
+            .map_err(no_memory(cell, window))?;
         io.read(cell.file(io)?, bytes, window.start, window.present as usize)
     }
 
@@ -241,7 +242,7 @@ impl<M: Manifest> Source for ChunkArray<M> {
 
     fn cost(&self, region: &Region, io: &Io) -> Result<ReadCost, StoreError> {
         region.check_in(&self.grid.shape, &self.name())?;
-        let sole = self.is_sole(region);
+        let sole = self.grid.is_sole(region);
         let data = self.grid.data_bytes(region);
         let mut spare = UnitSpace::new(&self.grid, region);
         let mut cut = UnitCut::new(&self.grid, region);
@@ -261,7 +262,7 @@ impl<M: Manifest> Source for ChunkArray<M> {
                             frame_bytes = plain.frame_bytes(&local);
                             read_bytes += plain.read_bytes(&local);
                         } else {
-                            plain.windows(&local, |window, _| {
+                            plain.staged_windows(&local, |window, _| {
                                 staged = staged.max(window.bytes());
                                 read_bytes += window.present;
                                 Ok(())
@@ -285,8 +286,7 @@ impl<M: Manifest> Source for ChunkArray<M> {
         Ok(ReadCost {
             read_bytes,
             frame_bytes,
-            workspace_bytes: widest
-                .max(staged)
+            workspace_bytes: transfer_bytes(widest.max(staged))
                 .saturating_add(decoding)
                 .saturating_add(self.grid.span_bytes(region))
                 .saturating_add(self.manifest.search_bytes()),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::manifest::{CellFile, ChunkGrid, Manifest, UnitPlace};
 use crate::array::region::{Cells, Lattice};
-use crate::array::rowmajor::{ReadWindow, GAP_BYTES, WINDOW_BYTES};
+use crate::array::rowmajor::{ReadWindow, GAP_BYTES, STAGED_BYTES, WINDOW_BYTES};
 use crate::base::interval::Interval;
 use crate::base::page::PAGE;
 use crate::io::File;
@@ -29,7 +29,7 @@ pub(super) struct UnitSpan {
 pub(super) enum UnitPiece<'a> {
     /// A unit that is all fill value.
     Missing { unit: u64 },
-    /// A plain unit large enough that only some of its rows may be read.
+    /// A large plain unit, or one of which some rows are needed.
     Rows { unit: u64, offset: u64 },
     /// Units that lie close together.
     ReadWindow { window: ReadWindow, spans: &'a [UnitSpan] },
@@ -102,7 +102,13 @@ impl<'a, M: Manifest> Cell<'a, M> {
         each: &mut dyn FnMut(UnitPiece<'_>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let (grid, bytes) = (self.grid, self.of.bytes);
-        let UnitSpace { batch, cut } = spare;
+        // What is decoded needs memory for that besides.
+        let most = if grid.chain.is_plain() {
+            STAGED_BYTES
+        } else {
+            WINDOW_BYTES
+        };
+        let UnitSpace { batch, cut, joins } = spare;
         batch.clear();
         let mut add = |unit: u64, place: Option<UnitPlace>| {
             let Some(UnitPlace { at, skipped }) = place else {
@@ -122,10 +128,11 @@ impl<'a, M: Manifest> Cell<'a, M> {
                     grid.unit_bytes()
                 );
                 return Err(StoreError::format(&self.path(), reason));
-            } else if grid.reads_rows() {
-                return each(UnitPiece::Rows { unit, offset: at.start });
             } else {
                 cut.unit(self.index, unit);
+                if grid.reads_rows() && !(*joins && cut.shape == grid.unit) {
+                    return each(UnitPiece::Rows { unit, offset: at.start });
+                }
                 let span = cut.plain_span();
                 batch.push(UnitSpan {
                     offset: at.start + span.start,
@@ -135,7 +142,7 @@ impl<'a, M: Manifest> Cell<'a, M> {
                 });
             }
             if batch.len() >= BATCH {
-                windows(batch, bytes, each)?;
+                windows(batch, bytes, most, each)?;
                 batch.clear();
             }
             Ok(())
@@ -151,14 +158,15 @@ impl<'a, M: Manifest> Cell<'a, M> {
                 .locate(self.of, self.index, unit, &mut cursor, io, &mut open)?;
             add(unit, place)?;
         }
-        windows(batch, bytes, each)
+        windows(batch, bytes, most, each)
     }
 }
 
-/// Gives `each` the windows in which spans are read: those close together in one.
+/// Gives `each` the windows in which spans are read: those close together in one, of `most` bytes where it has several.
 fn windows(
     spans: &mut [UnitSpan],
     file_bytes: u64,
+    most: u64,
     each: &mut dyn FnMut(UnitPiece<'_>) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     spans.sort_unstable_by_key(|span| span.offset);
@@ -169,7 +177,7 @@ fn windows(
     };
     for (at, span) in spans.iter().enumerate() {
         let end = span.offset + span.bytes;
-        let far = span.offset.saturating_sub(last) >= GAP_BYTES || end.max(last) - first > WINDOW_BYTES;
+        let far = span.offset.saturating_sub(last) >= GAP_BYTES || end.max(last) - first > most;
         if at > from && far {
             give(&spans[from..at], first, last)?;
             from = at;
@@ -189,6 +197,8 @@ fn windows(
 pub(super) struct UnitSpace<'a> {
     batch: Vec<UnitSpan>,
     cut: UnitCut<'a>,
+    /// Whether plain units that are needed whole are read together.
+    joins: bool,
 }
 
 impl<'a> UnitSpace<'a> {
@@ -196,6 +206,7 @@ impl<'a> UnitSpace<'a> {
         UnitSpace {
             batch: Vec::with_capacity(grid.batch(region)),
             cut: UnitCut::new(grid, region),
+            joins: grid.joins_units() && !grid.is_sole(region),
         }
     }
 }
@@ -303,7 +314,7 @@ impl ChunkGrid {
 
     /// Most spans that are sorted together.
     fn batch(&self, region: &Region) -> usize {
-        if self.reads_rows() {
+        if self.is_sole(region) || self.reads_rows() && !self.joins_units() {
             return 0;
         }
         let axes = region.shape.iter().zip(&self.unit).enumerate();

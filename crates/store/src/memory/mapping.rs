@@ -94,6 +94,25 @@ impl AlignedBuffer {
         })
     }
 
+    /// As `new`, as many whole large pages as it has, where the system has them, and then small ones.
+    ///
+    /// # Errors
+    /// Memory that the system does not give.
+    pub(crate) fn of_large_pages(bytes: usize) -> std::io::Result<AlignedBuffer> {
+        let whole = round_up(bytes).and_then(|bytes| Some((bytes, bytes.checked_add(HUGE_PAGE)?)));
+        let (bytes, mapped) = whole.ok_or(std::io::ErrorKind::OutOfMemory)?;
+        let chunk = Arc::new(Chunk::map(mapped, false)?);
+        let skipped = chunk.start.as_ptr().addr().wrapping_neg() % HUGE_PAGE;
+        // SAFETY: less than a large page is skipped, and the chunk has one more than the buffer, which is its only one.
+        let buffer = unsafe { AlignedBuffer::of_chunk(chunk, skipped, bytes) };
+        let large = bytes / HUGE_PAGE * HUGE_PAGE;
+        if large > 0 {
+            // SAFETY: within the buffer; a wish that changes no bytes.
+            let _ = unsafe { madvise(buffer.start.as_ptr().cast(), large, Advice::LinuxHugepage) };
+        }
+        Ok(buffer)
+    }
+
     pub(crate) fn start(&self) -> NonNull<u8> {
         self.start
     }
