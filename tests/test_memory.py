@@ -136,7 +136,8 @@ def test_what_the_caller_allocates_between_computations_is_part_of_the_limit(inp
     outcome = cgroup.run_limited("support.children:data_of_its_own", given, LIMIT, TIMEOUT_SECONDS)
     assert outcome.reason is None, outcome.stderr
     before, during, after = outcome.value
-    assert before - during >= 90 << 20
+    # Growth counts beyond the 12 MiB that the allowances bear: stacks and packing buffers of a first run are theirs.
+    assert before - during >= (100 - 12) << 20
     assert before - after <= 16 << 20
     assert outcome.peak_rss_bytes is not None
     assert outcome.peak_rss_bytes <= LIMIT

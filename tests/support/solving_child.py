@@ -75,7 +75,11 @@ def right_of(made: Any) -> Any:
 
 
 def main(kind: str, data: str, out: str, scratch: str, resume: str = "") -> None:
-    with session(Path(scratch), pool_limit=LARGE_POOL if resume else POOL):
+    options: dict[str, Any] = {"pool_limit": LARGE_POOL if resume else POOL}
+    if resume and kind in DENSE:
+        # Its name comes late: whoever kills the child at a tile of the factor is never too late for that.
+        options["faults"] = "delay-rename:1:60000"
+    with session(Path(scratch), **options):
         print("ready", flush=True)
         made = factor(kind, Path(data), Path(out) / "f.ocf", resume == "resume")
         x = made.solve(oc.asarray(right_of(made)))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from typing import Any, TypeAlias
 
 from outcore._base.types import NDArray
@@ -12,12 +14,18 @@ Kernel = Callable[..., NumbaObject]  # a compiled function: of tiles, or of numb
 
 
 def numba_module() -> NumbaObject:
-    """numba, which nothing else in the package needs. Raises ImportError that names the extra where it is missing."""
+    """numba, which nothing else in the package needs. Raises ImportError that names the extra where it is missing.
+
+    An import that an interrupt ends halfway leaves a module without some of its parts for as long as the process lives.
+    Interrupts are heard by the main thread, so a thread of its own imports numba, to the end.
+    """
+    importer = ThreadPoolExecutor(1, "outcore-import")
     try:
-        import numba
+        return importer.submit(import_module, "numba").result()
     except ImportError as error:
         raise ImportError("outcore.jit needs numba, which is not installed: pip install outcore[jit]") from error
-    return numba
+    finally:
+        importer.shutdown(wait=False)
 
 
 def _compile(function: Callable[..., object]) -> Kernel:
