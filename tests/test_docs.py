@@ -60,10 +60,9 @@ def test_the_session_on_loops_gives_what_it_shows():
 
 @pytest.mark.filterwarnings("ignore")
 def test_the_session_with_xarray_gives_what_it_shows(tmp_path, monkeypatch):
-    xarray = pytest.importorskip("xarray", reason="the page is xarray's")
+    pytest.importorskip("xarray", reason="the page is xarray's")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with xarray.set_options(chunk_manager="outcore"):
-        assert doctest.testfile(str(ROOT / "docs" / "xarray.md"), module_relative=False) == (0, 25)
+    assert doctest.testfile(str(ROOT / "docs" / "xarray.md"), module_relative=False) == (0, 24)
 
 
 def test_the_session_on_graphs_gives_what_it_shows(tmp_path, monkeypatch):

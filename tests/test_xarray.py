@@ -46,6 +46,17 @@ def lazy(path: Path) -> xarray.Dataset:
     return xarray.open_dataset(path, engine="outcore", chunks={})
 
 
+def test_what_the_engine_opens_is_lazy_whichever_manager_is_chosen(path: Path) -> None:
+    with xarray.set_options(chunk_manager="dask"):
+        opened = xarray.open_dataset(path, engine="outcore", chunks={})
+        assert isinstance(opened.t.data, oc.Array)
+        assert isinstance(opened.chunk(time=10).t.data, oc.Array)
+        assert isinstance(opened.t.chunk({"time": 10}).data, oc.Array)
+        anomaly = opened.t.groupby("time.month") - opened.t.groupby("time.month").mean("time")
+        assert isinstance(anomaly.data, oc.Array)
+        assert type(EAGER.chunk(time=10).t.data).__module__.startswith("dask.")
+
+
 class Guard:
     """Refuses programs that bring more than a quarter of a variable into memory, until it is lifted."""
 

@@ -14,6 +14,7 @@ from xarray.backends.zarr import FillValueCoder
 from xarray.core import indexing
 
 from outcore._lazy.array import Array
+from outcore._xarray.dispatch import teach
 from outcore._xarray.foreign import Foreign
 from outcore._xarray.stored import StoredVariable, group_of, groups_of
 from outcore._xarray.unwrapped import LazyVariable
@@ -45,6 +46,7 @@ class Backend(BackendEntrypoint):
 
         Raises FormatError, StorageError.
         """
+        teach()
         stored, attributes = group_of(filename_or_obj, group)
         variables, general, coordinates = conventions.decode_cf_variables(
             {name: _variable(part) for name, part in stored.items()},

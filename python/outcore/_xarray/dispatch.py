@@ -11,7 +11,9 @@ xarray has a chunk manager's methods for most of what it does with chunks. These
 - `backends/zarr.py`, `validate_grid_chunks_alignment`: chunks of a file that lie across those of an array are refused;
 - `computation/fit.py`, `least_squares`: NumPy's, which has all columns in memory;
 - `core/groupby.py`, `_flox_reduce`, `_flox_scan`, `reduce`: flox takes chunks of Dask and cubed, and without flox the
-  rows of each group are gathered.
+  rows of each group are gathered;
+- `backends/api.py`, `_chunk_ds`, and `core/dataset.py`, `chunk`: one chunk manager is asked, Dask's where that is
+  installed and none was chosen, though what was opened or is chunked are lazy arrays.
 
 Each is replaced by one that does for lazy arrays what is needed, and for all others what it did.
 """
@@ -21,10 +23,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
+from inspect import signature
 
-from xarray.backends import zarr
+from xarray.backends import api, zarr
 from xarray.computation import fit
-from xarray.core import dataarray, duck_array_ops, groupby, indexing, resample
+from xarray.core import dataarray, dataset, duck_array_ops, groupby, indexing, resample
 from xarray.groupers import RESAMPLE_DIM
 
 from outcore._lazy.array import Array
@@ -35,6 +38,7 @@ from outcore._xarray.packed import forward_filled
 from outcore._xarray.unwrapped import points_of
 
 _MARK = "_outcore"
+NAME = "outcore"  # of the engine, and of the chunk manager
 
 
 def teach() -> None:
@@ -44,6 +48,8 @@ def teach() -> None:
     _replace(dataarray, "_infer_coords_and_dims", _names_of_axes)
     _replace(duck_array_ops, "_push", _pushed)
     _replace(import_module("xarray.computation.apply_ufunc"), "apply_variable_ufunc", _whole_axes)
+    _replace(api, "_chunk_ds", _opened_by_engine)
+    _replace(dataset.Dataset, "chunk", _chunked_again)
     _replace(zarr, "validate_grid_chunks_alignment", _any_chunks)
     _replace(duck_array_ops, "array_any", _any_of)
     _replace(fit, "least_squares", fitting.dispatched)
@@ -103,6 +109,27 @@ def _whole_axes(function: Function) -> Function:
 def _any_chunks(function: Function) -> Function:
     def call(nd_v_chunks: Foreign, **options: Foreign) -> Foreign:
         return None if isinstance(nd_v_chunks, Chunks) else function(nd_v_chunks=nd_v_chunks, **options)
+
+    return call
+
+
+def _opened_by_engine(function: Function) -> Function:
+    signature_of = signature(function)
+
+    def call(*arguments: Foreign, **options: Foreign) -> Foreign:
+        bound = signature_of.bind(*arguments, **options)
+        if bound.arguments["engine"] == NAME and bound.arguments["chunked_array_type"] is None:
+            bound.arguments["chunked_array_type"] = NAME
+        return function(*bound.args, **bound.kwargs)
+
+    return call
+
+
+def _chunked_again(function: Function) -> Function:
+    def call(dataset: Foreign, *arguments: Foreign, chunked_array_type: Foreign = None, **options: Foreign) -> Foreign:
+        if chunked_array_type is None and any(isinstance(part._data, Array) for part in dataset.variables.values()):
+            chunked_array_type = NAME
+        return function(dataset, *arguments, chunked_array_type=chunked_array_type, **options)
 
     return call
 
