@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import mmap
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -247,6 +248,27 @@ def test_a_zarr_array_in_a_folder_is_opened(tmp_path: Path) -> None:
     assert oc.asarray(stored)._expr.id == oc.open(tmp_path / "x.zarr")._expr.id
     assert oc.asarray(inner)._expr.id == oc.open(tmp_path / "group" / "deep")._expr.id
     same(oc.asarray(inner), np.arange(30, dtype=np.int32))
+    older = zarr_2(tmp_path / "older", np.arange(60.0).reshape(10, 6))
+    assert oc.asarray(older)._expr.id == oc.open(tmp_path / "older" / "x.zarr")._expr.id
+
+
+def test_a_dataset_of_a_file_that_is_read_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.random.default_rng(3).random((311, 207))
+    with h5py.File(tmp_path / "x.h5", "w") as written:
+        kept = written.create_dataset("a/x", data=values, chunks=(64, 32), compression="gzip")
+        assert sources(oc.asarray(kept)) == {"h5py.Dataset /a/x"}  # may be ahead of its file
+    monkeypatch.chdir(tmp_path)
+    with h5py.File("x.h5") as file:
+        lazy = oc.asarray(file["a/x"])
+        monkeypatch.chdir("/")
+        assert lazy._expr.id == oc.open(tmp_path / "x.h5" / "a" / "x")._expr.id
+        same(lazy, values)
+    same(lazy + 1, values + 1)  # with their file closed
+    with h5py.File(tmp_path / "x.h5") as file:
+        os.replace(tmp_path / "x.h5", tmp_path / "moved.h5")
+        np.save(tmp_path / "x.h5.npy", values)
+        os.replace(tmp_path / "x.h5.npy", tmp_path / "x.h5")
+        same(oc.asarray(file["a/x"]), values)
 
 
 def hdf5(tmp_path: Path, values: Any) -> Any:
@@ -274,7 +296,6 @@ def zarr_in_memory(tmp_path: Path, values: Any) -> Any:
 OTHERS: dict[str, Callable[[Path, Any], Any]] = {
     "h5py": hdf5,
     "h5py, big-endian": hdf5_unchunked,
-    "zarr 2": zarr_2,
     "zarr in memory": zarr_in_memory,
     "dask": lambda _, values: dask_array.from_array(values, chunks=(100, 70)),
     "xarray": lambda _, values: xarray.DataArray(values, dims=("a", "b")),

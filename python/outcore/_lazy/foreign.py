@@ -186,19 +186,26 @@ def _contiguous(array: NDArray, path: str, shift: int, dtype: DType) -> _core.Ex
 def stored(value: object) -> _core.Expr | None:
     """The source of another library's array that is not in memory; None for everything else.
 
-    An array of zarr-python in a folder is opened there. Others that have a shape, a NumPy type and basic indexing
-    (h5py, xarray, Dask, netCDF4, Zarr in other stores or with other codecs) are read in blocks.
+    An array of zarr-python in a folder, and one of h5py in a file that is open to be read, are opened there. Others
+    with a shape, a NumPy type and basic indexing (xarray, Dask, netCDF4, Zarr in other stores, codecs and filters that
+    outcore does not read) are read in blocks.
     """
     kind = _stored_type(value)
     if kind is None:
         return None
-    path = _zarr_folder(value)
-    if path is not None:
-        try:
-            return _core.open(_session(), str(path))
-        except FormatError:
-            pass  # what zarr-python reads and we do not
-    return _in_blocks(value, kind)
+    return lying(value, kind) or _in_blocks(value, kind)
+
+
+def lying(value: object, kind: DType) -> _core.Expr | None:
+    """The source of an array of zarr-python or h5py by its path; None where it is no file's that outcore reads."""
+    path = _zarr_folder(value) or _hdf5_member(value)
+    if path is None:
+        return None
+    try:
+        made = _core.open(_session(), str(path))
+    except FormatError:
+        return None  # what their library reads and we do not
+    return made if (made.shape, made.dtype) == (value.shape, dtype_of(kind).name) else None  # type: ignore[attr-defined]
 
 
 def stored_dates(value: object) -> _core.Expr | None:
@@ -231,14 +238,26 @@ def _stored_type(value: Any) -> DType | None:
 
 
 def _zarr_folder(value: Any) -> Path | None:
-    """Where an array of zarr-python lies, if that is a folder of format 3."""
+    """Where an array of zarr-python lies, if that is a folder."""
     if type(value).__module__.partition(".")[0] != "zarr":
         return None
     place: Any = getattr(value, "store_path", None)
     store: Any = getattr(place, "store", None)
-    if type(store).__name__ != "LocalStore" or getattr(value.metadata, "zarr_format", None) != 3:
+    return Path(store.root, place.path) if type(store).__name__ == "LocalStore" else None
+
+
+def _hdf5_member(value: Any) -> str | None:
+    """The path of a dataset of h5py, if its file is one that is open to be read, and not another by the same name."""
+    if type(value).__module__.partition(".")[0] != "h5py" or not getattr(value, "name", None):
         return None
-    return Path(store.root, place.path)
+    file = value.file
+    if file.mode != "r" or file.driver != "sec2" or not isinstance(file.filename, str):
+        return None
+    try:
+        is_same = os.path.samestat(os.stat(file.filename), os.fstat(file.id.get_vfd_handle()))
+    except OSError:
+        return None
+    return os.path.abspath(file.filename) + value.name if is_same else None
 
 
 def _in_blocks(value: Any, kind: DType) -> _core.Expr:
@@ -279,4 +298,4 @@ def _chunk_shape(value: object, shape: tuple[int, ...]) -> list[int] | None:
     return [max(1, int(length)) for length in lengths]
 
 
-__all__ = ["check_room", "is_stored", "mapped", "stored", "stored_dates"]
+__all__ = ["check_room", "is_stored", "lying", "mapped", "stored", "stored_dates"]

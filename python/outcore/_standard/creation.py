@@ -35,10 +35,11 @@ def asarray(obj: Any, /, *, dtype: DTypeLike = None, device: str | None = None, 
     would give it; nothing is read through the mapping, so its pages do not become resident. A mapping made with
     `mode="c"` (whose changes are in memory only), one of a deleted file, or a view that is no slice of the file stays
     borrowed, and is refused with MemoryLimitError where it could not be resident as a whole. A Zarr array of
-    zarr-python in a folder is opened there. Others with a shape, a NumPy type and basic indexing (h5py, xarray, Dask,
-    netCDF4) are read in blocks of tiles while a program runs, one call of theirs per tile: bytes are counted as they
-    are handed over, and what the library holds beside them is its own. `copy=True` of any of these must fit the memory
-    limit. I/O: none; what is not in memory is read when a result needs it.
+    zarr-python in a folder, and a dataset of h5py in a file that is open with mode "r", are opened there, as by `open`.
+    Others with a shape, a NumPy type and basic indexing (xarray, Dask, netCDF4) are read in blocks of tiles while a
+    program runs, one call of theirs per tile: bytes are counted as they are handed over, and what the library holds
+    beside them is its own. `copy=True` of any of these must fit the memory limit. I/O: none; what is not in memory is
+    read when a result needs it.
 
     >>> import numpy as np, outcore as oc
     >>> x = oc.asarray(np.arange(4))

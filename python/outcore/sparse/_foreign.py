@@ -20,6 +20,7 @@ from outcore._base.files import npy_header_of, reading, refuse_stub
 from outcore._base.system_errors import refusing
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
+from outcore._lazy.foreign import lying
 from outcore._lazy.node import node
 from outcore._session.session import current
 from outcore._standard.creation import asarray
@@ -197,7 +198,10 @@ def _members_of(group: Any, names: tuple[str, str, str], source: str) -> tuple[A
 
 def _array(array: object) -> Array:
     """As an array of outcore where it is one of HDF5 or Zarr."""
-    return asarray(_Reopened(array) if type(array).__module__.partition(".")[0] == "h5py" else array)
+    if type(array).__module__.partition(".")[0] != "h5py":
+        return asarray(array)
+    expr = lying(array, np.dtype(array.dtype))  # type: ignore[attr-defined]
+    return asarray(_Reopened(array)) if expr is None else Array(expr)
 
 
 class _Reopened:
