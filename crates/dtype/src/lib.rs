@@ -94,6 +94,23 @@ impl DType {
         DType::ALL.into_iter().find(|dtype| dtype.name() == name)
     }
 
+    /// The type by its kind and bytes, as NumPy writes them behind the byte order: `f8`, `u1`, `b1`.
+    pub fn from_letters(letters: &str) -> Option<DType> {
+        DType::ALL.into_iter().find(|dtype| dtype.letters() == letters)
+    }
+
+    /// The kind and the bytes, as `from_letters` reads them.
+    pub fn letters(self) -> String {
+        let kind = match self.kind() {
+            Kind::Bool => 'b',
+            Kind::Unsigned => 'u',
+            Kind::Signed => 'i',
+            Kind::Float => 'f',
+            Kind::Complex => 'c',
+        };
+        format!("{kind}{}", self.size())
+    }
+
     pub const fn kind(self) -> Kind {
         match self {
             DType::Bool => Kind::Bool,
@@ -205,6 +222,7 @@ mod tests {
     fn names_round_trip() {
         for dtype in DType::ALL {
             assert_eq!(DType::from_name(dtype.name()), Some(dtype));
+            assert_eq!(DType::from_letters(&dtype.letters()), Some(dtype));
         }
         assert_eq!(DType::from_name("float128"), None);
     }

@@ -35,6 +35,7 @@ pub mod volumes {
 mod volume;
 
 pub use array::annotations::{Annotation, AnnotationValue, Annotations};
+pub use array::format::Ability;
 pub use array::in_memory::{MemorySink, MemorySource};
 pub use array::picked::Picked;
 pub use array::publish::{discard_replaced, publish};
@@ -82,4 +83,5 @@ pub use outputs::held::{hold_factor, hold_sparse, Held};
 pub use outputs::resume::{list_unfinished, remove_unfinished, resume_name, Resumable, Unfinished};
 pub use outputs::sums::{agrees_with_sums, checksum_behind, remove_with_sums};
 pub use registry::create::{create, plan_sink, SinkPlan};
+pub use registry::formats::{formats, FormatFacts};
 pub use registry::open::{find_for, open, open_for};

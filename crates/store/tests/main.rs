@@ -4,6 +4,7 @@
 mod chunks;
 mod faults;
 mod files;
+mod formats;
 mod gate_model;
 mod old_files;
 mod outputs;

@@ -2,6 +2,7 @@
 //! format. Uses `io`, `durable` and the rooms below. Start with the traits in `source.rs` and `sink.rs`.
 
 pub mod annotations;
+pub mod format;
 pub mod in_memory;
 pub mod picked;
 pub mod publish;

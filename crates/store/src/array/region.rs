@@ -1,5 +1,7 @@
 //! Boxes of an array, the contiguous runs they are made of, and copies between boxes.
 
+use outcore_dtype::DType;
+
 use crate::base::interval::Interval;
 use crate::StoreError;
 
@@ -141,6 +143,13 @@ pub(crate) fn checked_elements(shape: &[u64]) -> Option<u64> {
     shape
         .iter()
         .try_fold(1u64, |product, extent| product.checked_mul(*extent))
+}
+
+/// Whether sizes of regions of an array can be computed with, even where some of its axes have no length.
+pub(crate) fn is_computable(shape: &[u64], dtype: DType) -> bool {
+    let others: Vec<u64> = shape.iter().map(|&length| length.max(1)).collect();
+    let bytes = checked_elements(&others).and_then(|elements| elements.checked_mul(dtype.size() as u64));
+    bytes.is_some_and(|bytes| bytes < i64::MAX as u64 / 4)
 }
 
 /// Iterator over intervals of elements.

@@ -61,6 +61,11 @@ pub(crate) fn unsettled(modified_ns: i128) -> Duration {
 }
 
 impl Stamp {
+    /// The stamp of a file that is not being written to any more.
+    pub(crate) fn settled(path: &Path) -> Result<Stamp, StoreError> {
+        settled(|| Stamp::of(path).map(|stamp| (stamp, stamp.modified_ns)))
+    }
+
     pub(crate) fn of(path: &Path) -> Result<Stamp, StoreError> {
         Ok(Stamp::from(
             &std::fs::metadata(path).map_err(|cause| StoreError::io(path, 0, "stat", cause))?,

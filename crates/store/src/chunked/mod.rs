@@ -6,7 +6,9 @@
 pub(crate) mod blocks;
 pub(crate) mod chain;
 mod filters;
+pub(crate) mod listed;
 pub(crate) mod manifest;
+pub(crate) mod one_file;
 pub(crate) mod scaling;
 mod shuffle;
 pub(crate) mod source;

@@ -9,6 +9,13 @@ use crate::backend::Mode;
 use crate::StoreError;
 
 impl Stamp {
+    /// Opens a file for reading, and says what it was then.
+    pub(crate) fn opened(path: &Path, io: &Io) -> Result<(Stamp, File), StoreError> {
+        let stamp = Stamp::settled(path)?;
+        let file = stamp.open(path, io)?;
+        Ok((stamp, file))
+    }
+
     /// Opens the file at `path` for reading, if that still is the file that was stamped; its bytes are not looked at.
     pub(crate) fn open(&self, path: &Path, io: &Io) -> Result<File, StoreError> {
         let changed = |reason: &str| StoreError::Changed {

@@ -10,6 +10,7 @@ use rustix::fs::{access, lstat, stat, statx, Access, AtFlags, FileType, Mode, St
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
+use super::formats::{is_array_name, FORMATS};
 use crate::array::annotations::Annotations;
 use crate::array::region::checked_elements;
 use crate::array::sink::OutputPlan;
@@ -20,9 +21,8 @@ use crate::durable::locked::LockedDir;
 use crate::durable::partial::check_replaceable;
 use crate::durable::target::{check_space, resolve, whole};
 use crate::formats::factor::{FactorOutput, FactorPlan};
-use crate::formats::npy::NpyPlan;
 use crate::formats::sparse::{SparseOutput, SparsePlan};
-use crate::formats::zarr::{is_in_group, ArrayUpdate, ZarrPlan, ZarrUpdatePlan};
+use crate::formats::zarr::{ArrayUpdate, ZarrUpdatePlan};
 use crate::{Io, Region, Sink, StoreError};
 
 /// An output that has been checked but not created: what it will cost, before anything happens.
@@ -68,27 +68,19 @@ impl SinkPlan {
             .zip(shape)
             .map(|(tile, extent)| (*tile).min(*extent).max(1))
             .collect();
-        let format: Arc<dyn OutputPlan> = match path.extension().and_then(|suffix| suffix.to_str()) {
-            Some("npy") if as_directory => {
-                let reason = "ends in /, which names a directory, and a .npy output is a file";
-                return Err(StoreError::unsupported(&path, reason));
-            }
-            Some("npy") => Arc::new(NpyPlan::new(shape, dtype, &tile)),
-            Some("zarr") => Arc::new(ZarrPlan::new(shape, dtype, &tile)?),
-            None if is_in_group(&path) => Arc::new(ZarrPlan::new(shape, dtype, &tile)?),
-            Some("ocs") => {
-                return Err(StoreError::unsupported(
-                    &path,
-                    "only sparse matrices are stored there; an array ends in .npy or .zarr",
-                ))
-            }
-            _ => {
-                return Err(StoreError::unsupported(
-                    &path,
-                    "outputs end in .npy or .zarr, sparse matrices in .ocs",
-                ))
-            }
+        let Some(format) = FORMATS.iter().find(|format| format.takes(&path)) else {
+            let reason = match path.extension() {
+                Some(end) if end == "ocs" => "only sparse matrices are stored there; an array ends in .npy or .zarr",
+                _ => "outputs end in .npy or .zarr, sparse matrices in .ocs",
+            };
+            return Err(StoreError::unsupported(&path, reason));
         };
+        let format = format.plan_sink(shape, dtype, &tile)?;
+        if as_directory && !format.is_folder() {
+            let suffix = path.extension().unwrap_or_default().display();
+            let reason = format!("ends in /, which names a directory, and a .{suffix} output is a file");
+            return Err(StoreError::unsupported(&path, reason));
+        }
         SinkPlan::checked(path, overwrite, format, bytes)
     }
 
@@ -98,10 +90,7 @@ impl SinkPlan {
     /// Those of `new`; the suffix of another format.
     pub fn sparse(path: &Path, output: &SparseOutput, overwrite: bool) -> Result<SinkPlan, StoreError> {
         let path = whole(path)?;
-        if matches!(
-            path.extension().and_then(|suffix| suffix.to_str()),
-            Some("npy" | "zarr")
-        ) {
+        if is_array_name(&path) {
             return Err(StoreError::unsupported(&path, "a sparse matrix is stored as .ocs"));
         }
         let format = SparsePlan::new(output);
@@ -116,10 +105,7 @@ impl SinkPlan {
     /// The errors of `new`; the suffix of another format.
     pub fn factor(path: &Path, output: &FactorOutput, overwrite: bool) -> Result<SinkPlan, StoreError> {
         let path = whole(path)?;
-        if matches!(
-            path.extension().and_then(|suffix| suffix.to_str()),
-            Some("npy" | "zarr" | "ocs")
-        ) {
+        if is_array_name(&path) || path.extension().is_some_and(|suffix| suffix == "ocs") {
             return Err(StoreError::unsupported(&path, "a factor is stored as .ocf"));
         }
         let format = FactorPlan::new(output, &path)?;

@@ -1,5 +1,6 @@
-//! The formats by name: opening an array by what it is, planning an output by its suffix. Uses `npy` and `zarr`, whose arrays are outputs too. Start with
-//! `open.rs` and `create.rs`.
+//! The formats: opening an array by what it is, planning an output by its suffix. Uses `formats` and the rooms below. Start with
+//! `formats.rs`, the list; `open.rs` and `create.rs` ask it.
 
 pub mod create;
+pub mod formats;
 pub mod open;

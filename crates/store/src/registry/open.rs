@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::array::annotations::Annotations;
+use super::formats::FORMATS;
+use crate::array::format::{Ability, Evidence, Format};
 use crate::array::source::{Opened, Opening};
 use crate::array::stored::StoredObject;
-use crate::formats::{hdf5, netcdf3, npy, zarr};
 use crate::io::Mode;
 use crate::memory::mapping::AlignedBuffer;
 use crate::{Io, Reservation, StoreError, PAGE};
@@ -50,33 +50,34 @@ pub fn find_for(path: &Path, io: &Io, opening: &mut dyn Opening) -> Result<Store
     let metadata = match std::fs::metadata(path) {
         Ok(metadata) => metadata,
         Err(cause) => {
-            return match file_above(&absolute) {
-                Some((file, member)) => match find_member(&file, &member, io, opening)? {
-                    Some(object) => Ok(object),
-                    None => Err(StoreError::io(path, 0, "open", cause)),
-                },
+            // A path that leads into a file of several arrays.
+            let inside = match file_above(&absolute) {
+                Some((file, member)) => container(&file, io)?.map(|format| (format, file, member)),
+                None => None,
+            };
+            return match inside {
+                Some((format, file, member)) => format.find(&file, &member, io, opening),
                 None => Err(StoreError::io(path, 0, "open", cause)),
-            }
+            };
         }
     };
-    if metadata.is_dir() {
-        return zarr::find_zarr(&absolute, opening);
-    }
-    if !metadata.is_file() {
+    if !metadata.is_dir() && !metadata.is_file() {
         return Err(StoreError::format(path, "is neither a file nor a directory"));
     }
-    if path.extension().is_none_or(|suffix| suffix != "npy") {
-        if let Some(object) = find_member(&absolute, "", io, opening)? {
-            return Ok(object);
-        }
-    }
-    let file = npy::open_npy(&absolute, io)?;
-    Ok(StoredObject::Array(Opened {
-        source: file.source,
-        transposed: file.transposed,
-        format: "npy",
-        annotations: Annotations::default(),
-    }))
+    let first = match metadata.is_dir() {
+        true => Evidence::Folder,
+        false => Evidence::Name(&absolute),
+    };
+    let format = match known(first) {
+        Some(format) => format,
+        None => container(&absolute, io)?.unwrap_or(FORMATS[FORMATS.len() - 1]),
+    };
+    format.find(&absolute, "", io, opening)
+}
+
+/// The format that a path is of by some evidence.
+fn known(evidence: Evidence<'_>) -> Option<&'static dyn Format> {
+    FORMATS.into_iter().find(|format| format.sniff(evidence))
 }
 
 /// The file that a path leads into, and the rest of the path.
@@ -86,23 +87,12 @@ fn file_above(path: &Path) -> Option<(PathBuf, String)> {
     above.is_file().then(|| (above.to_path_buf(), rest.to_string()))
 }
 
-/// What has a name in a file of several arrays, by how its first page begins; nothing for other files.
-fn find_member(
-    path: &Path,
-    member: &str,
-    io: &Io,
-    opening: &mut dyn Opening,
-) -> Result<Option<StoredObject>, StoreError> {
+/// The format of a file of several arrays, by how its first page begins; nothing for other files.
+fn container(path: &Path, io: &Io) -> Result<Option<&'static dyn Format>, StoreError> {
     let file = io.open(path, Mode::Read)?;
     let present = file.len()?.min(PAGE as u64) as usize;
     let mut page = AlignedBuffer::new(PAGE).map_err(|cause| StoreError::io(path, 0, "map memory", cause))?;
     io.read_metadata(&file, &mut page, 0, present)?;
-    let head = &page[..present];
-    if hdf5::is_begun_by(head) {
-        return hdf5::find_hdf5(path, member, io, opening).map(Some);
-    }
-    if netcdf3::is_begun_by(head) {
-        return netcdf3::find_netcdf3(path, member, io, opening).map(Some);
-    }
-    Ok(None)
+    let format = known(Evidence::Head(&page[..present]));
+    Ok(format.filter(|format| format.abilities().contains(&Ability::Groups)))
 }

@@ -10,7 +10,7 @@ use outcore_dtype::DType;
 use super::header::{places, sections_of, tiles_of, FactorHeader, TileRecord, HEADER_BYTES};
 use crate::array::rowmajor::{bytes_within, RowMajor};
 use crate::array::source::{Layout, ReadCost, Source};
-use crate::backend::stamp::{settled, Stamp};
+use crate::backend::stamp::Stamp;
 use crate::base::page::PAGE;
 use crate::{Interval, Io, Region, StoreError};
 
@@ -36,7 +36,7 @@ pub struct FactorFile {
 /// # Errors
 /// One line: not such a file, one that is cut off, or one whose checksums do not agree.
 pub fn open_factor(path: &Path, io: &Io) -> Result<FactorFile, StoreError> {
-    let stamp = settled(|| Stamp::of(path).map(|stamp| (stamp, stamp.modified_ns)))?;
+    let stamp = Stamp::settled(path)?;
     let malformed = |reason: String| StoreError::format(path, reason);
     let read = |offset, bytes| bytes_within(&stamp.open(path, io)?, Interval::new(offset, bytes), stamp.bytes, io);
     if stamp.bytes < PAGE as u64 {

@@ -11,7 +11,7 @@ use outcore_coding::Malformed;
 use super::header::{GraphHeader, GraphShape, SectionPlaces, HEADER_BYTES, LARGE_BYTES};
 use crate::array::region::Region;
 use crate::array::rowmajor::RowMajor;
-use crate::backend::stamp::{settled, Stamp};
+use crate::backend::stamp::Stamp;
 use crate::base::page::PAGE;
 use crate::cache::{CachedFile, PageCache, PageRun};
 use crate::io::{File, Mode, PlacedPart};
@@ -106,7 +106,7 @@ impl GraphFile {
     /// One line: not such a file, one that is cut off, or one whose checksums do not agree.
     pub fn open(path: &Path, io: &Io) -> Result<Arc<GraphFile>, StoreError> {
         io.open(path, Mode::Read)?; // which says it best where there is none
-        let stamp = settled(|| Stamp::of(path).map(|stamp| (stamp, stamp.modified_ns)))?;
+        let stamp = Stamp::settled(path)?;
         let malformed = |reason: String| StoreError::format(path, reason);
         if stamp.bytes < PAGE as u64 {
             return Err(malformed("not a graph of outcore: shorter than its header".into()));

@@ -1,13 +1,11 @@
 //! Datasets of HDF5 files as sources: `outcore-hdf5` says where the data are, and they are read as those of other formats.
 //!
-//! NetCDF-4, `.h5ad` and MATLAB 7.3 files are HDF5. Start with `open.rs`; `types.rs` says which elements and filters there are,
-//! `manifest.rs` where chunks are.
+//! NetCDF-4, `.h5ad` and MATLAB 7.3 files are HDF5. Start with `open.rs`; `types.rs` says which elements and filters there are.
 
 mod annotations;
 mod bytes;
-mod manifest;
 mod open;
 mod types;
 
-pub(crate) use open::{find_hdf5, is_begun_by};
+pub(crate) use open::Hdf5;
 pub use types::decode_hdf5_chunk;

@@ -8,17 +8,19 @@ use outcore_hdf5::{chunks, ChunkPlace, DataLayout, DatasetFacts, Hdf5Error, Hdf5
 
 use super::annotations::{group_of, of_dataset};
 use super::bytes::StoredBytes;
-use super::manifest::{DatasetManifest, StoredChunk};
 use super::types::{class_name, element_type, stage_of};
+use crate::array::format::{Ability, Evidence, Format};
 use crate::array::in_memory::MemorySource;
 use crate::array::raw::RawSource;
-use crate::array::region::{c_strides, checked_elements};
+use crate::array::region::{c_strides, is_computable};
 use crate::array::rowmajor::make_native;
 use crate::array::source::{Opened, Opening, RawArray, Source};
 use crate::array::stored::StoredObject;
-use crate::backend::stamp::{settled, Stamp};
+use crate::backend::stamp::Stamp;
 use crate::chunked::chain::{CodecChain, CodecStage};
+use crate::chunked::listed::{ListedChunks, StoredChunk};
 use crate::chunked::manifest::ChunkGrid;
+use crate::chunked::one_file::{member_identity, OneFile};
 use crate::chunked::source::ChunkArray;
 use crate::{Io, Reservation, StoreError};
 
@@ -31,56 +33,64 @@ const GROUPS_MAX: usize = 64;
 /// Chunks that memory is asked for at a time.
 const STEP: usize = (1 << 20) / size_of::<StoredChunk>();
 
-/// Whether a file begins as an HDF5 file does.
-pub(crate) fn is_begun_by(head: &[u8]) -> bool {
-    let begins = SIGNATURE_AT.iter().filter_map(|&at| head.get(at..));
-    begins.into_iter().any(|begin| begin.starts_with(SIGNATURE))
-}
+pub(crate) struct Hdf5;
 
-/// Finds the dataset or the group `member` of a file.
-///
-/// # Errors
-/// No such object, with the names of the datasets that there are; elements that are no numbers, filters and layouts that are not
-/// supported, by name; a damaged file, with the place.
-pub(crate) fn find_hdf5(
-    path: &Path,
-    member: &str,
-    io: &Io,
-    opening: &mut dyn Opening,
-) -> Result<StoredObject, StoreError> {
-    let stamp = settled(|| Stamp::of(path).map(|stamp| (stamp, stamp.modified_ns)))?;
-    let opened = stamp.open(path, io)?;
-    let bytes = StoredBytes::new(&opened, stamp.bytes, io, opening);
-    let file = Hdf5File::open(&bytes).map_err(|error| bytes.error(error))?;
-    let facts = match file.object(member) {
-        Ok(Hdf5Object::Dataset(facts)) => facts,
-        Ok(Hdf5Object::Group(listing)) => {
-            let group = group_of(&file, path, member, listing);
-            stamp.check(path, |stamp| stamp)?;
-            return Ok(StoredObject::Group(group));
-        }
-        Ok(Hdf5Object::NamedType { .. }) => return Err(StoreError::format(path, format!("{member:?} is a datatype"))),
-        Err(Hdf5Error::NotFound(_)) => {
-            let what = format!("no dataset {member:?} in an HDF5 file");
-            return Err(StoreError::format(path, among(&file, path, &what)));
-        }
-        Err(error) => return Err(bytes.error(error)),
-    };
-    let dataset = Dataset {
-        path,
-        member,
-        stamp,
-        facts: &facts,
-        bytes: &bytes,
-    };
-    let source = dataset.source()?;
-    stamp.check(path, |stamp| stamp)?;
-    Ok(StoredObject::Array(Opened {
-        source,
-        transposed: false,
-        format: "hdf5",
-        annotations: of_dataset(member, &facts),
-    }))
+impl Format for Hdf5 {
+    fn name(&self) -> &'static str {
+        "hdf5"
+    }
+
+    fn abilities(&self) -> &'static [Ability] {
+        &[Ability::Attributes, Ability::Groups]
+    }
+
+    fn sniff(&self, evidence: Evidence<'_>) -> bool {
+        let Evidence::Head(head) = evidence else { return false };
+        let begins = SIGNATURE_AT.iter().filter_map(|&at| head.get(at..));
+        begins.into_iter().any(|begin| begin.starts_with(SIGNATURE))
+    }
+
+    /// Finds a dataset or a group of a file.
+    ///
+    /// # Errors
+    /// No such object, with the names of the datasets that there are; elements that are no numbers, filters and layouts that are
+    /// not supported, by name; a damaged file, with the place.
+    fn find(&self, path: &Path, member: &str, io: &Io, opening: &mut dyn Opening) -> Result<StoredObject, StoreError> {
+        let (stamp, opened) = Stamp::opened(path, io)?;
+        let bytes = StoredBytes::new(&opened, stamp.bytes, io, opening);
+        let file = Hdf5File::open(&bytes).map_err(|error| bytes.error(error))?;
+        let facts = match file.object(member) {
+            Ok(Hdf5Object::Dataset(facts)) => facts,
+            Ok(Hdf5Object::Group(listing)) => {
+                let group = group_of(&file, path, member, listing);
+                stamp.check(path, |stamp| stamp)?;
+                return Ok(StoredObject::Group(group));
+            }
+            Ok(Hdf5Object::NamedType { .. }) => {
+                return Err(StoreError::format(path, format!("{member:?} is a datatype")))
+            }
+            Err(Hdf5Error::NotFound(_)) => {
+                let what = format!("no dataset {member:?} in an HDF5 file");
+                return Err(StoreError::format(path, among(&file, path, &what)));
+            }
+            Err(error) => return Err(bytes.error(error)),
+        };
+        let dataset = Dataset {
+            path,
+            member,
+            stamp,
+            facts: &facts,
+            bytes: &bytes,
+        };
+        let source = dataset.source()?;
+        stamp.check(path, |stamp| stamp)?;
+        Ok(StoredObject::Array(Opened {
+            source,
+            transposed: false,
+            format: "hdf5",
+            annotations: of_dataset(member, &facts),
+        }))
+    }
 }
 
 /// What has the arrays that there are, and how one is opened.
@@ -147,11 +157,6 @@ impl Dataset<'_, '_> {
         StoreError::unsupported(self.path, format!("{:?} {reason}", self.member))
     }
 
-    fn identity(&self) -> (String, String) {
-        let origin = self.stamp.name(self.path);
-        (format!("{origin}:{}", self.member), origin)
-    }
-
     fn source(&self) -> Result<Arc<dyn Source>, StoreError> {
         let facts = self.facts;
         if facts.is_null {
@@ -211,9 +216,7 @@ impl Dataset<'_, '_> {
 
     /// Refuses shapes whose sizes cannot be computed with.
     fn check_size(&self, shape: &[u64], dtype: DType) -> Result<(), StoreError> {
-        let others: Vec<u64> = shape.iter().map(|&length| length.max(1)).collect();
-        let bytes = checked_elements(&others).and_then(|elements| elements.checked_mul(dtype.size() as u64));
-        match bytes.is_some_and(|bytes| bytes < i64::MAX as u64 / 4) {
+        match is_computable(shape, dtype) {
             true => Ok(()),
             false => Err(self.refused(&format!("of shape {shape:?} overflows"))),
         }
@@ -234,7 +237,9 @@ impl Dataset<'_, '_> {
             .map(|stride| stride as i64)
             .collect();
         let source = MemorySource::new(Arc::new(bytes), dtype, 0, &self.facts.shape, &strides)?;
-        Ok(Arc::new(source.known_as(&self.identity().0)))
+        Ok(Arc::new(
+            source.known_as(&member_identity(self.path, self.member, self.stamp).0),
+        ))
     }
 
     /// Data in one run of the file.
@@ -322,16 +327,11 @@ impl Dataset<'_, '_> {
     }
 
     fn array(&self, grid: ChunkGrid, chunks: Vec<StoredChunk>, granted: Vec<Reservation>) -> Arc<dyn Source> {
-        let (identity, origin) = self.identity();
-        let manifest = DatasetManifest {
-            path: self.path.to_path_buf(),
-            member: self.member.into(),
-            stamp: self.stamp,
-            identity,
-            origin,
+        let units = ListedChunks {
             chunks,
             _granted: granted,
         };
+        let manifest = OneFile::new(self.path, self.member, self.stamp, units);
         Arc::new(ChunkArray { grid, manifest })
     }
 }

@@ -7,14 +7,16 @@ use outcore_dtype::DType;
 
 use super::annotations::{attributes_of, of_variable};
 use super::header::{parse_netcdf3_header, NcType, NcVariable, NetCdf3Header};
-use super::manifest::RecordManifest;
+use super::records::Records;
+use crate::array::format::{Ability, Evidence, Format};
 use crate::array::raw::RawSource;
 use crate::array::source::{Opened, Opening, RawArray, Source};
 use crate::array::stored::{StoredGroup, StoredMember, StoredObject};
-use crate::backend::stamp::{settled, Stamp};
+use crate::backend::stamp::Stamp;
 use crate::base::page::PAGE;
 use crate::chunked::chain::CodecChain;
 use crate::chunked::manifest::ChunkGrid;
+use crate::chunked::one_file::OneFile;
 use crate::chunked::source::ChunkArray;
 use crate::io::File;
 use crate::memory::mapping::AlignedBuffer;
@@ -27,45 +29,50 @@ const PARSED_PER_BYTE: usize = 8;
 /// Elements of a file are big-endian.
 const IS_SWAPPED: bool = cfg!(target_endian = "little");
 
-/// Whether a file begins as a NetCDF-3 file does.
-pub(crate) fn is_begun_by(head: &[u8]) -> bool {
-    matches!(head, [b'C', b'D', b'F', 1 | 2 | 5, ..])
-}
+pub(crate) struct NetCdf3;
 
-/// Finds the variable `member` of a file, or the group of all variables where that is empty.
-///
-/// # Errors
-/// No such variable, with the names of the first ones; elements that are characters; a damaged or truncated file.
-pub(crate) fn find_netcdf3(
-    path: &Path,
-    member: &str,
-    io: &Io,
-    opening: &mut dyn Opening,
-) -> Result<StoredObject, StoreError> {
-    let stamp = settled(|| Stamp::of(path).map(|stamp| (stamp, stamp.modified_ns)))?;
-    let file = stamp.open(path, io)?;
-    let header = read_header(&file, stamp.bytes, io, opening)?;
-    stamp.check(path, |stamp| stamp)?;
-    let group = group_of(path, &header);
-    if member.is_empty() {
-        return Ok(StoredObject::Group(group));
+impl Format for NetCdf3 {
+    fn name(&self) -> &'static str {
+        "netcdf3"
     }
-    let Some(variable) = header.variables.iter().find(|variable| variable.name == member) else {
-        let reason = format!("no variable {member:?}; {}", group.no_array());
-        return Err(StoreError::format(path, reason));
-    };
-    let place = VariablePlace {
-        path,
-        stamp,
-        header: &header,
-        variable,
-    };
-    Ok(StoredObject::Array(Opened {
-        source: place.source()?,
-        transposed: false,
-        format: "netcdf3",
-        annotations: of_variable(&header, variable),
-    }))
+
+    fn abilities(&self) -> &'static [Ability] {
+        &[Ability::Attributes, Ability::Groups]
+    }
+
+    fn sniff(&self, evidence: Evidence<'_>) -> bool {
+        matches!(evidence, Evidence::Head([b'C', b'D', b'F', 1 | 2 | 5, ..]))
+    }
+
+    /// Finds a variable of a file, or the group of all variables.
+    ///
+    /// # Errors
+    /// No such variable, with the names of the first ones; elements that are characters; a damaged or truncated file.
+    fn find(&self, path: &Path, member: &str, io: &Io, opening: &mut dyn Opening) -> Result<StoredObject, StoreError> {
+        let (stamp, file) = Stamp::opened(path, io)?;
+        let header = read_header(&file, stamp.bytes, io, opening)?;
+        stamp.check(path, |stamp| stamp)?;
+        let group = group_of(path, &header);
+        if member.is_empty() {
+            return Ok(StoredObject::Group(group));
+        }
+        let Some(variable) = header.variables.iter().find(|variable| variable.name == member) else {
+            let reason = format!("no variable {member:?}; {}", group.no_array());
+            return Err(StoreError::format(path, reason));
+        };
+        let place = VariablePlace {
+            path,
+            stamp,
+            header: &header,
+            variable,
+        };
+        Ok(StoredObject::Array(Opened {
+            source: place.source()?,
+            transposed: false,
+            format: "netcdf3",
+            annotations: of_variable(&header, variable),
+        }))
+    }
 }
 
 fn group_of(path: &Path, header: &NetCdf3Header) -> StoredGroup {
@@ -169,7 +176,7 @@ impl VariablePlace<'_> {
 
     /// Records with those of other variables between them.
     fn records(&self, shape: Vec<u64>, dtype: DType) -> Arc<dyn Source> {
-        let (variable, origin) = (self.variable, self.stamp.name(self.path));
+        let variable = self.variable;
         let mut unit = shape.clone();
         unit[0] = 1;
         let grid = ChunkGrid {
@@ -180,16 +187,12 @@ impl VariablePlace<'_> {
             shape,
             dtype,
         };
-        let manifest = RecordManifest {
-            path: self.path.to_path_buf(),
-            member: variable.name.clone(),
-            stamp: self.stamp,
-            identity: format!("{origin}:{}", variable.name),
-            origin,
+        let units = Records {
             begin: variable.begin,
             bytes: variable.bytes,
             distance: self.header.record_bytes,
         };
+        let manifest = OneFile::new(self.path, &variable.name, self.stamp, units);
         Arc::new(ChunkArray { grid, manifest })
     }
 }

@@ -9,7 +9,7 @@ use crate::base::page::PAGE;
 pub(super) const HEADER_MAX: usize = 1 << 20;
 /// Axes that an array may have.
 const AXES_MAX: usize = 64;
-const MAGIC: &[u8; 6] = b"\x93NUMPY";
+pub(super) const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
 /// What a header says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,24 +72,12 @@ pub fn parse_npy_header(bytes: &[u8]) -> Result<NpyHeader, String> {
 
 fn parse_descr(descr: &str) -> Result<(DType, bool), String> {
     let order = descr.chars().next().filter(|first| "<>|=".contains(*first));
-    let dtype = match &descr[order.map_or(0, |_| 1)..] {
-        "b1" | "?" => DType::Bool,
-        "i1" => DType::I8,
-        "i2" => DType::I16,
-        "i4" => DType::I32,
-        "i8" => DType::I64,
-        "u1" => DType::U8,
-        "u2" => DType::U16,
-        "u4" => DType::U32,
-        "u8" => DType::U64,
-        "f2" => DType::F16,
-        "f4" => DType::F32,
-        "f8" => DType::F64,
-        "c8" => DType::C64,
-        "c16" => DType::C128,
-        other if other.starts_with('O') => return Err("arrays of Python objects are not supported".into()),
-        _ => return Err(format!("element type {descr:?} is not supported")),
-    };
+    let letters = &descr[order.map_or(0, |_| 1)..];
+    if letters.starts_with('O') {
+        return Err("arrays of Python objects are not supported".into());
+    }
+    let letters = if letters == "?" { "b1" } else { letters };
+    let dtype = DType::from_letters(letters).ok_or_else(|| format!("element type {descr:?} is not supported"))?;
     let foreign = if cfg!(target_endian = "little") { '>' } else { '<' };
     Ok((dtype, order == Some(foreign) && dtype.size() > 1))
 }
@@ -222,15 +210,8 @@ pub(crate) fn header_page(shape: &[u64], dtype: DType) -> Vec<u8> {
 }
 
 fn descr(dtype: DType) -> String {
-    let kind = match dtype.kind() {
-        outcore_dtype::Kind::Bool => 'b',
-        outcore_dtype::Kind::Unsigned => 'u',
-        outcore_dtype::Kind::Signed => 'i',
-        outcore_dtype::Kind::Float => 'f',
-        outcore_dtype::Kind::Complex => 'c',
-    };
     let order = if dtype.size() == 1 { '|' } else { '<' };
-    format!("{order}{kind}{}", dtype.size())
+    format!("{order}{}", dtype.letters())
 }
 
 #[cfg(test)]

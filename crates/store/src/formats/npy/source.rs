@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::header::{header_bytes, parse_npy_header};
 use crate::array::raw::RawSource;
 use crate::array::source::{RawArray, Source};
-use crate::backend::stamp::{settled, Stamp};
+use crate::backend::stamp::Stamp;
 use crate::base::page::PAGE;
 use crate::io::File;
 use crate::memory::mapping::AlignedBuffer;
@@ -23,8 +23,7 @@ pub struct NpyFile {
 /// # Errors
 /// One line: not a `.npy` file, a type that is not supported, or a file shorter than its header says.
 pub fn open_npy(path: &Path, io: &Io) -> Result<NpyFile, StoreError> {
-    let stamp = settled(|| Stamp::of(path).map(|stamp| (stamp, stamp.modified_ns)))?;
-    let file = stamp.open(path, io)?;
+    let (stamp, file) = Stamp::opened(path, io)?;
     let bytes = read_header(&file, stamp.bytes, io)?;
     let header = parse_npy_header(&bytes).map_err(|reason| StoreError::format(path, reason))?;
     let data = header.shape.iter().product::<u64>() * header.dtype.size() as u64;
@@ -60,8 +59,7 @@ pub fn open_npy(path: &Path, io: &Io) -> Result<NpyFile, StoreError> {
 /// # Errors
 /// The file cannot be opened, or ends before the array does.
 pub fn open_raw(path: &Path, raw: RawArray, io: &Io) -> Result<Arc<dyn Source>, StoreError> {
-    let stamp = settled(|| Stamp::of(path).map(|stamp| (stamp, stamp.modified_ns)))?;
-    let file = stamp.open(path, io)?;
+    let (stamp, file) = Stamp::opened(path, io)?;
     let source = match is_npy_data(&file, stamp.bytes, &raw, io) {
         true => RawSource::new(path, stamp, raw, stamp.name(path)),
         false => RawSource::placed(path, stamp, raw),

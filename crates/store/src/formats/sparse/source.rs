@@ -17,7 +17,7 @@ use super::output::{RowBound, SparseOutput};
 use super::pending::FIRST_OFFSET;
 use crate::array::rowmajor::{bytes_within, RowMajor};
 use crate::array::source::{Layout, ReadCost, Source};
-use crate::backend::stamp::{settled, Stamp};
+use crate::backend::stamp::Stamp;
 use crate::base::page::PAGE;
 use crate::io::Mode;
 use crate::memory::mapping::AlignedBuffer;
@@ -62,7 +62,7 @@ enum Origin {
 /// One line: not such a file, one that is cut off, or one whose checksums do not agree.
 pub fn open_sparse(path: &Path, io: &Io) -> Result<Arc<SparseFile>, StoreError> {
     io.open(path, Mode::Read)?; // which says it best where there is none
-    let stamp = settled(|| Stamp::of(path).map(|stamp| (stamp, stamp.modified_ns)))?;
+    let stamp = Stamp::settled(path)?;
     let malformed = |reason: String| StoreError::format(path, reason);
     let read = |offset: u64, bytes: usize| {
         let place = Interval::new(offset, bytes as u64);

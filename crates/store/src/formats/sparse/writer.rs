@@ -7,7 +7,7 @@ use crc32c::{crc32c, crc32c_append};
 
 use super::header::{head_bytes, head_of, record_bytes, SparseHeader, SparseShape, TileRowRecord, ALIGN};
 use super::source::SparseFile;
-use crate::backend::stamp::{settled, Stamp};
+use crate::backend::stamp::Stamp;
 use crate::base::page::PAGE;
 use crate::durable::partial::{clean_partials, Partial};
 use crate::durable::publish::place_all;
@@ -144,7 +144,7 @@ impl SparseWriter {
     /// As [`Self::finish`].
     pub fn finish_opened(mut self, io: &Io) -> Result<Arc<SparseFile>, StoreError> {
         self.complete(io)?;
-        let stamp = settled(|| Stamp::of(&self.path).map(|stamp| (stamp, stamp.modified_ns)))?;
+        let stamp = Stamp::settled(&self.path)?;
         Ok(Arc::new(SparseFile::new(&self.path, self.shape, self.records, stamp)))
     }
 

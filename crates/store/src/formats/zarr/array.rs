@@ -54,7 +54,7 @@ impl std::fmt::Debug for ZarrManifest {
 ///
 /// # Errors
 /// Neither an array nor a group, metadata that are not supported, and the answers of `opening`.
-pub(crate) fn find_zarr(dir: &Path, opening: &mut dyn Opening) -> Result<StoredObject, StoreError> {
+pub(super) fn find_zarr(dir: &Path, opening: &mut dyn Opening) -> Result<StoredObject, StoreError> {
     let mut before = Stamp::of(dir).ok();
     for _ in 1..ATTEMPTS_MAX {
         let found = find_once(dir, opening);

@@ -97,20 +97,8 @@ fn filter(codec: &Extension, dtype: DType) -> Result<CodecStage, String> {
 
 /// A type of little-endian numbers by its name in NumPy, as `<f8` or `float64`.
 fn numpy_type(name: &str) -> Option<DType> {
-    let short = name.strip_prefix(['<', '|']).unwrap_or(name);
-    Some(match short {
-        "i1" => DType::I8,
-        "i2" => DType::I16,
-        "i4" => DType::I32,
-        "i8" => DType::I64,
-        "u1" => DType::U8,
-        "u2" => DType::U16,
-        "u4" => DType::U32,
-        "u8" => DType::U64,
-        "f4" => DType::F32,
-        "f8" => DType::F64,
-        _ => return DType::from_name(name),
-    })
+    let letters = name.strip_prefix(['<', '|']).unwrap_or(name);
+    DType::from_letters(letters).or_else(|| DType::from_name(name))
 }
 
 /// The order of axes after a transposition of one that may be transposed already.

@@ -8,7 +8,7 @@ use super::metadata::{array_of, json_of, ArrayMetadata};
 use super::version2::array_as_v3;
 use crate::array::annotations::{Annotation, AnnotationValue, Annotations};
 use crate::array::stored::{StoredGroup, StoredMember};
-use crate::backend::stamp::{settled, Stamp};
+use crate::backend::stamp::Stamp;
 use crate::base::words::JSON_MAX;
 use crate::StoreError;
 
@@ -36,7 +36,7 @@ pub(super) struct ZarrDocument {
 }
 
 /// Whether a path is below a folder that is a group of v3.
-pub(crate) fn is_in_group(path: &Path) -> bool {
+pub(super) fn is_in_group(path: &Path) -> bool {
     let document = path.parent().map(|parent| document(&parent.join(V3)));
     let node = |value: &Value| value.get("node_type").and_then(Value::as_str) == Some("group");
     document.is_some_and(|found| found.is_ok_and(|(value, _)| node(&value)))
@@ -93,7 +93,7 @@ fn array(metadata: ArrayMetadata, annotations: Annotations, file: PathBuf, stamp
 
 /// The JSON of a file, and its stamp.
 fn document(file: &Path) -> Result<(Value, Stamp), StoreError> {
-    let stamp = settled(|| Stamp::of(file).map(|stamp| (stamp, stamp.modified_ns)))?;
+    let stamp = Stamp::settled(file)?;
     if stamp.bytes > JSON_MAX {
         return Err(StoreError::format(
             file,

@@ -9,7 +9,7 @@ use super::codec::codec_chain;
 use super::fill::fill_bytes;
 use super::json::{ArrayJson, Extension};
 use super::keys::KeyEncoding;
-use crate::array::region::checked_elements;
+use crate::array::region::is_computable;
 use crate::chunked::chain::CodecChain;
 
 const AXES_MAX: usize = 64;
@@ -218,16 +218,10 @@ fn chunk_shape(metadata: &Extension, axes: usize) -> Result<Vec<u64>, String> {
 }
 
 fn check_size(shape: &[u64], dtype: DType, what: &str) -> Result<(), String> {
-    let bytes = checked_elements(shape).and_then(|elements| elements.checked_mul(dtype.size() as u64));
-    // Regions of zero-sized arrays are multiplied out too, so the other axes must not overflow either.
-    let others: Vec<u64> = shape.iter().map(|extent| (*extent).max(1)).collect();
-    let bytes = bytes
-        .and(checked_elements(&others))
-        .and_then(|elements| elements.checked_mul(dtype.size() as u64));
-    if bytes.is_none_or(|bytes| bytes > i64::MAX as u64 / 4) {
-        return Err(format!("{what} {shape:?} of {dtype} overflows"));
+    match is_computable(shape, dtype) {
+        true => Ok(()),
+        false => Err(format!("{what} {shape:?} of {dtype} overflows")),
     }
-    Ok(())
 }
 
 fn short(text: &str) -> String {

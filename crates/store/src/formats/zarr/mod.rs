@@ -8,6 +8,7 @@ mod chunk;
 mod codec;
 mod document;
 mod fill;
+mod format;
 mod inventory;
 mod json;
 mod keys;
@@ -21,9 +22,7 @@ mod updatable;
 mod update;
 mod version2;
 
-pub(crate) use array::find_zarr;
-pub(crate) use document::is_in_group;
+pub(crate) use format::Zarr;
 pub use metadata::parse_zarr_json;
-pub(crate) use sink::ZarrPlan;
 pub use updatable::{find_updatable, ArrayUpdate, UpdatableArray};
 pub(crate) use update::ZarrUpdatePlan;

@@ -1,5 +1,6 @@
 //! Documents of Zarr v2 (`.zarray`, `.zgroup`, `.zattrs`) as those of v3 would be.
 
+use outcore_dtype::DType;
 use serde_json::{json, Map, Value};
 
 /// The `zarr.json` that says of an array what `.zarray` says.
@@ -43,23 +44,10 @@ pub(super) fn array_as_v3(old: &Value) -> Result<Value, String> {
 /// The type's name in v3, and its byte order.
 fn data_type(dtype: &Value) -> Result<(&'static str, &'static str), String> {
     let text = dtype.as_str().ok_or(".zarray has records, which are not supported")?;
-    let name = match text.get(1..) {
-        Some("b1") => "bool",
-        Some("i1") => "int8",
-        Some("i2") => "int16",
-        Some("i4") => "int32",
-        Some("i8") => "int64",
-        Some("u1") => "uint8",
-        Some("u2") => "uint16",
-        Some("u4") => "uint32",
-        Some("u8") => "uint64",
-        Some("f2") => "float16",
-        Some("f4") => "float32",
-        Some("f8") => "float64",
-        Some("c8") => "complex64",
-        Some("c16") => "complex128",
-        _ => return Err(format!("data type {text:?} is not supported")),
-    };
+    let dtype = text.get(1..).and_then(DType::from_letters);
+    let name = dtype
+        .ok_or_else(|| format!("data type {text:?} is not supported"))?
+        .name();
     match &text[..1] {
         "<" | "|" => Ok((name, "little")),
         ">" => Ok((name, "big")),

@@ -1,0 +1,67 @@
+//! Formats as the registry sees them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use outcore_dtype::DType;
+
+use super::sink::OutputPlan;
+use super::source::Opening;
+use super::stored::StoredObject;
+use crate::{Io, StoreError};
+
+/// What can be done with arrays of a format beside reading them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ability {
+    /// Arrays are outputs.
+    Write,
+    /// Arrays that are there grow along an axis.
+    Append,
+    /// Parts of arrays that are there are written anew.
+    Region,
+    /// Names of axes and attributes are kept.
+    Attributes,
+    /// A file or folder holds several arrays, by their paths in it.
+    Groups,
+}
+
+/// What of a path tells the format of what is there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Evidence<'a> {
+    Folder,
+    /// The name of a file, before any byte of it is read.
+    Name(&'a Path),
+    /// The first page of a file.
+    Head(&'a [u8]),
+}
+
+/// A format of files or folders that hold arrays of any dtype and shape.
+///
+/// Contract: `sniff` reads nothing; `find` reads metadata alone and checks every number of them; an output plan creates nothing.
+pub(crate) trait Format: Sync {
+    /// The short name, which opened arrays and groups carry.
+    fn name(&self) -> &'static str;
+    fn abilities(&self) -> &'static [Ability];
+    fn sniff(&self, evidence: Evidence<'_>) -> bool;
+    /// The array or group `member` of a file or folder, which itself has the empty name.
+    ///
+    /// # Errors
+    /// No such object, metadata that are damaged or not supported, and what `opening` answers.
+    fn find(&self, path: &Path, member: &str, io: &Io, opening: &mut dyn Opening) -> Result<StoredObject, StoreError>;
+    /// The end of the names of outputs; nothing where none are written.
+    fn suffix(&self) -> Option<&'static str> {
+        None
+    }
+    /// Whether an output of this name is of the format.
+    fn takes(&self, path: &Path) -> bool {
+        self.suffix()
+            .is_some_and(|suffix| path.extension().is_some_and(|end| end == suffix))
+    }
+    /// An output whose writes come in the grid of `tile`.
+    ///
+    /// # Errors
+    /// What the format has no place for.
+    fn plan_sink(&self, _shape: &[u64], _dtype: DType, _tile: &[u64]) -> Result<Arc<dyn OutputPlan>, StoreError> {
+        Err(StoreError::Invalid(format!("{} is not written", self.name())))
+    }
+}
