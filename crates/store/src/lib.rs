@@ -84,4 +84,5 @@ pub use outputs::resume::{list_unfinished, remove_unfinished, resume_name, Resum
 pub use outputs::sums::{agrees_with_sums, checksum_behind, remove_with_sums};
 pub use registry::create::{create, plan_sink, SinkPlan};
 pub use registry::formats::{formats, FormatFacts};
+pub use registry::listing::{decode_listed_chunk, open_listing, ChunkListing};
 pub use registry::open::{find_for, open, open_for};

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import zipfile
-from pathlib import Path
-from typing import NamedTuple
 
 from outcore._base.archives import lying_in, reading_members
 from outcore._base.files import Header, reading
 from outcore._base.system_errors import refusing
-from outcore.errors import FormatError, OutcoreError, UnsupportedFormatError
+from outcore._opening.places import FilePlace, file_place, head_of
+from outcore.errors import FormatError, UnsupportedFormatError
 
 _MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 _SUFFIX = ".npy"
@@ -18,26 +16,12 @@ _ENCRYPTED = 1
 _NAMED_MAX = 12
 
 
-class ArchivePlace(NamedTuple):
-    """A zip file of `.npy` files, and the path of an array or a folder in it; empty for all of it."""
-
-    path: str
-    member: str
-
-
-def archive_place(name: str) -> ArchivePlace | None:
+def archive_place(name: str) -> FilePlace | None:
     """Where a path leads to in a zip file of arrays, by first bytes; None for other paths."""
-    inner = Path(os.path.abspath(name))
-    path = next((above for above in (inner, *inner.parents) if os.path.isfile(above)), None)
-    if path is None:
+    place = file_place(name)
+    if place is None or head_of(place.path, 4) not in _MAGIC:
         return None
-    try:
-        with reading(path) as file:
-            is_archive = file.read(4) in _MAGIC
-    except (OSError, OutcoreError):
-        return None  # the engine has said why
-    place = ArchivePlace(os.fspath(path), "" if path == inner else str(inner.relative_to(path)))
-    return place if is_archive and (path.suffix == ".npz" or _arrays(place.path)) else None
+    return place if place.path.endswith(".npz") or _arrays(place.path) else None
 
 
 def _arrays(path: str) -> dict[str, zipfile.ZipInfo]:
@@ -47,7 +31,7 @@ def _arrays(path: str) -> dict[str, zipfile.ZipInfo]:
     return {name.removesuffix(_SUFFIX): about for name, about in members.items() if name.endswith(_SUFFIX)}
 
 
-def open_member(place: ArchivePlace) -> Header | dict[str, bool]:
+def open_member(place: FilePlace) -> Header | dict[str, bool]:
     """The header of an array, which lies in the archive; of a folder its names, and whether each is a folder.
 
     Raises FormatError for a damaged archive and for no such member, UnsupportedFormatError for packed ones.
@@ -82,4 +66,4 @@ def _header(path: str, member: str, about: zipfile.ZipInfo) -> Header:
     return header
 
 
-__all__ = ["ArchivePlace", "archive_place", "open_member"]
+__all__ = ["archive_place", "open_member"]

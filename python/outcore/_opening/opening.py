@@ -15,13 +15,16 @@ from outcore._base.types import PathLike
 from outcore._lazy.annotated import attributes_from
 from outcore._lazy.array import Array
 from outcore._lazy.typed import Typed
-from outcore._opening.archive import ArchivePlace, archive_place, open_member
+from outcore._opening.archive import archive_place, open_member
 from outcore._opening.conventions import decoded
 from outcore._opening.group import Group
 from outcore._opening.kinds import with_kind
+from outcore._opening.places import FilePlace
 from outcore._opening.raw import raw_header
 from outcore._opening.records import is_typed, open_part, open_placed
+from outcore._opening.references import open_references, references_place
 from outcore._opening.several import joined, parts_of
+from outcore._opening.tiff import open_tiff, tiff_place
 from outcore._session.session import current
 from outcore.errors import ArgumentError, FormatError, SourceChangedError, StorageError
 
@@ -130,9 +133,9 @@ def _open_one(name: str, field: str | None, view: DTypeLike, decode: bool) -> Ar
         try:
             stored = _core.find(current()._core, name)
         except (FormatError, StorageError) as error:
-            place = archive_place(name)
-            if place is not None:
-                return _open_archive(place, None, None)
+            elsewhere = _open_listed(name, decode)
+            if elsewhere is not None:
+                return elsewhere
             if not isinstance(error, FormatError):
                 raise
             if not is_typed(name):
@@ -148,7 +151,23 @@ def _open_one(name: str, field: str | None, view: DTypeLike, decode: bool) -> Ar
     return array
 
 
-def _open_archive(place: ArchivePlace, field: str | None, view: DTypeLike) -> Array | Typed | Group:
+def _open_listed(name: str, decode: bool) -> Array | Typed | Group | None:
+    """The object at a path, of a format whose metadata Python reads; None for other paths."""
+    identity = _identity(name)
+    opened: Array | Typed | Group | None = None
+    if (archive := archive_place(name)) is not None:
+        opened = _open_archive(archive, None, None)
+    elif (images := tiff_place(name)) is not None:
+        opened = open_tiff(images)
+    elif (references := references_place(name)) is not None:
+        stored = open_references(references, decode)
+        opened = decoded(stored) if decode and isinstance(stored, Array) else stored
+    if opened is not None and _identity(name) != identity:
+        raise SourceChangedError(f"{name}: was replaced while it was opened; open it again", {"path": name})
+    return opened
+
+
+def _open_archive(place: FilePlace, field: str | None, view: DTypeLike) -> Array | Typed | Group:
     opened = open_member(place)
     if isinstance(opened, Header):
         array: Array = open_placed(current()._core, place.path, opened, field, view)

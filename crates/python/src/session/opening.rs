@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 
+use numpy::PyReadonlyArray2;
 use outcore_engine::expr::annotations::annotated;
 use outcore_engine::ops;
-use outcore_store::{Opened, RawArray, StoredGroup, StoredObject};
+use outcore_store::{ChunkListing, Opened, RawArray, StoredGroup, StoredObject};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyBytes, PyList};
 
 use super::session::PySession;
 use crate::arrays::annotations::attributes_to_python;
@@ -106,10 +108,64 @@ fn open_raw(
     built(ops::source(source.map_err(store_error)?))
 }
 
+/// The array of a list of chunks. Rows of `chunks`: number, file, first byte, bytes, stages that are left out.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "the signature of a Python function")]
+fn open_listing(
+    py: Python<'_>,
+    session: PyRef<'_, PySession>,
+    path: PathBuf,
+    member: &str,
+    document: &str,
+    files: Vec<PathBuf>,
+    chunks: PyReadonlyArray2<'_, u64>,
+    cut: bool,
+) -> Built {
+    let session = session.0.clone();
+    let (chunks, rest) = chunks.as_slice()?.as_chunks();
+    if !rest.is_empty() {
+        return Err(PyValueError::new_err("rows of chunks have five numbers"));
+    }
+    let listing = ChunkListing {
+        path: &path,
+        member,
+        document: document.as_bytes(),
+        files: &files,
+        chunks,
+        is_cut: cut,
+    };
+    array(watching_signals(py, |watch| session.open_listing(&listing, watch))?)
+}
+
+/// The elements of a chunk in memory, in C order and native byte order.
+#[pyfunction]
+fn decode_listed_chunk<'py>(py: Python<'py>, document: &str, encoded: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    let decoded = outcore_store::decode_listed_chunk(document.as_bytes(), encoded);
+    decoded
+        .map(|bytes| PyBytes::new(py, &bytes))
+        .map_err(PyValueError::new_err)
+}
+
+/// The formats of arrays: their names, the suffixes of outputs, and what they can do beside reading.
+#[pyfunction]
+fn formats() -> Vec<(&'static str, Option<&'static str>, Vec<String>)> {
+    let facts = outcore_store::formats().into_iter();
+    facts
+        .map(|facts| {
+            let abilities = facts.abilities.iter();
+            let abilities = abilities.map(|ability| format!("{ability:?}").to_lowercase()).collect();
+            (facts.name, facts.suffix, abilities)
+        })
+        .collect()
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyStoredGroup>()?;
     module.add_function(wrap_pyfunction!(find, module)?)?;
     module.add_function(wrap_pyfunction!(open, module)?)?;
     module.add_function(wrap_pyfunction!(updatable, module)?)?;
+    module.add_function(wrap_pyfunction!(open_listing, module)?)?;
+    module.add_function(wrap_pyfunction!(decode_listed_chunk, module)?)?;
+    module.add_function(wrap_pyfunction!(formats, module)?)?;
     module.add_function(wrap_pyfunction!(open_raw, module)?)
 }

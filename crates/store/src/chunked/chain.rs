@@ -3,7 +3,9 @@
 use std::io::Read;
 
 use super::blocks::{unlz4, unlz4_blocks, Bitshuffle, BlockCodec};
+use super::differences::Differences;
 use super::filters::{check_fletcher, unlzf};
+use super::lzw::unlzw;
 use super::scaling::{unpack_bits, FixedScaleOffset, ScaleOffset};
 use super::shuffle::unshuffle;
 use crate::array::region::{c_strides, Lattice};
@@ -21,6 +23,8 @@ pub(crate) enum CodecStage {
     Zstd,
     Blosc,
     Lzf,
+    /// As TIFF has it.
+    Lzw,
     /// One block behind its length.
     Lz4,
     /// Blocks, as HDF5's plugin writes them.
@@ -29,6 +33,7 @@ pub(crate) enum CodecStage {
     ScaleOffset(ScaleOffset),
     FixedScaleOffset(FixedScaleOffset),
     PackBits,
+    Differences(Differences),
     /// Bytes of elements of so many, all first ones first.
     Shuffle(u32),
     Crc32c,
@@ -205,7 +210,7 @@ impl CodecStage {
     /// The bytes that so many are encoded to, where these alone say it.
     fn encoded_bytes(self, bytes: usize) -> Option<usize> {
         match self {
-            CodecStage::Shuffle(_) => Some(bytes),
+            CodecStage::Shuffle(_) | CodecStage::Differences(_) => Some(bytes),
             CodecStage::Crc32c | CodecStage::Fletcher32 => bytes.checked_add(4),
             CodecStage::PackBits => bytes.div_ceil(8).checked_add(1),
             CodecStage::FixedScaleOffset(FixedScaleOffset { stored, dtype, .. }) => {
@@ -254,12 +259,14 @@ impl CodecStage {
                 outcore_blosc::decompress_into(bytes, out).ok_or_else(|| "blosc: a chunk does not decompress".into())
             }
             CodecStage::Lzf => unlzf(bytes, out),
+            CodecStage::Lzw => unlzw(bytes, out),
             CodecStage::Lz4 => unlz4(bytes, out),
             CodecStage::Lz4Blocks => unlz4_blocks(bytes, out),
             CodecStage::Bitshuffle(bitshuffle) => bitshuffle.decode(bytes, out, &mut contexts.zstd),
             CodecStage::ScaleOffset(scaling) => scaling.decode(bytes, out),
             CodecStage::FixedScaleOffset(scaling) => scaling.decode(bytes, out),
             CodecStage::PackBits => unpack_bits(bytes, out),
+            CodecStage::Differences(differences) => differences.decode(bytes, out),
             CodecStage::Shuffle(item) => {
                 let out = out.get_mut(..bytes.len()).ok_or_else(|| too_large("shuffle"))?;
                 unshuffle(bytes, item as usize, out);

@@ -1,7 +1,7 @@
 //! Chunks that are listed one by one.
 
 use super::manifest::UnitPlace;
-use super::one_file::Placement;
+use super::one_file::UnitPlaces;
 use crate::base::interval::Interval;
 use crate::Reservation;
 
@@ -23,23 +23,30 @@ pub(crate) struct ListedChunks {
 }
 
 impl ListedChunks {
-    fn chunk(&self, number: u64) -> Option<&StoredChunk> {
+    /// The place of a chunk in the list.
+    pub fn find(&self, number: u64) -> Option<usize> {
         // Where all are stored, the number is the place.
-        let as_place = usize::try_from(number).ok().and_then(|at| self.chunks.get(at));
-        if let Some(chunk) = as_place.filter(|chunk| chunk.number == number) {
-            return Some(chunk);
-        }
-        let at = self.chunks.binary_search_by_key(&number, |chunk| chunk.number);
-        at.ok().map(|at| &self.chunks[at])
+        let as_place = usize::try_from(number).ok();
+        let is_of = |at: &usize| self.chunks.get(*at).is_some_and(|chunk| chunk.number == number);
+        as_place.filter(is_of).or_else(|| {
+            let at = self.chunks.binary_search_by_key(&number, |chunk| chunk.number);
+            at.ok()
+        })
     }
 }
 
-impl Placement for ListedChunks {
+impl StoredChunk {
+    pub fn place(&self) -> UnitPlace {
+        UnitPlace {
+            at: Interval::new(self.offset, self.bytes.into()),
+            skipped: self.mask,
+        }
+    }
+}
+
+impl UnitPlaces for ListedChunks {
     fn place(&self, unit: u64) -> Option<UnitPlace> {
-        self.chunk(unit).map(|chunk| UnitPlace {
-            at: Interval::new(chunk.offset, chunk.bytes.into()),
-            skipped: chunk.mask,
-        })
+        self.find(unit).map(|at| self.chunks[at].place())
     }
 
     fn is_empty(&self) -> bool {

@@ -27,11 +27,28 @@ pub(crate) struct ChunkGrid {
     /// One element, native order.
     pub fill: Vec<u8>,
     pub chain: CodecChain,
+    /// Whether units end where the array does, and not behind it: along one axis, before which units have length 1.
+    pub is_cut: bool,
 }
 
 impl ChunkGrid {
     pub fn unit_bytes(&self) -> usize {
         self.unit.iter().product::<u64>() as usize * self.dtype.size()
+    }
+
+    /// The bytes of a unit of the cell at `index`.
+    pub fn bytes_of(&self, index: &[u64], mut unit: u64) -> usize {
+        if !self.is_cut {
+            return self.unit_bytes();
+        }
+        let mut elements = 1;
+        for axis in (0..self.unit.len()).rev() {
+            let (count, length) = (self.per_cell(axis), self.unit[axis]);
+            let start = (index[axis] * count + unit % count) * length;
+            unit /= count;
+            elements *= self.shape[axis].saturating_sub(start).min(length);
+        }
+        elements as usize * self.dtype.size()
     }
 
     /// Units of a cell along an axis.

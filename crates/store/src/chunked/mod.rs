@@ -5,11 +5,14 @@
 
 pub(crate) mod blocks;
 pub(crate) mod chain;
+pub(crate) mod differences;
 mod filters;
 pub(crate) mod listed;
+mod lzw;
 pub(crate) mod manifest;
 pub(crate) mod one_file;
 pub(crate) mod scaling;
+pub(crate) mod several_files;
 mod shuffle;
 pub(crate) mod source;
 mod units;

@@ -8,7 +8,7 @@ use crate::io::File;
 use crate::{Io, StoreError};
 
 /// Where the units of an array are in its file.
-pub(crate) trait Placement: Send + Sync {
+pub(crate) trait UnitPlaces: Send + Sync {
     /// Nothing where the unit is all fill value.
     fn place(&self, unit: u64) -> Option<UnitPlace>;
     /// Whether nothing is stored at all.
@@ -52,7 +52,7 @@ pub(crate) fn member_identity(path: &Path, member: &str, stamp: Stamp) -> (Strin
     (format!("{origin}:{member}"), origin)
 }
 
-impl<P: Placement> Manifest for OneFile<P> {
+impl<P: UnitPlaces> Manifest for OneFile<P> {
     type Cursor = ();
 
     fn path(&self) -> &Path {

@@ -169,10 +169,14 @@ impl RegionReading<'_> {
             let at = run.start as usize * item;
             &mut frame[at..at + run.length as usize * item]
         });
-        let decoded = grid
-            .chain
-            .decode(encoded, grid.unit_bytes(), span.skipped, &mut self.space, place);
-        let decoded = decoded.map_err(|reason| StoreError::format(&cell.path(), reason))?;
+        let decoded = grid.chain.decode(
+            encoded,
+            grid.bytes_of(cell.index, span.unit),
+            span.skipped,
+            &mut self.space,
+            place,
+        );
+        let decoded = decoded.map_err(|reason| cell.damaged(span, &reason))?;
         if let Some(decoded) = decoded {
             copy_lattice(decoded, source, frame, target, shape, item);
         }

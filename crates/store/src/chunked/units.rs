@@ -86,6 +86,15 @@ impl<'a, M: Manifest> Cell<'a, M> {
         }
     }
 
+    /// A unit that does not decode, by its place in the file.
+    pub fn damaged(&self, span: &UnitSpan, reason: &str) -> StoreError {
+        let path = self.path();
+        match span.offset {
+            0 => StoreError::format(&path, reason),
+            offset => StoreError::format(&path, format!("byte {offset}: {reason}")),
+        }
+    }
+
     fn changed(&self, reason: String) -> StoreError {
         StoreError::Changed {
             path: self.path(),
@@ -121,12 +130,9 @@ impl<'a, M: Manifest> Cell<'a, M> {
                     unit,
                     skipped,
                 });
-            } else if at.length != grid.unit_bytes() as u64 {
-                let reason = format!(
-                    "a chunk of {} bytes where {} are expected",
-                    at.length,
-                    grid.unit_bytes()
-                );
+            } else if at.length != grid.bytes_of(self.index, unit) as u64 {
+                let expected = grid.bytes_of(self.index, unit);
+                let reason = format!("a chunk of {} bytes where {expected} are expected", at.length);
                 return Err(StoreError::format(&self.path(), reason));
             } else {
                 cut.unit(self.index, unit);

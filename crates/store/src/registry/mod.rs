@@ -3,4 +3,5 @@
 
 pub mod create;
 pub mod formats;
+pub mod listing;
 pub mod open;

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use outcore_store::{find_for, Opening, Reservation, StoreError, StoredObject, Turn};
+use outcore_store::{
+    find_for, open_listing, ChunkListing, Opened, Opening, Reservation, StoreError, StoredObject, Turn,
+};
 
 use crate::run::session::nesting;
 use crate::run::session::{Session, POLL};
@@ -22,6 +24,26 @@ impl Session {
         path: &Path,
         watch: &mut dyn FnMut() -> Result<(), EngineError>,
     ) -> Result<StoredObject, EngineError> {
+        self.opened(watch, |opening| find_for(path, &self.io, opening))
+    }
+
+    /// Opens an array by a list of its chunks; `watch` is asked as by `find`.
+    ///
+    /// # Errors
+    /// What the store says of the list and the files; a list too large for the limit.
+    pub fn open_listing(
+        &self,
+        listing: &ChunkListing<'_>,
+        watch: &mut dyn FnMut() -> Result<(), EngineError>,
+    ) -> Result<Opened, EngineError> {
+        self.opened(watch, |opening| open_listing(listing, opening))
+    }
+
+    fn opened<T>(
+        &self,
+        watch: &mut dyn FnMut() -> Result<(), EngineError>,
+        open: impl FnOnce(&mut dyn Opening) -> Result<T, StoreError>,
+    ) -> Result<T, EngineError> {
         let mut opening = InSession {
             session: self,
             watch,
@@ -30,10 +52,10 @@ impl Session {
             granted: 0,
             refused: None,
         };
-        let found = find_for(path, &self.io, &mut opening);
+        let result = open(&mut opening);
         match opening.refused {
             Some(error) => Err(error),
-            None => Ok(found?),
+            None => Ok(result?),
         }
     }
 }

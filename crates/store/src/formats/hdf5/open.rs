@@ -175,6 +175,7 @@ impl Dataset<'_, '_> {
             unit: empty_unit(&facts.shape, dtype),
             fill: self.fill(dtype, is_swapped),
             chain: CodecChain::new(None, is_swapped != cfg!(target_endian = "big"), vec![]),
+            is_cut: false,
         };
         let mut granted = vec![];
         let stored = match &facts.layout {

@@ -7,7 +7,7 @@ use outcore_dtype::DType;
 
 use super::annotations::{attributes_of, of_variable};
 use super::header::{parse_netcdf3_header, NcType, NcVariable, NetCdf3Header};
-use super::records::Records;
+use super::records::RecordPlaces;
 use crate::array::format::{Ability, Evidence, Format};
 use crate::array::raw::RawSource;
 use crate::array::source::{Opened, Opening, RawArray, Source};
@@ -186,8 +186,9 @@ impl VariablePlace<'_> {
             chain: CodecChain::new(None, true, vec![]),
             shape,
             dtype,
+            is_cut: false,
         };
-        let units = Records {
+        let units = RecordPlaces {
             begin: variable.begin,
             bytes: variable.bytes,
             distance: self.header.record_bytes,

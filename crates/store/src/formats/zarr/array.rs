@@ -120,6 +120,7 @@ fn open_array(dir: &Path, document: ZarrDocument, opening: &mut dyn Opening) -> 
         unit,
         fill: metadata.fill,
         chain: metadata.chain,
+        is_cut: false,
     };
     Ok(Arc::new(ChunkArray { grid, manifest }))
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::json::Extension;
 use crate::chunked::chain::{CodecChain, CodecStage};
+use crate::chunked::differences::Differences;
 use crate::chunked::scaling::FixedScaleOffset;
 
 /// The chain that codecs of an array of so many axes make.
@@ -38,6 +39,9 @@ pub(super) fn codec_chain(codecs: &[Extension], axes: usize, dtype: DType) -> Re
                 let item = item.and_then(|item| item.try_into().ok()).filter(|&item| item > 0);
                 CodecStage::Shuffle(item.ok_or("numcodecs.shuffle has no valid elementsize")?)
             }
+            "imagecodecs_lzw" | "numcodecs.imagecodecs_lzw" => CodecStage::Lzw,
+            "numcodecs.imagecodecs_zstd" => CodecStage::Zstd,
+            "outcore.differences" | "numcodecs.delta" => differences(codec, dtype, is_big_endian)?,
             "transpose" | "bytes" | "numcodecs.packbits" | "numcodecs.fixedscaleoffset" => {
                 return Err(format!("codec {:?} is in the wrong place", codec.name))
             }
@@ -93,6 +97,31 @@ fn filter(codec: &Extension, dtype: DType) -> Result<CodecStage, String> {
             "from {stored} to {decoded} in an array of {dtype} is not supported"
         )),
     }
+}
+
+/// Rows that are told by differences: as TIFF has them, or all numbers as one row.
+fn differences(codec: &Extension, dtype: DType, big_endian: bool) -> Result<CodecStage, String> {
+    let is_same = |name: &str| {
+        let kind = codec.setting(name).filter(|kind| !kind.is_null());
+        kind.is_none_or(|kind| kind.as_str().and_then(numpy_type) == Some(dtype))
+    };
+    if !dtype.is_integer() || !is_same("dtype") || !is_same("astype") {
+        return Err(format!("{} in an array of {dtype} is not supported", codec.name));
+    }
+    let number = |name: &str, otherwise: u32| match codec.setting(name) {
+        None => Ok(otherwise),
+        Some(number) => {
+            let number = number.as_u64().filter(|&number| number > 0);
+            let number = number.and_then(|number| u32::try_from(number).ok());
+            number.ok_or_else(|| format!("{} has no valid {name}", codec.name))
+        }
+    };
+    Ok(CodecStage::Differences(Differences {
+        row: number("row", 0)?,
+        distance: number("distance", 1)?,
+        item: dtype.size() as u32,
+        big_endian,
+    }))
 }
 
 /// A type of little-endian numbers by its name in NumPy, as `<f8` or `float64`.

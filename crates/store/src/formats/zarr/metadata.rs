@@ -9,8 +9,10 @@ use super::codec::codec_chain;
 use super::fill::fill_bytes;
 use super::json::{ArrayJson, Extension};
 use super::keys::KeyEncoding;
+use super::version2::array_as_v3;
 use crate::array::region::is_computable;
 use crate::chunked::chain::CodecChain;
+use crate::chunked::manifest::ChunkGrid;
 
 const AXES_MAX: usize = 64;
 
@@ -49,6 +51,30 @@ pub(super) struct Sharding {
 /// One line: not JSON, another node type or version, or something in it that is not supported, by name.
 pub fn parse_zarr_json(bytes: &[u8]) -> Result<ArrayMetadata, String> {
     array_of(&json_of(bytes)?)
+}
+
+/// The grid of an array by its document, of v3 or v2, where its chunks are listed and lie anywhere.
+///
+/// # Errors
+/// Those of `parse_zarr_json`; shards.
+pub(crate) fn parse_grid(document: &[u8]) -> Result<ChunkGrid, String> {
+    let mut value = json_of(document)?;
+    if value.get("zarr_format").and_then(Value::as_u64) == Some(2) {
+        value = array_as_v3(&value)?;
+    }
+    let metadata = array_of(&value)?;
+    if metadata.sharding.is_some() {
+        return Err("shards whose places are listed are not supported".into());
+    }
+    Ok(ChunkGrid {
+        shape: metadata.shape,
+        dtype: metadata.dtype,
+        cell: metadata.chunk.clone(),
+        unit: metadata.chunk,
+        fill: metadata.fill,
+        chain: metadata.chain,
+        is_cut: false,
+    })
 }
 
 /// JSON in which numbers that are none may stand bare.

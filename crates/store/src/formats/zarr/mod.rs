@@ -23,6 +23,7 @@ mod update;
 mod version2;
 
 pub(crate) use format::Zarr;
+pub(crate) use metadata::parse_grid;
 pub use metadata::parse_zarr_json;
 pub use updatable::{find_updatable, ArrayUpdate, UpdatableArray};
 pub(crate) use update::ZarrUpdatePlan;
