@@ -40,6 +40,8 @@ class Target(TypedDict):
     chunks: list[int] | None
     resume: NotRequired[bool]
     update: NotRequired[dict[str, list[int]]]
+    codecs: NotRequired[str]
+    part: NotRequired[tuple[str, int]]
 
 class Session:
     def __init__(self, options: _JSONObject) -> None: ...

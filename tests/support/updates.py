@@ -14,10 +14,11 @@ START, WIDTH, CHUNKS, GROWTH = 10, 6, (4, 4), 3
 ROWS_MAX = 3000
 
 
-def make(path: Path) -> None:
+def make(path: Path, compression: str | None = None) -> None:
     import outcore as oc
 
-    oc.store({path: np.zeros((START, WIDTH), "int32")}, chunks={path: CHUNKS}, overwrite=True)
+    values = np.zeros((START, WIDTH), "int32")
+    oc.store({path: values}, chunks={path: CHUNKS}, compression=compression, overwrite=True)
 
 
 def flaw(array: Any) -> str | None:

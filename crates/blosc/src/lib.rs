@@ -1,8 +1,54 @@
-//! Blosc's decompressor behind safe functions.
+//! Blosc's compressor and decompressor behind safe functions.
 //!
 //! Architecture invariant: a leaf with one reason to say `unsafe`, the calls into c-blosc.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, CString};
+
+/// The most bytes that are compressed at once, and those that a buffer has beyond them at most.
+pub const SOURCE_BYTES_MAX: usize = i32::MAX as usize - OVERHEAD_BYTES;
+pub const OVERHEAD_BYTES: usize = 16;
+
+/// How a buffer is compressed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BloscSettings {
+    /// From 0, which copies, to 9.
+    pub level: u8,
+    /// 0 for none, 1 by bytes, 2 by bits.
+    pub shuffle: u8,
+    /// Bytes of an element.
+    pub item: usize,
+    /// `blosclz`, `lz4`, `lz4hc`, `snappy`, `zlib` or `zstd`.
+    pub compressor: String,
+    /// Bytes of a block; 0 leaves them to Blosc.
+    pub block: usize,
+}
+
+/// Compresses bytes into the front of `out`, in this thread, and gives how many came; nothing where there are too many, `out` has not
+/// `OVERHEAD_BYTES` more than they, or the settings are none.
+pub fn compress_into(bytes: &[u8], out: &mut [u8], settings: &BloscSettings) -> Option<usize> {
+    const THREADS: c_int = 1;
+    let compressor = CString::new(settings.compressor.as_str()).ok()?;
+    let is_valid = settings.level <= 9 && settings.shuffle <= 2 && settings.item > 0;
+    if bytes.len() > SOURCE_BYTES_MAX || out.len() < bytes.len() + OVERHEAD_BYTES || !is_valid {
+        return None;
+    }
+    // SAFETY: c-blosc reads so many bytes, and writes at most as many as it is told, for which there is room; the name ends in zero.
+    let written = unsafe {
+        blosc_src::blosc_compress_ctx(
+            c_int::from(settings.level),
+            c_int::from(settings.shuffle),
+            settings.item,
+            bytes.len(),
+            bytes.as_ptr().cast(),
+            out.as_mut_ptr().cast(),
+            out.len(),
+            compressor.as_ptr(),
+            settings.block,
+            THREADS,
+        )
+    };
+    usize::try_from(written).ok().filter(|&written| written > 0)
+}
 
 /// The bytes that a buffer decompresses to, by its checked header; nothing where the header is damaged.
 pub fn decompressed_bytes(compressed: &[u8]) -> Option<usize> {
@@ -30,7 +76,7 @@ pub fn decompress_into(compressed: &[u8], out: &mut [u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{decompress_into, decompressed_bytes};
+    use super::{compress_into, decompress_into, decompressed_bytes, BloscSettings, OVERHEAD_BYTES};
 
     /// `b"outcore ".repeat(8)`, stored as it lies.
     fn stored() -> Vec<u8> {
@@ -51,6 +97,28 @@ mod tests {
         assert_eq!(decompress_into(&buffer, &mut out[..64]), Some(64));
         assert_eq!(&out[..64], b"outcore ".repeat(8));
         assert_eq!(decompress_into(&buffer, &mut out[..63]), None);
+    }
+
+    #[test]
+    fn compressed_bytes_decompress_to_themselves() {
+        let content: Vec<u8> = (0..40_000u32).flat_map(|at| (at / 3).to_le_bytes()).collect();
+        for compressor in ["blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"] {
+            for (level, shuffle) in [(0, 0), (1, 1), (5, 2), (9, 1)] {
+                let settings = BloscSettings {
+                    level,
+                    shuffle,
+                    item: 4,
+                    compressor: compressor.into(),
+                    block: 0,
+                };
+                let mut out = vec![0; content.len() + OVERHEAD_BYTES];
+                let length = compress_into(&content, &mut out, &settings).unwrap();
+                let mut again = vec![0; content.len()];
+                assert_eq!(decompress_into(&out[..length], &mut again), Some(content.len()));
+                assert_eq!(again, content, "{settings:?}");
+                assert_eq!(compress_into(&content, &mut out[1..], &settings), None);
+            }
+        }
     }
 
     #[test]

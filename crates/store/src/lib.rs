@@ -63,7 +63,7 @@ pub use formats::factor::{open_factor, parse_factor, FactorFile, FactorOutput, F
 pub use formats::graph::{
     parse_graph, Caching, Direction, GraphFile, GraphShape, GraphWriter, Part, PlacedRun, Section,
 };
-pub use formats::hdf5::decode_hdf5_chunk;
+pub use formats::hdf5::{decode_hdf5_chunk, FilePart};
 pub use formats::netcdf3::{parse_netcdf3_header, NetCdf3Header};
 pub use formats::npy::{open_npy, open_raw, parse_npy_header, NpyFile, NpyHeader};
 pub use formats::sparse::{

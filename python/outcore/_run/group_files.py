@@ -20,6 +20,7 @@ from outcore._base.system_errors import refusing
 from outcore._lazy.array import Array
 from outcore._lazy.hooks import functions
 from outcore._lazy.typed import Typed, carried
+from outcore._run.codecs import Compression, by_target
 from outcore._run.typed_files import partial_folder
 from outcore._session.record import Outcome
 from outcore.errors import ArgumentError, DTypeError, ShapeError, TargetExistsError, UnsupportedFormatError
@@ -235,9 +236,13 @@ def _locked(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def staged_groups(
-    targets: Mapping[Any, Any], overwrite: bool, chunks: Mapping[str, Sequence[int]] | None
-) -> Iterator[tuple[list[_Output], Staged, dict[str, Sequence[int]]]]:
-    """Groups in folders beside their names, which go in the end; the arrays by their places there, and their chunks.
+    targets: Mapping[Any, Any],
+    overwrite: bool,
+    chunks: Mapping[str, Sequence[int]] | None,
+    compression: Compression = None,
+) -> Iterator[tuple[list[_Output], Staged, dict[str, Sequence[int]], dict[str, Compression]]]:
+    """Groups in folders beside their names, which go in the end; the arrays by their places there, their chunks, and
+    their compression.
 
     Raises TargetExistsError without `overwrite`, UnsupportedFormatError for names that do not end in `.zarr` and for
     arrays beside groups.
@@ -262,7 +267,8 @@ def staged_groups(
         if unknown:
             raise ShapeError(f"store: chunks name {', '.join(map(repr, unknown))}, which nothing is stored to")
         staged = {path: array for output in outputs for path, array in output.staged.items()}
-        yield outputs, staged, {places[name]: shape for name, shape in asked.items()}
+        codecs = {places[name]: codecs for name, codecs in by_target(compression, places).items()}
+        yield outputs, staged, {places[name]: shape for name, shape in asked.items()}, codecs
 
 
 def _check_target(path: str, target: str, overwrite: bool) -> None:
@@ -282,13 +288,14 @@ def store_groups(
     overwrite: bool,
     resume: bool,
     chunks: Mapping[str, Sequence[int]] | None,
+    compression: Compression,
     progress: bool | None,
 ) -> Outcome:
     """`store`, which is given, of groups: all appear under their names, or none."""
     if resume:
         raise ArgumentError("store: resume=True is not supported for groups; store their arrays to paths of their own")
-    with staged_groups(targets, overwrite, chunks) as (outputs, staged, shapes):
-        outcome = store(staged, chunks=shapes, progress=progress)
+    with staged_groups(targets, overwrite, chunks, compression) as (outputs, staged, shapes, codecs):
+        outcome = store(staged, chunks=shapes, compression=codecs or None, progress=progress)
         for output in outputs:
             output.finish()
         placed: list[_Output] = []

@@ -13,8 +13,9 @@ from outcore import _core
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.hooks import above, functions
-from outcore._lazy.node import Operand, integers, node
+from outcore._lazy.node import Operand, expr_dtype, integers, node
 from outcore._lazy.typed import Item, Typed, carried, decoded
+from outcore._run.codecs import Compression, by_target, codecs_text
 from outcore._run.foresight import UnforeseenError, for_all
 from outcore._run.group_files import encoded, is_group, staged_groups, store_groups, tell_groups_above
 from outcore._run.parts import PartUpdate, region_update
@@ -42,13 +43,19 @@ Targets: TypeAlias = "Mapping[Any, Item]"  # keys are paths, or paths and indice
 
 
 def _targets(
-    targets: Targets, overwrite: bool, chunks: ChunkShapes | None, resume: bool = False
+    targets: Targets,
+    overwrite: bool,
+    chunks: ChunkShapes | None,
+    resume: bool = False,
+    compression: Compression = None,
 ) -> tuple[list[_core.Expr], list[_core.Target | None]]:
     if not isinstance(targets, Mapping):
         raise ShapeError(f"store: takes a mapping of paths to arrays, {{'y.zarr': y}}, not {type(targets).__name__}")
     if not isinstance(chunks, Mapping | None):
         raise ShapeError(f"store: chunks is a mapping of paths to shapes, {{'y.zarr': {chunks!r}}}, not {chunks!r}")
     asked = {os.fsdecode(path): shape for path, shape in (chunks or {}).items()}
+    encoded_as = by_target(compression, (os.fsdecode(path) for path in targets if not isinstance(path, tuple)))
+    _check_compression(targets, compression)
     planned: list[_core.Target | None] = []
     exprs: list[_core.Expr] = []
     for path, array in targets.items():
@@ -70,11 +77,28 @@ def _targets(
         if expr is None:
             continue
         lengths = None if shape is None else _chunk_shape(name, shape, tuple(expr.shape))
-        planned.append({"path": name, "overwrite": overwrite, "chunks": lengths, "resume": resume})
+        target: _core.Target = {"path": name, "overwrite": overwrite, "chunks": lengths, "resume": resume}
+        codecs = codecs_text(encoded_as.get(name), expr_dtype(expr))
+        if codecs is not None:
+            target["codecs"] = codecs
+        planned.append(target)
         exprs.append(expr)
     if asked:
         raise ShapeError(f"store: chunks name {', '.join(map(repr, asked))}, which nothing is stored to")
     return exprs, planned
+
+
+def _check_compression(targets: Targets, compression: Compression) -> None:
+    """Raises ArgumentError for compression of what has codecs already, or none."""
+    if compression is None:
+        return
+    for path, array in targets.items():
+        if isinstance(path, tuple):
+            raise ArgumentError(f"store: compression, and {path[0]} has its codecs already; regions keep them")
+        if isinstance(array, above.SparseMatrix):
+            raise ArgumentError(
+                f"store: compression, and {os.fsdecode(path)} is a sparse matrix, which is packed as it is"
+            )
 
 
 def _part(path: tuple[Any, ...], array: Item, resume: bool) -> PartUpdate | None:
@@ -172,6 +196,7 @@ def store(
     *,
     overwrite: bool = False,
     chunks: ChunkShapes | None = None,
+    compression: Compression = None,
     resume: bool = False,
     progress: bool | None = None,
 ) -> Outcome:
@@ -184,6 +209,11 @@ def store(
     other arrays of that file tell to open it again.
     `chunks` gives the Zarr chunk shape of a path; the planner chooses it otherwise. `progress=None` shows a bar only
     where someone watches.
+
+    `compression` has the chunks of Zarr encoded, in many threads: "zstd", "gzip", "blosc" (zstd behind a shuffle), a
+    pair of one and its level, `("zstd", 9)`, a codec in Zarr's notation or of zarr-python, or a list of those, which
+    may have "shuffle" and "crc32c" as well; for all targets, or by path, where the path of a group stands for its
+    members. How long chunks become is known when they are written: forecasts have bounds then, and the outcome counts.
 
     With `resume=True` a run that was killed, interrupted or out of room is gone on with by the same call, also under
     another memory limit, number of threads or policy. Tiles are recorded in a journal beside the output (folder
@@ -215,12 +245,15 @@ def store(
     array([0, 1, 2])
     """
     if isinstance(targets, Mapping) and any(is_group(part) for part in targets.values()):
-        return store_groups(store, targets, overwrite, resume, chunks, progress)
+        return store_groups(store, targets, overwrite, resume, chunks, compression, progress)
     targets = _with_encoded(targets)
     if isinstance(targets, Mapping) and any(isinstance(array, Typed) for array in targets.values()):
+        if compression is not None:
+            raise ArgumentError("store: compression, and dates and text go to .npy, which has none; store to .zarr")
         outcome = store_typed(store, targets, overwrite, resume, chunks, progress)
     else:
-        outcome = plan_and_run(*_asked(lambda: _targets(targets, overwrite, chunks, resume)), progress)[1]
+        asked = _asked(lambda: _targets(targets, overwrite, chunks, resume, compression))
+        outcome = plan_and_run(*asked, progress)[1]
     if isinstance(targets, Mapping):
         tell_groups_above(os.fsdecode(path) for path in targets if not isinstance(path, tuple))
     if overwrite:
@@ -283,20 +316,23 @@ def persist(*arrays: Item, directory: AnyPath | None = None) -> Any:
     return held[0] if len(arrays) == 1 else held
 
 
-def _program(arrays: tuple[Any, ...], overwrite: bool) -> _core.Program:
+def _program(arrays: tuple[Any, ...], overwrite: bool, compression: Compression = None) -> _core.Program:
     session = current()
     if len(arrays) == 1 and isinstance(arrays[0], Mapping) and any(is_group(part) for part in arrays[0].values()):
-        with staged_groups(arrays[0], overwrite, None) as (_, staged, _):
-            return session.plan(*_asked(lambda: _targets(staged, False, None)))
+        with staged_groups(arrays[0], overwrite, None, compression) as (_, staged, _, codecs):
+            return session.plan(*_asked(lambda: _targets(staged, False, None, compression=codecs)))
     if len(arrays) == 1 and isinstance(arrays[0], Mapping):
-        return session.plan(*_asked(lambda: _targets(arrays[0], overwrite, None)))
+        return session.plan(*_asked(lambda: _targets(arrays[0], overwrite, None, compression=compression)))
+    if compression is not None:
+        raise ArgumentError("explain: compression goes with a mapping of paths, as `store` takes it")
     return session.plan(*_asked(lambda: _in_memory(arrays)))
 
 
-def explain(*arrays: Item | Targets, overwrite: bool = False) -> Explanation:
+def explain(*arrays: Item | Targets, overwrite: bool = False, compression: Compression = None) -> Explanation:
     """The plan of computing the arrays, before anything runs: passes, bytes read and written, peak memory.
 
-    Takes what `compute` takes, or one mapping of paths as `store` does. No I/O. Tiles that are still in memory from
+    Takes what `compute` takes, or one mapping of paths as `store` does, with its `compression`, of which bytes are
+    bounds. No I/O. Tiles that are still in memory from
     earlier runs are counted as there. Once runs of the session moved 16 MiB and more, `seconds` is a band of the time
     that this one takes, by the slowest and the fastest of the last sixteen. Raises MemoryLimitError when it cannot fit,
     naming the smallest limit that would.
@@ -312,7 +348,7 @@ def explain(*arrays: Item | Targets, overwrite: bool = False) -> Explanation:
             raise ArgumentError(
                 "explain: a graph is no expression; outcore.graph.explain(function, G) tells what a function takes"
             )
-    return Explanation.from_json(_program(arrays, overwrite).explain(), current().rates)
+    return Explanation.from_json(_program(arrays, overwrite, compression).explain(), current().rates)
 
 
 def visualize(*arrays: Item | Targets, filename: AnyPath | None = None, overwrite: bool = True) -> Picture:

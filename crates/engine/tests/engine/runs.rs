@@ -224,6 +224,8 @@ fn each_stage_of_a_chain_is_a_program_of_the_player() {
         resume: false,
         annotations: None,
         update: None,
+        codecs: None,
+        part: None,
     };
     let chain = session
         .plan_chain(&sorted, std::slice::from_ref(&target), &mut || Ok(()))

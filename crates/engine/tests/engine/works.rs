@@ -499,6 +499,8 @@ fn store(path: &Path, faults: Option<String>) -> Result<(), EngineError> {
         resume: true,
         annotations: None,
         update: None,
+        codecs: None,
+        part: None,
     };
     let chosen = compress(&x, &mask, &counts);
     let chain = Arc::new(Session::new(options)?).plan_chain(&[chosen], &[target], &mut || Ok(()))?;

@@ -6,7 +6,7 @@ use outcore_engine::expr::Expr;
 use outcore_engine::plan::PlanOptions;
 use outcore_engine::run::Target;
 use outcore_engine::EngineError;
-use outcore_store::ArrayUpdate;
+use outcore_store::{ArrayUpdate, FilePart};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -64,6 +64,8 @@ pub fn read_target(target: Option<&Bound<'_, PyDict>>, output: &Expr) -> PyResul
             Some(update) => Some(read_update(&update.cast_into::<PyDict>()?)?),
             None => None,
         },
+        codecs: option::<String>(target, "codecs")?.map(Into::into),
+        part: option(target, "part")?.map(|(file, offset): (PathBuf, u64)| FilePart { file, offset }),
     })
 }
 

@@ -39,6 +39,13 @@ pub(crate) trait OutputPlan: WriteCosts + std::fmt::Debug + Send + Sync {
     fn annotated(&self, _annotations: &Annotations) -> Option<Arc<dyn OutputPlan>> {
         None
     }
+    /// The same with chunks that are encoded by codecs, which are a list in JSON as Zarr v3 has them, where the format has any.
+    ///
+    /// # Errors
+    /// One line: the codec that is not written.
+    fn encoded(&self, _codecs: &str) -> Option<Result<Arc<dyn OutputPlan>, String>> {
+        None
+    }
     /// Creates the output beside the name `path`, in `folder` where there is one that stays until it is published.
     fn create(
         &self,

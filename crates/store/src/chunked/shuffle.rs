@@ -25,7 +25,42 @@ pub(super) fn unshuffle(bytes: &[u8], item: usize, out: &mut [u8]) {
     }
 }
 
-/// The same for powers of two. In a block of planes the place of a byte is (plane, element), and is to be (element, plane):
+/// What `unshuffle` undoes.
+pub(super) fn shuffle(bytes: &[u8], item: usize, out: &mut [u8]) {
+    match item {
+        2 => shuffle_by::<2>(bytes, out),
+        4 => shuffle_by::<4>(bytes, out),
+        8 => shuffle_by::<8>(bytes, out),
+        16 => shuffle_by::<ITEM_MAX>(bytes, out),
+        0 | 1 => out.copy_from_slice(bytes),
+        item => {
+            let count = bytes.len() / item;
+            for (byte, plane) in out[..count * item].chunks_exact_mut(count.max(1)).enumerate() {
+                for (place, element) in plane.iter_mut().zip(bytes.chunks_exact(item)) {
+                    *place = element[byte];
+                }
+            }
+            out[count * item..].copy_from_slice(&bytes[count * item..]);
+        }
+    }
+}
+
+fn shuffle_by<const ITEM: usize>(bytes: &[u8], out: &mut [u8]) {
+    let (elements, rest) = bytes.as_chunks::<ITEM>();
+    let count = elements.len();
+    let (planes, behind) = out.split_at_mut(count * ITEM);
+    for (at, block) in elements.chunks(BLOCK).enumerate() {
+        for byte in 0..ITEM {
+            let plane = &mut planes[byte * count + at * BLOCK..][..block.len()];
+            for (place, element) in plane.iter_mut().zip(block) {
+                *place = element[byte];
+            }
+        }
+    }
+    behind.copy_from_slice(rest);
+}
+
+/// `unshuffle` for powers of two. In a block of planes the place of a byte is (plane, element), and is to be (element, plane):
 /// putting the second half between the first moves the upper bit of the place to its lower end, one bit of the plane at a
 /// time. That is one loop of vectors whatever the size.
 fn unshuffle_by<const ITEM: usize>(bytes: &[u8], out: &mut [u8]) {
@@ -106,6 +141,8 @@ mod tests {
                 let planes = (0..item).flat_map(|byte| bytes[..whole].iter().skip(byte).step_by(item).copied());
                 let shuffled: Vec<u8> = planes.chain(bytes[whole..].iter().copied()).collect();
                 let mut out = vec![0; bytes.len()];
+                shuffle(&bytes, item, &mut out);
+                assert_eq!(out, shuffled, "{item}");
                 unshuffle(&shuffled, item, &mut out);
                 assert_eq!(out[..whole], bytes[..whole], "{item}");
             }

@@ -21,9 +21,56 @@ use crate::durable::locked::LockedDir;
 use crate::durable::partial::check_replaceable;
 use crate::durable::target::{check_space, resolve, whole};
 use crate::formats::factor::{FactorOutput, FactorPlan};
+use crate::formats::hdf5::{FilePart, PartPlan};
 use crate::formats::sparse::{SparseOutput, SparsePlan};
 use crate::formats::zarr::{ArrayUpdate, ZarrUpdatePlan};
 use crate::{Io, Region, Sink, StoreError};
+
+/// The output of an array, by the suffix of its name.
+struct ArrayOutput {
+    path: PathBuf,
+    bytes: u64,
+    format: Arc<dyn OutputPlan>,
+}
+
+impl ArrayOutput {
+    fn new(path: &Path, shape: &[u64], dtype: DType, tile: &[u64]) -> Result<ArrayOutput, StoreError> {
+        let as_directory = [&b"/"[..], b"/."]
+            .iter()
+            .any(|end| path.as_os_str().as_bytes().ends_with(end));
+        let path = whole(path)?;
+        let bytes = checked_elements(shape).and_then(|elements| elements.checked_mul(dtype.size() as u64));
+        let Some(bytes) = bytes.filter(|bytes| *bytes < i64::MAX as u64 / 2) else {
+            return Err(StoreError::Invalid(format!("shape {shape:?} of {dtype} overflows")));
+        };
+        if tile.len() != shape.len() {
+            return Err(StoreError::Invalid(format!(
+                "tile {tile:?} and shape {shape:?} have different numbers of axes"
+            )));
+        }
+        let tile = clipped(tile, shape);
+        let Some(format) = FORMATS.iter().find(|format| format.takes(&path)) else {
+            let reason = match path.extension() {
+                Some(end) if end == "ocs" => "only sparse matrices are stored there; an array ends in .npy or .zarr",
+                _ => "outputs end in .npy or .zarr, sparse matrices in .ocs",
+            };
+            return Err(StoreError::unsupported(&path, reason));
+        };
+        let format = format.plan_sink(shape, dtype, &tile)?;
+        if as_directory && !format.is_folder() {
+            let suffix = path.extension().unwrap_or_default().display();
+            let reason = format!("ends in /, which names a directory, and a .{suffix} output is a file");
+            return Err(StoreError::unsupported(&path, reason));
+        }
+        Ok(ArrayOutput { path, bytes, format })
+    }
+}
+
+/// A tile of an array, which is no longer than that along any axis.
+fn clipped(tile: &[u64], shape: &[u64]) -> Vec<u64> {
+    let axes = tile.iter().zip(shape);
+    axes.map(|(tile, extent)| (*tile).min(*extent).max(1)).collect()
+}
 
 /// An output that has been checked but not created: what it will cost, before anything happens.
 #[derive(Clone, Debug)]
@@ -50,37 +97,7 @@ impl SinkPlan {
         tile: &[u64],
         overwrite: bool,
     ) -> Result<SinkPlan, StoreError> {
-        let as_directory = [&b"/"[..], b"/."]
-            .iter()
-            .any(|end| path.as_os_str().as_bytes().ends_with(end));
-        let path = whole(path)?;
-        let bytes = checked_elements(shape).and_then(|elements| elements.checked_mul(dtype.size() as u64));
-        let Some(bytes) = bytes.filter(|bytes| *bytes < i64::MAX as u64 / 2) else {
-            return Err(StoreError::Invalid(format!("shape {shape:?} of {dtype} overflows")));
-        };
-        if tile.len() != shape.len() {
-            return Err(StoreError::Invalid(format!(
-                "tile {tile:?} and shape {shape:?} have different numbers of axes"
-            )));
-        }
-        let tile: Vec<u64> = tile
-            .iter()
-            .zip(shape)
-            .map(|(tile, extent)| (*tile).min(*extent).max(1))
-            .collect();
-        let Some(format) = FORMATS.iter().find(|format| format.takes(&path)) else {
-            let reason = match path.extension() {
-                Some(end) if end == "ocs" => "only sparse matrices are stored there; an array ends in .npy or .zarr",
-                _ => "outputs end in .npy or .zarr, sparse matrices in .ocs",
-            };
-            return Err(StoreError::unsupported(&path, reason));
-        };
-        let format = format.plan_sink(shape, dtype, &tile)?;
-        if as_directory && !format.is_folder() {
-            let suffix = path.extension().unwrap_or_default().display();
-            let reason = format!("ends in /, which names a directory, and a .{suffix} output is a file");
-            return Err(StoreError::unsupported(&path, reason));
-        }
+        let ArrayOutput { path, bytes, format } = ArrayOutput::new(path, shape, dtype, tile)?;
         SinkPlan::checked(path, overwrite, format, bytes)
     }
 
@@ -94,8 +111,7 @@ impl SinkPlan {
             return Err(StoreError::unsupported(&path, "a sparse matrix is stored as .ocs"));
         }
         let format = SparsePlan::new(output);
-        // A bound is no reason to refuse a disk that may have room.
-        let bytes = if output.is_exact { format.bytes() } else { 0 };
+        let bytes = format.bytes();
         SinkPlan::checked(path, overwrite, Arc::new(format), bytes)
     }
 
@@ -123,6 +139,45 @@ impl SinkPlan {
         }
     }
 
+    /// As `new`, with chunks that are encoded by codecs, which are a list in JSON as Zarr v3 has them.
+    ///
+    /// # Errors
+    /// Those of `new`; a format without codecs; a codec that is not written.
+    pub fn encoded(
+        path: &Path,
+        shape: &[u64],
+        dtype: DType,
+        tile: &[u64],
+        overwrite: bool,
+        codecs: &str,
+    ) -> Result<SinkPlan, StoreError> {
+        let ArrayOutput { path, bytes, format } = ArrayOutput::new(path, shape, dtype, tile)?;
+        let format = format.encoded(codecs);
+        let format = format.unwrap_or_else(|| Err("only Zarr outputs have codecs".into()));
+        let format = format.map_err(|reason| StoreError::unsupported(&path, reason))?;
+        SinkPlan::checked(path, overwrite, format, bytes)
+    }
+
+    /// A data set that lies in one piece in a file that is there; `path` is the name that errors say, which nothing has.
+    ///
+    /// # Errors
+    /// Those of `new`.
+    pub fn part(
+        path: &Path,
+        part: &FilePart,
+        shape: &[u64],
+        dtype: DType,
+        tile: &[u64],
+    ) -> Result<SinkPlan, StoreError> {
+        let tile = clipped(tile, shape);
+        SinkPlan::checked(
+            whole(path)?,
+            false,
+            Arc::new(PartPlan::new(part, shape, dtype, &tile)),
+            0,
+        )
+    }
+
     /// A part of the array that is at `path`: whole chunks of it, in an array of `shape`.
     ///
     /// # Errors
@@ -141,6 +196,8 @@ impl SinkPlan {
         format: Arc<dyn OutputPlan>,
         bytes: u64,
     ) -> Result<SinkPlan, StoreError> {
+        // A bound is no reason to refuse a disk that may have room.
+        let bytes = if format.is_exact() { bytes } else { 0 };
         let plan = SinkPlan {
             target: resolve(&path)?,
             path,

@@ -37,7 +37,7 @@ pub(super) struct Resuming {
 }
 
 /// What is computed, in which tiles.
-fn key_of(output: &Expr, plan: &SinkPlan, annotations: Option<&Annotations>) -> Digest {
+fn key_of(output: &Expr, plan: &SinkPlan, annotations: Option<&Annotations>, codecs: Option<&str>) -> Digest {
     let mut encoding = Encoding::default();
     encoding
         .text(&Lasting::of(output).digest.to_string())
@@ -47,6 +47,9 @@ fn key_of(output: &Expr, plan: &SinkPlan, annotations: Option<&Annotations>) -> 
         // The values are the same, and the file says another thing of them.
         encoding.text(&format!("{own:?}"));
     }
+    if let Some(codecs) = codecs {
+        encoding.text("codecs").text(codecs);
+    }
     encoding.digest()
 }
 
@@ -55,8 +58,8 @@ fn key_of(output: &Expr, plan: &SinkPlan, annotations: Option<&Annotations>) -> 
 /// # Errors
 /// The errors of [`SinkPlan`]: a place that cannot be written in.
 pub fn is_begun_for(node: &Expr, path: &Path) -> Result<Option<bool>, EngineError> {
-    let plan = sink_plan(node, path, true, None)?;
-    let key = key_of(node, &plan, None).0;
+    let plan = sink_plan(node, path, true, None, None)?;
+    let key = key_of(node, &plan, None, None).0;
     Ok(Resumable::is_begun_for(&plan, &key))
 }
 
@@ -106,6 +109,7 @@ fn hold_each(
             overwrite,
             resume: true,
             annotations,
+            codecs,
             ..
         } = target
         else {
@@ -114,11 +118,12 @@ fn hold_each(
             continue;
         };
         let output = in_chunks(output, target);
-        let plan_it = |overwrite| sink_plan(&output, path, overwrite, annotations.as_deref());
+        let (annotations, codecs) = (annotations.as_deref(), codecs.as_deref());
+        let plan_it = |overwrite| sink_plan(&output, path, overwrite, annotations, codecs);
         let plan = match plan_it(*overwrite) {
             Err(StoreError::Exists { .. }) => {
                 let there = plan_it(true)?;
-                let key = key_of(&output, &there, annotations.as_deref()).0;
+                let key = key_of(&output, &there, annotations, codecs).0;
                 // Where that is not what the same call made, it is still in the way.
                 if !Resumable::take_back(&there, &key, &session.io, look)? && is_made_by(there.target(), &key) {
                     held.push(Target::Resumed(Arc::new(Resumable::standing(there)?)));
@@ -129,7 +134,7 @@ fn hold_each(
             }
             planned => planned?,
         };
-        let key = key_of(&output, &plan, annotations.as_deref());
+        let key = key_of(&output, &plan, annotations, codecs);
         let resumable = Resumable::hold(plan, key.0, &session.io, look)?;
         let is_own = Lasting::of(&output).is_own;
         held.push(Target::Resumed(Arc::new(resumable.of_process(is_own))));
@@ -279,8 +284,8 @@ impl Resuming {
     ) -> Result<(), EngineError> {
         for (number, beside) in beside_of(outputs, targets).enumerate().collect::<Vec<_>>() {
             let path = self.folder.path().join(format!("beside-{number}.ocf"));
-            let plan = sink_plan(&beside, &path, true, None)?;
-            let key = key_of(&beside, &plan, None).0;
+            let plan = sink_plan(&beside, &path, true, None, None)?;
+            let key = key_of(&beside, &plan, None, None).0;
             let held = looking(watch, |look| {
                 // Where it got its name, and what it is beside did not, its tiles are as good as before.
                 if path.exists() {
@@ -332,8 +337,8 @@ impl Resuming {
         if let Some(held) = locked(&self.held).get(&path).and_then(Weak::upgrade) {
             return Ok(Target::Resumed(held));
         }
-        let plan = sink_plan(output, &path, false, None)?;
-        let key = key_of(output, &plan, None);
+        let plan = sink_plan(output, &path, false, None, None)?;
+        let key = key_of(output, &plan, None, None);
         let held = Arc::new(Resumable::hold(plan, key.0, &session.io, &mut || Ok(()))?);
         locked(&self.held).insert(path, Arc::downgrade(&held));
         Ok(Target::Resumed(held))

@@ -92,6 +92,8 @@ impl StageTarget {
                 resume: false,
                 annotations: None,
                 update: None,
+                codecs: None,
+                part: None,
             },
         }
     }

@@ -516,13 +516,15 @@ pub(in crate::run) fn sink_plan(
     path: &Path,
     overwrite: bool,
     annotations: Option<&Annotations>,
+    codecs: Option<&str>,
 ) -> Result<SinkPlan, StoreError> {
-    match node.file_output() {
-        Some(FileOutput::Sparse(output)) => SinkPlan::sparse(path, &output, overwrite),
-        Some(FileOutput::Factor(output)) => SinkPlan::factor(path, &output, overwrite),
-        None => SinkPlan::new(path, &node.shape, node.dtype, &node.tile, overwrite)
-            .map(|plan| annotations.map_or_else(|| plan.clone(), |own| plan.annotated(own))),
-    }
+    let plan = match (node.file_output(), codecs) {
+        (Some(FileOutput::Sparse(output)), _) => return SinkPlan::sparse(path, &output, overwrite),
+        (Some(FileOutput::Factor(output)), _) => return SinkPlan::factor(path, &output, overwrite),
+        (None, Some(codecs)) => SinkPlan::encoded(path, &node.shape, node.dtype, &node.tile, overwrite, codecs),
+        (None, None) => SinkPlan::new(path, &node.shape, node.dtype, &node.tile, overwrite),
+    };
+    plan.map(|plan| annotations.map_or_else(|| plan.clone(), |own| plan.annotated(own)))
 }
 
 fn check_targets(plan: &Plan, targets: &[Target]) -> Result<Vec<Output>, EngineError> {
@@ -566,11 +568,14 @@ fn check_targets(plan: &Plan, targets: &[Target]) -> Result<Vec<Output>, EngineE
                     overwrite,
                     annotations,
                     update,
+                    codecs,
+                    part,
                     ..
                 } => {
-                    let sink = match update {
-                        Some(update) => SinkPlan::update(path, update, &node.shape, node.dtype)?,
-                        None => sink_plan(node, path, *overwrite, annotations.as_deref())?,
+                    let sink = match (update, part) {
+                        (Some(update), _) => SinkPlan::update(path, update, &node.shape, node.dtype)?,
+                        (_, Some(part)) => SinkPlan::part(path, part, &node.shape, node.dtype, &node.tile)?,
+                        _ => sink_plan(node, path, *overwrite, annotations.as_deref(), codecs.as_deref())?,
                     };
                     check_alone(&sink)?;
                     Output::File(sink)

@@ -16,8 +16,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outcore_store::{
-    hold_factor, hold_sparse, Annotations, ArrayUpdate, FactorFile, Faults, FramePool, Held, Io, IoPool, Ledger,
-    Reclaim, Resumable, Scratch, ScratchFolder, SparseFile, Turn,
+    hold_factor, hold_sparse, Annotations, ArrayUpdate, FactorFile, Faults, FilePart, FramePool, Held, Io, IoPool,
+    Ledger, Reclaim, Resumable, Scratch, ScratchFolder, SparseFile, Turn,
 };
 
 use crate::place::Policy;
@@ -64,6 +64,10 @@ pub enum Target {
         annotations: Option<Arc<Annotations>>,
         /// The part that this is of an array which is there.
         update: Option<ArrayUpdate>,
+        /// Codecs of chunks, a list in JSON as Zarr v3 has them.
+        codecs: Option<Arc<str>>,
+        /// The place in a file that is there which this fills.
+        part: Option<FilePart>,
     },
     /// An output that is begun or gone on with.
     Resumed(Arc<Resumable>),

@@ -116,7 +116,8 @@ impl PlainChunk<'_> {
         file.set_len(self.bytes() as u64)
     }
 
-    fn clear(&self, strip: &mut [u8]) {
+    /// Fills memory with what the array does not have.
+    pub(super) fn clear(&self, strip: &mut [u8]) {
         if self.fill.iter().all(|&byte| byte == 0) {
             return strip.fill(0);
         }

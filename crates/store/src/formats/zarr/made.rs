@@ -33,6 +33,8 @@ pub(super) struct MadeChunks {
     /// Per depth below the array's directory.
     directories: Vec<ChunkBits>,
     chunks: ChunkBits,
+    /// Bytes of chunks that are encoded: nothing of those that another process wrote. Empty where all chunks have the same.
+    lengths: Vec<u64>,
     modes: Modes,
     /// Some of it was made by a process before this one.
     goes_on: bool,
@@ -80,9 +82,11 @@ fn apply(mode: Option<Mode>, path: &Path) {
 }
 
 impl MadeChunks {
-    pub(super) fn new(counts: Vec<u64>, modes: Modes) -> MadeChunks {
-        let above = |axes: usize| counts[..axes].iter().product();
+    pub(super) fn new(counts: Vec<u64>, modes: Modes, is_encoded: bool) -> MadeChunks {
+        let above = |axes: usize| counts[..axes].iter().product::<u64>();
+        let lengths = if is_encoded { above(counts.len()) } else { 0 };
         MadeChunks {
+            lengths: vec![0; lengths as usize],
             directories: (0..counts.len()).map(|axes| ChunkBits::of(above(axes))).collect(),
             chunks: ChunkBits::of(above(counts.len())),
             counts,
@@ -132,24 +136,34 @@ impl MadeChunks {
         self.modes.set_of_file(chunk);
     }
 
-    pub(super) fn set_written(&mut self, index: &[u64]) {
+    /// Says that a chunk was written, and the bytes that it has.
+    pub(super) fn set_written(&mut self, index: &[u64], bytes: u64) {
         let number = self.number(index);
         self.chunks.set(number);
+        if let Some(length) = self.lengths.get_mut(number as usize) {
+            *length = bytes;
+        }
     }
 
-    /// Looks whether every chunk that was written is there with its `bytes`: one `stat` each, in the order of their names.
-    pub(super) fn check(&self, array: BorrowedFd<'_>, path: &Path, bytes: u64) -> Result<(), StoreError> {
+    /// The bytes of a chunk, where all that are not encoded have the same; nothing where they are not known.
+    fn bytes_of(&self, number: u64, same: u64) -> Option<u64> {
+        let bytes = self.lengths.get(number as usize).copied().unwrap_or(same);
+        (bytes > 0).then_some(bytes)
+    }
+
+    /// Looks whether every chunk that was written is there with its bytes, the `same` for all that are not encoded: one `stat` each, in the order of their names.
+    pub(super) fn check(&self, array: BorrowedFd<'_>, path: &Path, same: u64) -> Result<(), StoreError> {
         let mut path = path.join("c");
         if self.counts.is_empty() {
             return match self.chunks.has(0) {
-                true => check_chunk(array, "c", || path.clone(), bytes),
+                true => check_chunk(array, "c", || path.clone(), self.bytes_of(0, same)),
                 false => Ok(()),
             };
         }
         if !self.directories[0].has(0) {
             return Ok(());
         }
-        self.check_below(array, "c", (0, 0), &mut path, bytes)
+        self.check_below(array, "c", (0, 0), &mut path, same)
     }
 
     /// The directory `name` of `dir`, the `number`-th of those `axes` deep.
@@ -159,7 +173,7 @@ impl MadeChunks {
         name: &str,
         (axes, number): (usize, u64),
         path: &mut PathBuf,
-        bytes: u64,
+        same: u64,
     ) -> Result<(), StoreError> {
         let open = open_dir(dir, name).map_err(|cause| gone_or(path, "open", cause.into()))?;
         let count = self.counts[axes];
@@ -167,11 +181,11 @@ impl MadeChunks {
             let name = index.to_string();
             if axes + 1 == self.counts.len() {
                 if self.chunks.has(number) {
-                    check_chunk(open.as_fd(), &name, || path.join(&name), bytes)?;
+                    check_chunk(open.as_fd(), &name, || path.join(&name), self.bytes_of(number, same))?;
                 }
             } else if self.directories[axes + 1].has(number) {
                 path.push(&name);
-                self.check_below(open.as_fd(), &name, (axes + 1, number), path, bytes)?;
+                self.check_below(open.as_fd(), &name, (axes + 1, number), path, same)?;
                 path.pop();
             }
         }
@@ -179,10 +193,15 @@ impl MadeChunks {
     }
 }
 
-fn check_chunk(dir: BorrowedFd<'_>, name: &str, path: impl Fn() -> PathBuf, bytes: u64) -> Result<(), StoreError> {
+fn check_chunk(
+    dir: BorrowedFd<'_>,
+    name: &str,
+    path: impl Fn() -> PathBuf,
+    bytes: Option<u64>,
+) -> Result<(), StoreError> {
     let found = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
     let found = found.map_err(|cause| gone_or(&path(), "stat", cause.into()))?;
-    if found.st_size as u64 != bytes {
+    if let Some(bytes) = bytes.filter(|&bytes| found.st_size as u64 != bytes) {
         let reason = format!("{} bytes where {bytes} were written", found.st_size);
         return Err(StoreError::disturbed(&path(), reason));
     }

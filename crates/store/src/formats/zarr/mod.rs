@@ -7,6 +7,7 @@ mod attributes;
 mod chunk;
 mod codec;
 mod document;
+mod encoding;
 mod fill;
 mod format;
 mod inventory;

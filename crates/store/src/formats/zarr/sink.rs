@@ -1,4 +1,4 @@
-//! Zarr v3 output: one uncompressed chunk per tile, written past the page cache.
+//! Zarr v3 output: one chunk per tile, as it lies or encoded, written past the page cache.
 
 use std::io::{ErrorKind, Read};
 use std::os::fd::BorrowedFd;
@@ -7,13 +7,16 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use outcore_dtype::{DType, Kind};
 use rustix::fs::{openat, OFlags};
-use serde_json::json;
+use serde_json::{json, Value};
 
 use super::attributes::attributes_json;
 use super::chunk::PlainChunk;
+use super::encoding::{chunk_encoder, WrittenChunk};
+use super::json::Extension;
 use super::made::{gone_or, MadeChunks, Modes};
 use crate::array::annotations::Annotations;
 use crate::array::sink::{OutputPlan, Sink, WriteCosts};
+use crate::chunked::encoder::ChunkEncoder;
 use crate::durable::journal::JournalRecord;
 use crate::durable::locked::LockedDir;
 use crate::durable::partial::Partial;
@@ -29,6 +32,10 @@ pub(crate) struct ZarrPlan {
     /// The chunk shape.
     tile: Vec<u64>,
     chunk_bytes: usize,
+    annotations: Annotations,
+    /// Those behind "bytes", as the document has them.
+    codecs: Vec<Value>,
+    encoder: Option<ChunkEncoder>,
     json: String,
 }
 
@@ -40,21 +47,33 @@ impl ZarrPlan {
             ));
         }
         let chunk_bytes = tile.iter().product::<u64>() as usize * dtype.size();
-        let json = metadata(shape, dtype, tile, &Annotations::default());
-        Ok(ZarrPlan {
+        let plan = ZarrPlan {
             shape: shape.to_vec(),
             dtype,
             tile: tile.to_vec(),
             chunk_bytes,
-            json,
-        })
+            annotations: Annotations::default(),
+            codecs: vec![],
+            encoder: None,
+            json: String::new(),
+        };
+        Ok(plan.with_document())
     }
 
-    fn chunk(&self) -> PlainChunk<'_> {
-        PlainChunk {
+    fn with_document(mut self) -> ZarrPlan {
+        self.json = metadata(&self);
+        self
+    }
+
+    fn chunk(&self) -> WrittenChunk<'_> {
+        let plain = PlainChunk {
             shape: &self.tile,
             item: self.dtype.size(),
             fill: &[],
+        };
+        WrittenChunk {
+            plain,
+            encoder: self.encoder.as_ref(),
         }
     }
 
@@ -101,8 +120,37 @@ impl OutputPlan for ZarrPlan {
     }
 
     fn annotated(&self, annotations: &Annotations) -> Option<Arc<dyn OutputPlan>> {
-        let json = metadata(&self.shape, self.dtype, &self.tile, annotations);
-        Some(Arc::new(ZarrPlan { json, ..self.clone() }))
+        let annotations = annotations.clone();
+        let plan = ZarrPlan {
+            annotations,
+            ..self.clone()
+        };
+        Some(Arc::new(plan.with_document()))
+    }
+
+    fn encoded(&self, codecs: &str) -> Option<Result<Arc<dyn OutputPlan>, String>> {
+        let encoded = || {
+            let parsed: Result<Vec<Value>, _> = serde_json::from_str(codecs);
+            let codecs = parsed.map_err(|error| format!("codecs are no list: {error}"))?;
+            let extensions: Option<Vec<Extension>> = [json!("bytes")]
+                .iter()
+                .chain(&codecs)
+                .map(Extension::from_value)
+                .collect();
+            let extensions = extensions.ok_or("codecs are names with configurations")?;
+            let encoder = chunk_encoder(&extensions, self.tile.len(), self.dtype, self.chunk_bytes)?;
+            let plan = ZarrPlan {
+                codecs,
+                encoder,
+                ..self.clone()
+            };
+            Ok(Arc::new(plan.with_document()) as Arc<dyn OutputPlan>)
+        };
+        Some(encoded())
+    }
+
+    fn is_exact(&self) -> bool {
+        self.encoder.is_none()
     }
 
     fn is_begun_at(&self, path: &Path, _io: &Io) -> Result<bool, StoreError> {
@@ -119,7 +167,7 @@ impl OutputPlan for ZarrPlan {
     ) -> Result<Arc<dyn Sink>, StoreError> {
         let (partial, ()) = Partial::within(folder, path, overwrite, true, |_| Ok(()))?;
         let modes = Modes::kept(path, partial.path(), JSON);
-        let mut made = MadeChunks::new(self.counts(), modes);
+        let mut made = MadeChunks::new(self.counts(), modes, self.encoder.is_some());
         made.go_on(&done.iter().map(|record| record.tile).collect::<Vec<_>>());
         Ok(Arc::new(ZarrSink {
             plan: self.clone(),
@@ -146,14 +194,17 @@ impl OutputPlan for ZarrPlan {
         Ok(Arc::new(ZarrSink {
             plan: self.clone(),
             name: path.display().to_string(),
-            made: Mutex::new(MadeChunks::new(self.counts(), modes)),
+            made: Mutex::new(MadeChunks::new(self.counts(), modes, self.encoder.is_some())),
             partial,
         }))
     }
 }
 
-fn metadata(shape: &[u64], dtype: DType, chunk: &[u64], annotations: &Annotations) -> String {
-    let fill = match dtype.kind() {
+fn metadata(plan: &ZarrPlan) -> String {
+    let (shape, chunk, annotations) = (&plan.shape, &plan.tile, &plan.annotations);
+    let mut codecs = vec![json!({"name": "bytes", "configuration": {"endian": "little"}})];
+    codecs.extend(plan.codecs.iter().cloned());
+    let fill = match plan.dtype.kind() {
         Kind::Bool => json!(false),
         Kind::Unsigned | Kind::Signed => json!(0),
         Kind::Float => json!(0.0),
@@ -163,11 +214,11 @@ fn metadata(shape: &[u64], dtype: DType, chunk: &[u64], annotations: &Annotation
         "zarr_format": 3,
         "node_type": "array",
         "shape": shape,
-        "data_type": dtype.name(),
+        "data_type": plan.dtype.name(),
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
         "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
         "fill_value": fill,
-        "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+        "codecs": codecs,
         "attributes": attributes_json(&annotations.attributes),
     });
     if annotations.dims.iter().any(Option::is_some) && annotations.dims.len() == shape.len() {
@@ -214,7 +265,7 @@ impl ZarrSink {
         }
     }
 
-    fn write_chunk(&self, region: &Region, data: &[u8], io: &Io) -> Result<(), StoreError> {
+    fn write_chunk(&self, region: &Region, data: &[u8], io: &Io) -> Result<u64, StoreError> {
         let file = self.create_chunk(region, io)?;
         self.plan.chunk().write(&file, region, data, io)
     }
@@ -256,9 +307,9 @@ impl Sink for ZarrSink {
         if region.is_empty() {
             return Ok(());
         }
-        self.write_chunk(region, data, io)
-            .map_err(|error| error.at_output(self.partial.target()))?;
-        self.made().set_written(&self.index(region));
+        let written = self.write_chunk(region, data, io);
+        let bytes = written.map_err(|error| error.at_output(self.partial.target()))?;
+        self.made().set_written(&self.index(region), bytes);
         Ok(())
     }
 

@@ -7,9 +7,11 @@ use std::path::Path;
 use outcore_dtype::DType;
 use serde_json::Value;
 
+use super::encoding::chunk_encoder;
 use super::json::Extension;
 use super::metadata::{array_of, json_of, ArrayMetadata};
 use crate::base::words::JSON_MAX;
+use crate::chunked::encoder::ChunkEncoder;
 use crate::StoreError;
 
 const JSON: &str = "zarr.json";
@@ -38,12 +40,13 @@ pub struct UpdatableArray {
 pub(super) struct UpdatableDocument {
     pub text: String,
     pub metadata: ArrayMetadata,
+    pub encoder: Option<ChunkEncoder>,
 }
 
 /// The array at `path`, if it can be written in parts.
 ///
 /// # Errors
-/// Nothing is there; another format than Zarr v3; chunks with codecs, which the error names; a volume.
+/// Nothing is there; another format than Zarr v3; shards, or codecs that are not written, which the error names; a volume.
 pub fn find_updatable(path: &Path) -> Result<UpdatableArray, StoreError> {
     let ArrayMetadata {
         shape, chunk, dtype, ..
@@ -86,10 +89,19 @@ pub(super) fn read(path: &Path) -> Result<UpdatableDocument, StoreError> {
     }
     let value = json_of(text.as_bytes()).map_err(malformed)?;
     let metadata = array_of(&value).map_err(malformed)?;
-    if metadata.sharding.is_some() || metadata.chain.big_endian || !metadata.chain.is_plain() {
-        return Err(refused(format!("has chunks encoded by {}", codecs_of(&value))));
-    }
-    Ok(UpdatableDocument { text, metadata })
+    let bytes = metadata.chunk.iter().product::<u64>() as usize * metadata.dtype.size();
+    let codecs = Extension::list(&value["codecs"]).unwrap_or_default();
+    let encoder = match metadata.sharding {
+        Some(_) => Err("shards are read, and not written".into()),
+        None => chunk_encoder(&codecs, metadata.axes(), metadata.dtype, bytes),
+    };
+    let encoder =
+        encoder.map_err(|reason| refused(format!("has chunks encoded by {} ({reason})", codecs_of(&value))))?;
+    Ok(UpdatableDocument {
+        text,
+        metadata,
+        encoder,
+    })
 }
 
 /// The format of what is no array of Zarr v3; nothing where there is nothing.
@@ -216,7 +228,11 @@ mod tests {
             "chunk_grid":{"name":"regular","configuration":{"chunk_shape":[2,2]}},"chunk_key_encoding":"default"}"#;
         let metadata = array_of(&json_of(text.as_bytes()).unwrap()).unwrap();
         let text = text.to_string();
-        let document = UpdatableDocument { text, metadata };
+        let document = UpdatableDocument {
+            text,
+            metadata,
+            encoder: None,
+        };
         let grown = document.with_shape(&[7, 3]).unwrap();
         assert_eq!(grown, document.text.replace("[ 4,3 ]", "[7, 3]"));
         assert_eq!(document.with_shape(&[4, 3]).unwrap(), document.text);
@@ -225,6 +241,7 @@ mod tests {
         let document = UpdatableDocument {
             text: escaped,
             metadata,
+            encoder: None,
         };
         assert!(document.with_shape(&[7, 3]).is_err());
     }

@@ -18,13 +18,15 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use outcore_dtype::DType;
 
 use super::chunk::PlainChunk;
+use super::encoding::WrittenChunk;
 use super::keys::KeyEncoding;
-use super::made::{gone_or, ChunkBits, Modes};
+use super::made::{gone_or, Modes};
 use super::metadata::ArrayMetadata;
 use super::sink::{check_document, JSON};
 use super::tree::{changed, sum_of, walk, TreeSum};
 use super::updatable::{check_not_consolidated, read, ArrayUpdate};
 use crate::array::sink::{OutputPlan, Sink, WriteCosts};
+use crate::chunked::encoder::ChunkEncoder;
 use crate::durable::journal::JournalRecord;
 use crate::durable::locked::{lock, LockedDir};
 use crate::durable::partial::Partial;
@@ -42,6 +44,7 @@ pub(crate) struct ZarrUpdatePlan {
     chunk: Vec<u64>,
     fill: Vec<u8>,
     keys: KeyEncoding,
+    encoder: Option<ChunkEncoder>,
     /// The first chunk.
     first: Vec<u64>,
     /// Chunks along each axis.
@@ -99,16 +102,21 @@ impl ZarrUpdatePlan {
             chunk,
             fill,
             keys,
+            encoder: document.encoder,
             old_json: document.text,
             json,
         })
     }
 
-    fn plain(&self) -> PlainChunk<'_> {
-        PlainChunk {
+    fn written(&self) -> WrittenChunk<'_> {
+        let plain = PlainChunk {
             shape: &self.chunk,
             item: self.dtype.size(),
             fill: &self.fill,
+        };
+        WrittenChunk {
+            plain,
+            encoder: self.encoder.as_ref(),
         }
     }
 
@@ -142,7 +150,7 @@ impl WriteCosts for ZarrUpdatePlan {
     }
 
     fn write_bytes(&self, region: &Region) -> u64 {
-        self.plain().write_bytes(region)
+        self.written().write_bytes(region)
     }
 
     fn overhead_bytes(&self) -> u64 {
@@ -150,7 +158,7 @@ impl WriteCosts for ZarrUpdatePlan {
     }
 
     fn workspace_bytes(&self, region: &Region) -> usize {
-        self.plain().workspace_bytes(region)
+        self.written().workspace_bytes(region)
     }
 }
 
@@ -173,6 +181,10 @@ impl OutputPlan for ZarrUpdatePlan {
 
     fn is_begun_at(&self, _path: &Path, _io: &Io) -> Result<bool, StoreError> {
         Ok(false)
+    }
+
+    fn is_exact(&self) -> bool {
+        self.encoder.is_none()
     }
 
     fn reopen(
@@ -210,10 +222,10 @@ impl OutputPlan for ZarrUpdatePlan {
         };
         let (partial, ()) = Partial::new_in(folder, path, overwrite, make)?;
         let locks = [old_lock, held(partial.path())?];
-        let count = self.counts.iter().product();
+        let count: u64 = self.counts.iter().product();
         Ok(Arc::new(ZarrUpdateSink {
             modes: Modes::kept(path, partial.path(), JSON),
-            written: Mutex::new(ChunkBits::of(count)),
+            written: Mutex::new(vec![0; count as usize]),
             kept: Mutex::default(),
             plan: self.clone(),
             partial,
@@ -233,8 +245,8 @@ fn check_links(file: &Path) -> Result<(), StoreError> {
 struct ZarrUpdateSink {
     plan: ZarrUpdatePlan,
     modes: Modes,
-    /// Of the chunks of the hull.
-    written: Mutex<ChunkBits>,
+    /// Bytes of the chunks of the hull; nothing of those that are not written.
+    written: Mutex<Vec<u64>>,
     /// The files that are linked.
     kept: Mutex<TreeSum>,
     partial: Partial,
@@ -309,9 +321,8 @@ impl ZarrUpdateSink {
 
     fn check_written(&self) -> Result<(), StoreError> {
         let (plan, written) = (&self.plan, locked(&self.written));
-        let bytes = plan.plain().bytes() as u64;
         let mut index = plan.first.clone();
-        for number in 0..plan.counts.iter().product() {
+        for (number, &bytes) in (0u64..).zip(written.iter()) {
             let mut remaining = number;
             for axis in (0..index.len()).rev() {
                 index[axis] = plan.first[axis] + remaining % plan.counts[axis];
@@ -319,10 +330,10 @@ impl ZarrUpdateSink {
             }
             let path = self.partial.path().join(plan.keys.name(&index));
             let length = || path.symlink_metadata().map(|metadata| metadata.len());
-            if written.has(number) && length().map_err(|cause| gone_or(&path, "stat", cause))? != bytes {
+            if bytes > 0 && length().map_err(|cause| gone_or(&path, "stat", cause))? != bytes {
                 return Err(StoreError::disturbed(
                     &path,
-                    format!("it has not the {bytes} bytes of a chunk"),
+                    format!("it has not the {bytes} bytes that were written"),
                 ));
             }
         }
@@ -377,10 +388,11 @@ impl Sink for ZarrUpdateSink {
         }
         let index = self.plan.index(region);
         let file = self.create_chunk(&self.plan.keys.name(&index), io);
-        file.and_then(|file| self.plan.plain().write(&file, region, data, io))
+        let bytes = file
+            .and_then(|file| self.plan.written().write(&file, region, data, io))
             .map_err(|error| error.at_output(self.partial.target()))?;
         if let Some(number) = self.plan.number(&index) {
-            locked(&self.written).set(number);
+            locked(&self.written)[number as usize] = bytes;
         }
         Ok(())
     }
