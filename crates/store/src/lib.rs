@@ -33,6 +33,10 @@ pub mod volumes {
     };
 }
 mod volume;
+/// Stores of objects behind a network.
+pub mod remote {
+    pub use crate::backend::remote::{mount, tag_of, RemoteFacts, RemoteStore, RemoteVisit};
+}
 
 pub use array::annotations::{Annotation, AnnotationValue, Annotations};
 pub use array::format::Ability;

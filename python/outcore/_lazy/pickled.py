@@ -9,7 +9,9 @@ import numpy as np
 
 from outcore import _core
 from outcore._base.sizes import format_size
+from outcore._base.urls import is_url
 from outcore._lazy.array import Array
+from outcore._objects.mounting import mounted
 from outcore._session.session import current
 from outcore.errors import DTypeError, FormatError, OutcoreError, SourceChangedError
 
@@ -110,6 +112,8 @@ Raw = tuple[int, list[int], str, bool]  # where it begins, its shape, type, and 
 
 def _opened(path: str, raw: Raw | None) -> _core.Expr:
     """The stored array at a path, or a run of its bytes, as it lies there: in Fortran order it is opened transposed."""
+    if is_url(path):
+        path = mounted(path)
     if raw is not None:
         return _core.open_raw(current()._core, path, *raw)
     if str(path).endswith(".ocs"):

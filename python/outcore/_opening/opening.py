@@ -12,9 +12,11 @@ from outcore import _core
 from outcore._base.element_types import DTypeLike
 from outcore._base.files import Header
 from outcore._base.types import PathLike
+from outcore._base.urls import is_url, url_of
 from outcore._lazy.annotated import attributes_from
 from outcore._lazy.array import Array
 from outcore._lazy.typed import Typed
+from outcore._objects.mounting import StorageOptions, mounted
 from outcore._opening.archive import archive_place, open_member
 from outcore._opening.conventions import decoded
 from outcore._opening.group import Group
@@ -43,6 +45,7 @@ def open(
     shape: int | Sequence[int] | None = None,
     offset: int = 0,
     order: Literal["C", "F"] = "C",
+    storage_options: StorageOptions | None = None,
 ) -> Any: ...
 def open(
     path: PathLike | Sequence[PathLike],
@@ -55,6 +58,7 @@ def open(
     shape: int | Sequence[int] | None = None,
     offset: int = 0,
     order: Literal["C", "F"] = "C",
+    storage_options: StorageOptions | None = None,
 ) -> Any:
     """The lazy array stored at a path: a Zarr directory, a `.npy` file (C or Fortran order), HDF5's dataset, a variable
     of NetCDF, a member of `.npz`, or bytes without a header; or a `Group` of arrays.
@@ -94,6 +98,13 @@ def open(
     those of fixed-length strings (`S8`, `U3`) give `Text`. Dates in a Zarr array that are no numbers are read through
     zarr-python: `asarray(zarr.open(path))`.
 
+    `s3://bucket/key`, `gs://bucket/key`, `https://host/path` and `http://` lead to Zarr, `.npy`, HDF5 and NetCDF-3 in
+    stores of objects, through the package obstore: `pip install outcore[cloud]`. `storage_options` are names and values
+    of its configuration (`region`, `access_key_id`, `secret_access_key`, `endpoint`, `skip_signature=True` for public
+    data, …), with `client_options` (`timeout`, `connect_timeout`) and `retry_config` (`max_retries`); without,
+    credentials are the environment's. The options hold for the bucket or host, and are in no message, digest or pickle.
+    Web servers give no lists: each chunk of an array is asked for once when it is opened.
+
     Raises MissingFileError where nothing is, PermissionDeniedError, FormatError for other kinds of files, which says
     how those are read, and for codecs outcore lacks, StorageError where the path cannot be read. I/O: its metadata
     only, counted by the session in use. Tiles are read when a result needs them, and never after the file has changed;
@@ -115,6 +126,12 @@ def open(
         raise ArgumentError("open: shape, offset and order are of a file without a header, and need its dtype")
 
     def one(name: str) -> Array | Typed | Group:
+        if is_url(name):
+            if not dtype is field is view is None:
+                raise ArgumentError(f"open: {url_of(name).text}: dtype, field and view are for files, not for URLs")
+            return _open_one(mounted(name, storage_options), None, None, decode)
+        if storage_options is not None:
+            raise ArgumentError(f"open: {name}: storage_options are for URLs")
         if dtype is None:
             return _open_one(name, field, view, decode)
         header = raw_header(name, dtype, shape, offset, order)
@@ -128,6 +145,11 @@ def open(
 
 
 def _open_one(name: str, field: str | None, view: DTypeLike, decode: bool) -> Array | Typed | Group:
+    if is_url(name):
+        stored = _core.find(current()._core, name)
+        if isinstance(stored, _core.StoredGroup):
+            return _group(name, stored, decode, ())
+        return decoded(Array(stored)) if decode else Array(stored)
     if field is None and view is None:
         identity = _identity(name)
         try:
@@ -142,7 +164,7 @@ def _open_one(name: str, field: str | None, view: DTypeLike, decode: bool) -> Ar
                 raise with_kind(name, error) from None
         else:
             if isinstance(stored, _core.StoredGroup):
-                return _group(stored, decode, identity)
+                return _group(os.fspath(stored.path), stored, decode, identity)
             return decoded(Array(stored)) if decode else Array(stored)
     place = archive_place(name)
     if place is not None:
@@ -176,8 +198,7 @@ def _open_archive(place: FilePlace, field: str | None, view: DTypeLike) -> Array
     return Group(name, {}, opened, lambda member: _open_one(f"{name}/{member}", None, None, False))
 
 
-def _group(stored: _core.StoredGroup, decode: bool, identity: tuple[int, ...]) -> Group:
-    path = os.fspath(stored.path)
+def _group(path: str, stored: _core.StoredGroup, decode: bool, identity: tuple[int, ...]) -> Group:
     attrs = attributes_from(stored.attributes)
 
     def load(name: str) -> Array | Typed | Group:
@@ -190,7 +211,10 @@ def _group(stored: _core.StoredGroup, decode: bool, identity: tuple[int, ...]) -
 
 
 def _identity(name: str) -> tuple[int, ...]:
-    """Device and number of a folder; of a file its size and time as well. Empty for a path that is nowhere."""
+    """Device and number of a folder; of a file its size and time as well. Empty for a path that is nowhere, and for a
+    URL, whose objects are known by their tags."""
+    if is_url(name):
+        return ()
     for place in (Path(name), *Path(name).parents):
         try:
             status = place.stat()

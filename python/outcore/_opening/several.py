@@ -11,6 +11,7 @@ from contextvars import copy_context
 from pathlib import Path
 from typing import TypeAlias
 
+from outcore._base.urls import is_url
 from outcore._lazy.array import Array
 from outcore._lazy.node import axis_of
 from outcore._lazy.typed import Typed, carried
@@ -36,6 +37,10 @@ def parts_of(path: object) -> list[str] | None:
 
 
 def _matching(name: str) -> list[str] | None:
+    if is_url(name):
+        if "*" in name:
+            raise ArgumentError("open: wildcards in a URL are not expanded; pass a list of URLs")
+        return None
     if not glob.has_magic(name) or os.path.lexists(name) or _is_in_file(name):
         return None
     matches = sorted(glob.glob(name, recursive=True), key=_in_order)

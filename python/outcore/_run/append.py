@@ -7,6 +7,7 @@ from typing import SupportsIndex, overload
 
 from outcore import _core
 from outcore._base.types import PathLike
+from outcore._base.urls import refuse_url
 from outcore._lazy.array import Array
 from outcore._lazy.hooks import functions
 from outcore._lazy.indexing import Index
@@ -74,6 +75,7 @@ def append(
     array([0, 1, 2, 7, 8])
     """
     if isinstance(x, (str, os.PathLike)):
+        refuse_url(x, "append writes files, not objects")
         return _append_stored(x, values, axis, progress)
     made: Array = functions.concat([x, values], axis=axis)
     return made
@@ -92,6 +94,7 @@ def region(path: PathLike, index: Index, /) -> Region:
     ...     oc.open(f"{folder}/x.zarr").compute()
     array([0, 7, 8, 0])
     """
+    refuse_url(path, "a region is written in files, not in objects")
     return Region(path, index)
 
 

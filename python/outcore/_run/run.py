@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, TypeVar, overload
 
 from outcore import _core
 from outcore._base.types import NDArray
+from outcore._base.urls import refuse_url
 from outcore._lazy.array import Array
 from outcore._lazy.hooks import above, functions
 from outcore._lazy.node import Operand, expr_dtype, integers, node
@@ -244,6 +245,8 @@ def store(
     ...     np.load(f"{folder}/x.npy")
     array([0, 1, 2])
     """
+    for path in targets if isinstance(targets, Mapping) else ():
+        refuse_url(path[0] if isinstance(path, tuple) and path else path, "store writes files, not objects")
     if isinstance(targets, Mapping) and any(is_group(part) for part in targets.values()):
         return store_groups(store, targets, overwrite, resume, chunks, compression, progress)
     targets = _with_encoded(targets)
@@ -308,6 +311,7 @@ def persist(*arrays: Item, directory: AnyPath | None = None) -> Any:
         values: Sequence[NDArray] = compute(*numbers) if len(arrays) != 1 else (compute(*numbers),)
         made = [Array(_core.from_numpy(value)) for value in values]
     else:
+        refuse_url(directory, "persist writes files, not objects")
         paths = [Path(os.fsdecode(directory)) / f"persist-{uuid.uuid4().hex}.zarr" for _ in arrays]
         store(dict(zip(paths, numbers, strict=True)))
         made = [Array(_core.open(current()._core, str(path))) for path in paths]

@@ -1,6 +1,7 @@
-//! Files read at random, lines of text, volumes. Uses `base` and `session`. Start with `cached.rs`.
+//! Files read at random, lines of text, volumes, stores of objects. Uses `base` and `session`. Start with `cached.rs`.
 
 mod cached;
+mod remote;
 mod text;
 mod volume;
 
@@ -8,6 +9,7 @@ use pyo3::prelude::*;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     cached::register(module)?;
+    remote::register(module)?;
     text::register(module)?;
     volume::register(module)
 }

@@ -1,7 +1,9 @@
-//! Bytes of one file: direct, buffered, in memory; the fence around io_uring, which imports nothing of ours; stamps that tell
+//! Bytes of one file: direct, buffered, in memory, behind a network; the fence around io_uring, which imports nothing of ours; stamps that tell
 //! whether a file changed. Uses `base` and `memory`. Start with the traits in `backends.rs`.
 
 mod backends;
+pub(crate) mod object;
+pub mod remote;
 #[allow(unsafe_code)] // buffers that the kernel fills
 mod ring;
 #[allow(unsafe_code)] // promises that buffers do not move

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::statfs;
 
+use super::remote::{is_remote, place_of, RemoteFacts, RemotePlace};
 use crate::base::directory::random;
 use crate::StoreError;
 
@@ -66,10 +67,25 @@ impl Stamp {
         settled(|| Stamp::of(path).map(|stamp| (stamp, stamp.modified_ns)))
     }
 
+    /// Of an object of a store that costs a request.
     pub(crate) fn of(path: &Path) -> Result<Stamp, StoreError> {
-        Ok(Stamp::from(
-            &std::fs::metadata(path).map_err(|cause| StoreError::io(path, 0, "stat", cause))?,
-        ))
+        let stamp = match place_of(path) {
+            Some(place) => place
+                .store
+                .facts(&place.key)
+                .map(|facts| Stamp::of_object(&place, facts)),
+            None => std::fs::metadata(path).map(|metadata| Stamp::from(&metadata)),
+        };
+        stamp.map_err(|cause| StoreError::io(path, 0, "stat", cause))
+    }
+
+    /// The stamp of an object: its store, its tag and its length.
+    pub(crate) fn of_object(place: &RemotePlace, facts: RemoteFacts) -> Stamp {
+        Stamp {
+            device: place.store_number(),
+            inode: facts.tag,
+            ..Stamp::of_bytes(facts.bytes)
+        }
     }
 
     /// Whether it is of the same file with the same bytes, which may have got another name between the two.
@@ -135,7 +151,10 @@ impl Stamp {
             path: path.to_path_buf(),
             reason: reason.to_string(),
         };
-        let now = Stamp::of(path).map_err(|_| changed("it is gone"))?;
+        let now = match Stamp::of(path) {
+            Err(error) if is_remote(path) && error.code() != "missing" => return Err(error),
+            now => now.map_err(|_| changed("it is gone"))?,
+        };
         if now.bytes != self.bytes {
             return Err(changed(&format!("{} bytes then, {} now", self.bytes, now.bytes)));
         }

@@ -114,11 +114,19 @@ impl StoreError {
     }
 
     pub(crate) fn io(path: &Path, offset: u64, action: &'static str, cause: impl Into<std::io::Error>) -> StoreError {
+        let (path, cause) = (path.to_path_buf(), cause.into());
+        let changed = cause
+            .get_ref()
+            .and_then(|inner| inner.downcast_ref::<ChangedMeanwhile>());
+        if let Some(ChangedMeanwhile(reason)) = changed {
+            let reason = reason.clone();
+            return StoreError::Changed { path, reason };
+        }
         StoreError::Io {
-            path: path.to_path_buf(),
+            path,
             offset,
             action,
-            cause: Arc::new(cause.into()),
+            cause: Arc::new(cause),
         }
     }
 
@@ -152,6 +160,11 @@ impl StoreError {
         }
     }
 }
+
+/// The cause of a failed read: the bytes there are not those of the file as it was.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct ChangedMeanwhile(pub String);
 
 /// The result of everything here.
 pub type Result<T> = std::result::Result<T, StoreError>;

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use super::manifest::{CellFile, ChunkGrid, Manifest, UnitPlace};
 use crate::array::region::{Cells, Lattice};
 use crate::array::rowmajor::{ReadWindow, GAP_BYTES, STAGED_BYTES, WINDOW_BYTES};
+use crate::backend::remote::is_remote;
+use crate::backend::stamp::Stamp;
 use crate::base::interval::Interval;
 use crate::base::page::PAGE;
 use crate::io::File;
@@ -79,8 +81,11 @@ impl<'a, M: Manifest> Cell<'a, M> {
 
     /// Refuses a file that is not what it was, by its name.
     pub fn check(&self) -> Result<(), StoreError> {
-        let now = std::fs::metadata(self.path()).map_err(|_| self.changed("it is gone".into()))?;
-        match self.manifest.difference(self.of, (&now).into(), i128::MAX) {
+        let now = match Stamp::of(&self.path()) {
+            Err(error) if is_remote(&self.path()) && error.code() != "missing" => return Err(error),
+            now => now.map_err(|_| self.changed("it is gone".into()))?,
+        };
+        match self.manifest.difference(self.of, now, i128::MAX) {
             Some(reason) => Err(self.changed(reason)),
             None => Ok(()),
         }

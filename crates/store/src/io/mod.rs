@@ -18,6 +18,8 @@ pub use queue::{Done, Queue};
 
 use rustix::time::{clock_gettime, ClockId};
 
+use crate::backend::object::RemoteObject;
+use crate::backend::remote::place_of;
 use crate::backend::stamp::Stamp;
 pub use crate::backend::{Backend, Backing, Blob, Buffered, CallWatch, Direct, Memory, Mode, Stable, StableMut};
 use crate::memory::workspace::{WorkBuffer, Workspaces, BUFFERS};
@@ -310,6 +312,15 @@ impl Io {
     /// # Errors
     /// What the file system reports; a stub of a volume that is not where it was written.
     pub fn open(&self, path: &Path, mode: Mode) -> Result<File, StoreError> {
+        if let Some(file) = self.open_remote(path, None) {
+            return match mode {
+                Mode::Read => Ok(file),
+                _ => Err(StoreError::unsupported(
+                    path,
+                    "objects of stores are not written in place",
+                )),
+            };
+        }
         if self.shared.backend.volume_alignment().is_none() {
             return self.open_plain(path, mode);
         }
@@ -329,6 +340,15 @@ impl Io {
             Some(blob) => Ok(within(blob)),
             None => self.open_plain(path, mode),
         }
+    }
+
+    /// An object of a store, for reading; nothing for paths that lead to none. With a stamp, reads of any other version of it
+    /// are refused as `changed`.
+    pub(crate) fn open_remote(&self, path: &Path, stamp: Option<Stamp>) -> Option<File> {
+        Some(File {
+            blob: Arc::new(RemoteObject::new(place_of(path)?, stamp)),
+            path: path.to_path_buf(),
+        })
     }
 
     /// As `open`, of a file that is plain also in a volume: one that is read and written otherwise, too.

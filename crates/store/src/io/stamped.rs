@@ -22,6 +22,9 @@ impl Stamp {
             path: path.to_path_buf(),
             reason: reason.to_string(),
         };
+        if let Some(file) = io.open_remote(path, Some(*self)) {
+            return Ok(file);
+        }
         match io.open(path, Mode::Read) {
             Ok(file) if file.identity() == Some((self.device, self.inode)) => Ok(file),
             Ok(_) => Err(changed("replaced")),

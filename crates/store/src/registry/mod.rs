@@ -5,3 +5,4 @@ pub mod create;
 pub mod formats;
 pub mod listing;
 pub mod open;
+mod remote;

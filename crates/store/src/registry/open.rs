@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use super::formats::FORMATS;
+use super::remote::find_remote;
 use crate::array::format::{Ability, Evidence, Format};
 use crate::array::source::{Opened, Opening};
 use crate::array::stored::StoredObject;
+use crate::backend::remote::is_remote;
 use crate::io::Mode;
 use crate::memory::mapping::AlignedBuffer;
 use crate::{Io, Reservation, StoreError, PAGE};
@@ -46,6 +48,9 @@ pub fn open_for(path: &Path, io: &Io, opening: &mut dyn Opening) -> Result<Opene
 /// # Errors
 /// Those of `open_for`.
 pub fn find_for(path: &Path, io: &Io, opening: &mut dyn Opening) -> Result<StoredObject, StoreError> {
+    if is_remote(path) {
+        return find_remote(path, find_in_file, io, opening);
+    }
     let absolute = std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path));
     let metadata = match std::fs::metadata(path) {
         Ok(metadata) => metadata,
@@ -64,15 +69,29 @@ pub fn find_for(path: &Path, io: &Io, opening: &mut dyn Opening) -> Result<Store
     if !metadata.is_dir() && !metadata.is_file() {
         return Err(StoreError::format(path, "is neither a file nor a directory"));
     }
-    let first = match metadata.is_dir() {
-        true => Evidence::Folder,
-        false => Evidence::Name(&absolute),
-    };
-    let format = match known(first) {
+    if metadata.is_dir() {
+        let format = known(Evidence::Folder).unwrap_or(FORMATS[0]);
+        return format.find(&absolute, "", io, opening);
+    }
+    find_in_file(&absolute, "", io, opening)
+}
+
+/// The array or the group in a file that is there.
+pub(super) fn find_in_file(
+    path: &Path,
+    member: &str,
+    io: &Io,
+    opening: &mut dyn Opening,
+) -> Result<StoredObject, StoreError> {
+    let format = match known(Evidence::Name(path)) {
         Some(format) => format,
-        None => container(&absolute, io)?.unwrap_or(FORMATS[FORMATS.len() - 1]),
+        None => container(path, io)?.unwrap_or(FORMATS[FORMATS.len() - 1]),
     };
-    format.find(&absolute, "", io, opening)
+    if !member.is_empty() && !format.abilities().contains(&Ability::Groups) {
+        let reason = format!("{member:?} is in no file of several arrays");
+        return Err(StoreError::format(path, reason));
+    }
+    format.find(path, member, io, opening)
 }
 
 /// The format that a path is of by some evidence.

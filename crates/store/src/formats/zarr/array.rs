@@ -13,6 +13,7 @@ use super::shard::{Indices, Shard, ShardCursor, INDEX_WORKSPACE_BYTES};
 use crate::array::region::c_strides;
 use crate::array::source::{Opened, Opening, Source};
 use crate::array::stored::StoredObject;
+use crate::backend::remote::{is_remote, place_of};
 use crate::backend::stamp::Stamp;
 use crate::base::heap::return_freed_memory;
 use crate::base::interval::Interval;
@@ -54,7 +55,11 @@ impl std::fmt::Debug for ZarrManifest {
 ///
 /// # Errors
 /// Neither an array nor a group, metadata that are not supported, and the answers of `opening`.
-pub(super) fn find_zarr(dir: &Path, opening: &mut dyn Opening) -> Result<StoredObject, StoreError> {
+pub(crate) fn find_zarr(dir: &Path, opening: &mut dyn Opening) -> Result<StoredObject, StoreError> {
+    if is_remote(dir) {
+        // Prefixes have no identity; each object is held against its own.
+        return find_once(dir, opening);
+    }
     let mut before = Stamp::of(dir).ok();
     for _ in 1..ATTEMPTS_MAX {
         let found = find_once(dir, opening);
@@ -168,10 +173,14 @@ impl Manifest for ZarrManifest {
 
     fn check_absent(&self, index: &[u64]) -> Result<(), StoreError> {
         let path = self.path_of(index);
-        match std::fs::symlink_metadata(&path) {
+        let now = match place_of(&path) {
+            Some(place) => place.store.facts(&place.key).map(|_| ()),
+            None => std::fs::symlink_metadata(&path).map(|_| ()),
+        };
+        match now {
             Err(cause) if matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(()),
             Err(cause) => Err(StoreError::io(&path, 0, "stat", cause)),
-            Ok(_) => Err(StoreError::Changed {
+            Ok(()) => Err(StoreError::Changed {
                 path,
                 reason: "it was not there then".into(),
             }),

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::json::Extension;
+use crate::backend::remote::RemotePlace;
 
 /// Chunk coordinates to file names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,6 +80,14 @@ impl KeyEncoding {
         }
         into.len() == counts.len() && rest.iter().filter(|&&byte| byte == b'.').count() + 1 == counts.len()
     }
+}
+
+/// How keys of all that is below a folder of a store begin.
+pub(super) fn prefix_of(place: &RemotePlace) -> String {
+    if place.key.is_empty() {
+        return String::new();
+    }
+    format!("{}/", place.key)
 }
 
 /// A coordinate below `count`, written as we would write it.

@@ -10,8 +10,10 @@ use rustix::io::Errno;
 
 use super::inventory::{ChunkRecord, Inventory, ListedChunk};
 use super::keys::{coordinate, KeyEncoding};
+use super::remote::list_remote;
 use crate::array::region::c_strides;
 use crate::array::source::Opening;
+use crate::backend::remote::place_of;
 use crate::backend::stamp::{unsettled, Stamp, WAITS_MAX};
 use crate::StoreError;
 
@@ -27,6 +29,9 @@ pub(super) fn list(
     counts: &[u64],
     opening: &mut dyn Opening,
 ) -> Result<Inventory, StoreError> {
+    if let Some(place) = place_of(dir) {
+        return list_remote(dir, &place, keys, counts, opening);
+    }
     let mut lister = Lister {
         dir,
         keys,

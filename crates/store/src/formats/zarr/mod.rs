@@ -16,6 +16,7 @@ mod keys;
 mod listing;
 mod made;
 mod metadata;
+mod remote;
 mod shard;
 mod sink;
 mod tree;
@@ -23,6 +24,8 @@ mod updatable;
 mod update;
 mod version2;
 
+pub(crate) use array::find_zarr;
+pub(crate) use document::NO_DOCUMENT;
 pub(crate) use format::Zarr;
 pub(crate) use metadata::parse_grid;
 pub use metadata::parse_zarr_json;

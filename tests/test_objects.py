@@ -1,0 +1,258 @@
+"""Arrays in stores of objects: as their files, with exact forecasts; failures, changes, and what is never shown."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import h5py
+import numpy as np
+import obstore
+import pytest
+import zarr
+from moto.server import ThreadedMotoServer
+from obstore.store import S3Store
+from support.running import forecast, run, session
+from support.web import Web, serving
+
+import outcore as oc
+from outcore._objects.mounting import mounted
+from outcore.errors import (
+    ArgumentError,
+    FormatError,
+    MissingFileError,
+    SourceChangedError,
+    StorageError,
+    UnsupportedFormatError,
+)
+
+SECRET = "tops3cretSECRETKEY"
+X = np.random.default_rng(7).random((130, 90))
+ARRAYS = ("plain.zarr", "zstd.zarr", "shards.zarr", "v2.zarr", "x.npy", "x.h5/g/x", "x.nc/x", "group.zarr/x")
+# A server's failures are met at once: nothing waits long before the next attempt.
+QUICK = {"client_options": {"timeout": "500ms"}, "retry_config": {"max_retries": 2, "backoff": {}}}
+
+
+class Bucket(NamedTuple):
+    url: str
+    options: dict[str, Any]
+    store: S3Store
+
+
+def make_files(folder: Path) -> None:
+    with session():
+        oc.store({folder / "plain.zarr": oc.asarray(X)}, chunks={folder / "plain.zarr": (32, 40)})
+        oc.store({folder / "group.zarr": oc.group(x=oc.asarray(X), day=oc.arange(5), inner=oc.group(y=oc.arange(3)))})
+    zarr.create_array(folder / "zstd.zarr", data=X, chunks=(32, 40))
+    zarr.create_array(folder / "shards.zarr", data=X, chunks=(16, 20), shards=(64, 40))
+    zarr.create_array(folder / "v2.zarr", data=X, chunks=(32, 40), zarr_format=2)
+    holes = zarr.create_array(
+        folder / "holes.zarr", shape=X.shape, chunks=(32, 40), dtype="f8", compressors=None, fill_value=3
+    )
+    holes[:40, :30] = X[:40, :30]
+    np.save(folder / "x.npy", X)
+    with h5py.File(folder / "x.h5", "w") as file:
+        file.create_dataset("g/x", data=X, chunks=(32, 40), compression="gzip")
+    with h5py.File(folder / "x.nc", "w") as file:
+        file.create_dataset("x", data=X)
+
+
+@pytest.fixture(scope="module")
+def bucket(shared: Path) -> Iterator[Bucket]:
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    make_files(shared)
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    endpoint = "http://{}:{}".format(*server.get_host_and_port())
+    urllib.request.urlopen(urllib.request.Request(f"{endpoint}/bucket", method="PUT")).close()
+    options = {
+        "endpoint": endpoint,
+        "access_key_id": "AKIATESTKEY",
+        "secret_access_key": SECRET,
+        "region": "us-east-1",
+    }
+    store = S3Store("bucket", config=options, client_options={"allow_http": True})  # type: ignore[arg-type]
+    for folder, _, names in os.walk(shared):
+        for name in names:
+            path = Path(folder, name)
+            obstore.put(store, str(path.relative_to(shared)), path.read_bytes())
+    yield Bucket("s3://bucket", options, store)
+    server.stop()
+
+
+@pytest.fixture
+def web(bucket: Bucket, shared: Path) -> Iterator[Web]:
+    with serving(shared) as made:
+        yield made
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_objects_are_read_as_files_are_with_exact_forecasts(name: str, bucket: Bucket, tmp_path: Path) -> None:
+    with session():
+        opened = oc.open(f"{bucket.url}/{name}", storage_options=bucket.options)
+        targets = {str(tmp_path / "double.npy"): opened * 2, str(tmp_path / "sum.npy"): opened.sum(0)}
+        told = forecast(targets)
+        assert told["bytes_read"] > 0
+        assert run(targets) == told
+        np.testing.assert_array_equal(np.load(tmp_path / "double.npy"), X * 2)
+        np.testing.assert_array_equal(opened[5:70:3, 7:].compute(), X[5:70:3, 7:])
+
+
+@pytest.mark.parametrize("name", [name for name in ARRAYS if name != "x.nc/x"])
+def test_web_servers_without_lists_give_the_same(name: str, web: Web, tmp_path: Path) -> None:
+    with session():
+        targets = {str(tmp_path / "double.npy"): oc.open(f"{web.url}/{name}") * 2}
+        told = forecast(targets)
+        assert run(targets) == told
+        np.testing.assert_array_equal(np.load(tmp_path / "double.npy"), X * 2)
+
+
+def test_groups_list_their_members(bucket: Bucket, web: Web, shared: Path) -> None:
+    for root, options in ((bucket.url, bucket.options), (web.url, None)):
+        group = oc.open(f"{root}/group.zarr", storage_options=options)
+        assert (group.name, list(group), group.groups) == (f"{root}/group.zarr", ["day", "inner", "x"], ("inner",))
+        assert group["inner/y"].compute().tolist() == [0, 1, 2]
+    assert list(oc.open(f"{bucket.url}/x.h5", storage_options=bucket.options)["g"]) == ["x"]
+
+
+def test_members_without_consolidated_metadata_are_listed_where_a_store_lists(bucket: Bucket, web: Web) -> None:
+    (web.folder / "bare.zarr" / "a").mkdir(parents=True)
+    document = b'{"zarr_format": 3, "node_type": "group"}'
+    for name in ("bare.zarr/zarr.json", "bare.zarr/a/zarr.json"):
+        (web.folder / name).write_bytes(document)
+        obstore.put(bucket.store, name, document)
+    assert list(oc.open(f"{bucket.url}/bare.zarr", storage_options=bucket.options)) == ["a"]
+    with pytest.raises(UnsupportedFormatError, match="without consolidated metadata"):
+        oc.open(f"{web.url}/bare.zarr")
+
+
+def test_absent_chunks_are_fill_values(bucket: Bucket, web: Web) -> None:
+    expected = np.full_like(X, 3)
+    expected[:40, :30] = X[:40, :30]
+    for root in (bucket.url, web.url):
+        np.testing.assert_array_equal(oc.open(f"{root}/holes.zarr").compute(), expected)
+
+
+def test_lists_of_urls_are_joined(bucket: Bucket) -> None:
+    names = [f"{bucket.url}/x.npy", f"{bucket.url}/plain.zarr"]
+    np.testing.assert_array_equal(oc.open(names).compute(), np.concatenate([X, X]))
+
+
+@pytest.mark.parametrize("failures", [["503"], ["503", "503"], ["cut"], ["stall"]], ids=str)
+def test_passing_failures_of_a_server_are_met_by_further_requests(failures: list[str], web: Web) -> None:
+    opened = oc.open(f"{web.url}/plain.zarr", storage_options=QUICK)
+    web.failures += failures
+    np.testing.assert_array_equal(opened.compute(), X)
+    assert web.failures == []
+
+
+def test_lasting_failures_name_the_url(web: Web) -> None:
+    opened = oc.open(f"{web.url}/plain.zarr", storage_options={**QUICK, "retry_config": {"max_retries": 1}})
+    web.failures += ["503"] * 200
+    with pytest.raises(StorageError) as raised:
+        opened.compute()
+    assert f"{web.url}/plain.zarr/c/" in str(raised.value)
+    assert "503" in str(raised.value)
+
+
+def test_injected_faults_are_those_of_other_reads(web: Web) -> None:
+    with session(faults="read:2"):
+        opened = oc.open(f"{web.url}/plain.zarr")
+        with pytest.raises(StorageError, match="cannot read at byte 0: Input"):
+            opened.compute()
+    with session(faults="read:2:short"):
+        np.testing.assert_array_equal(oc.open(f"{web.url}/plain.zarr").compute(), X)
+
+
+@pytest.mark.parametrize("name", ["plain.zarr", "x.npy", "x.h5/g/x", "shards.zarr"])
+def test_what_was_replaced_is_refused(name: str, bucket: Bucket) -> None:
+    opened = oc.open(f"{bucket.url}/{name}", storage_options=bucket.options)
+    whole = opened.sum()
+    key = {"plain.zarr": "plain.zarr/c/1/1", "shards.zarr": "shards.zarr/c/1/1"}.get(name, name.split("/")[0])
+    before = bytes(obstore.get(bucket.store, key).bytes())
+    try:
+        for content in (before[:-8] + bytes(8), before[: len(before) // 2]):
+            obstore.put(bucket.store, key, content)
+            with pytest.raises(SourceChangedError, match=f"{bucket.url}/"):
+                whole.compute()
+        obstore.delete(bucket.store, key)
+        with pytest.raises(SourceChangedError, match="it is gone"):
+            whole.compute()
+    finally:
+        obstore.put(bucket.store, key, before)
+    np.testing.assert_allclose(whole.compute(), X.sum())
+
+
+def test_servers_without_tags_are_held_against_time_and_length(web: Web) -> None:
+    web.tags = False
+    path = web.folder / "changing.npy"
+    np.save(path, X)
+    opened = oc.open(f"{web.url}/changing.npy")
+    np.testing.assert_array_equal(opened.compute(), X)
+    os.utime(path, (1e9, 1e9))
+    with pytest.raises(SourceChangedError):
+        (opened + 1).compute()
+
+
+def test_what_is_not_there_is_missing(bucket: Bucket, web: Web) -> None:
+    for root in (bucket.url, web.url):
+        for name in ("none.zarr", "none.npy", "none", "x.h5x/g"):
+            with pytest.raises(MissingFileError, match=f"{root}/{name}"):
+                oc.open(f"{root}/{name}")
+    with pytest.raises(FormatError, match="no dataset 'none'"):
+        oc.open(f"{bucket.url}/x.h5/none")
+
+
+def test_credentials_are_in_no_text_and_no_pickle(bucket: Bucket) -> None:
+    opened = oc.open(f"{bucket.url}/plain.zarr", storage_options=bucket.options)
+    result = opened.sum(0)
+    shown = [repr(opened), str(oc.explain(result)), pickle.dumps(result).decode("latin1"), result._expr.digest]
+    for wrong in ({"secret_access_key": SECRET, "nonsense": 1}, {"key": SECRET, "region": 3}):
+        with pytest.raises(ArgumentError) as raised:
+            oc.open(f"{bucket.url}/plain.zarr", storage_options=wrong)
+        shown.append(str(raised.value))
+    closed = {**bucket.options, "endpoint": "http://127.0.0.1:9", "retry_config": {"max_retries": 0}}
+    with pytest.raises(StorageError) as failed:
+        oc.open(f"{bucket.url}/plain.zarr", storage_options=closed)
+    shown.append(str(failed.value))
+    mounted(bucket.url, bucket.options)
+    assert not [text for text in shown if SECRET in text or "AKIATESTKEY" in text]
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(result)).compute(), result.compute())
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("ftp://host/x.zarr", "ftp:// is not read"),
+        ("https://user:pass@host/x.zarr", r"https://…@host: credentials"),
+        ("https://host/x.npy?X-Amz-Signature=abc", r"https://host/x.npy\?…: a URL with a query"),
+        ("s3:///x.zarr", "names no bucket"),
+        ("s3://bucket/x*.npy", "wildcards"),
+    ],
+)
+def test_urls_that_are_not_read_are_refused_without_their_secrets(url: str, said: str) -> None:
+    with pytest.raises(ArgumentError, match=said) as raised:
+        oc.open(url)
+    assert "pass@" not in str(raised.value)
+    assert "abc" not in str(raised.value)
+
+
+def test_what_is_for_files_alone_is_refused(bucket: Bucket, tmp_path: Path) -> None:
+    url = f"{bucket.url}/new.zarr"
+    for call in (
+        lambda: oc.store({"s3://bucket/new.npy": oc.arange(3)}),
+        lambda: oc.store({oc.region(url, np.s_[:1]): oc.arange(1)}),
+        lambda: oc.append(url, np.arange(3), axis=0),
+        lambda: oc.persist(oc.arange(3) + 1, directory=bucket.url),
+    ):
+        with pytest.raises(UnsupportedFormatError, match=r"s3://bucket.*not (in )?objects"):
+            call()
+    with pytest.raises(ArgumentError, match="are for files"):
+        oc.open(f"{bucket.url}/x.npy", dtype="f8")
+    with pytest.raises(ArgumentError, match="storage_options are for URLs"):
+        oc.open(tmp_path / "x.npy", storage_options={})
