@@ -15,12 +15,15 @@ import numpy as np
 import obstore
 import pytest
 import zarr
+from click.testing import CliRunner
 from moto.server import ThreadedMotoServer
 from obstore.store import S3Store
+from scipy.io import netcdf_file
 from support.running import forecast, run, session
 from support.web import Web, serving
 
 import outcore as oc
+from outcore._command.cli import main
 from outcore._objects.mounting import mounted
 from outcore.errors import (
     ArgumentError,
@@ -33,7 +36,17 @@ from outcore.errors import (
 
 SECRET = "tops3cretSECRETKEY"
 X = np.random.default_rng(7).random((130, 90))
-ARRAYS = ("plain.zarr", "zstd.zarr", "shards.zarr", "v2.zarr", "x.npy", "x.h5/g/x", "x.nc/x", "group.zarr/x")
+ARRAYS = (
+    "plain.zarr",
+    "zstd.zarr",
+    "shards.zarr",
+    "v2.zarr",
+    "x.npy",
+    "x.h5/g/x",
+    "x.nc/x",
+    "old.nc/x",
+    "group.zarr/x",
+)
 # A server's failures are met at once: nothing waits long before the next attempt.
 QUICK = {"client_options": {"timeout": "500ms"}, "retry_config": {"max_retries": 2, "backoff": {}}}
 
@@ -60,6 +73,10 @@ def make_files(folder: Path) -> None:
         file.create_dataset("g/x", data=X, chunks=(32, 40), compression="gzip")
     with h5py.File(folder / "x.nc", "w") as file:
         file.create_dataset("x", data=X)
+    with netcdf_file(folder / "old.nc", "w") as old:
+        for name, length in zip("ij", X.shape, strict=True):
+            old.createDimension(name, length)
+        old.createVariable("x", "f8", ("i", "j"))[:] = X
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +120,7 @@ def test_objects_are_read_as_files_are_with_exact_forecasts(name: str, bucket: B
         np.testing.assert_array_equal(opened[5:70:3, 7:].compute(), X[5:70:3, 7:])
 
 
-@pytest.mark.parametrize("name", [name for name in ARRAYS if name != "x.nc/x"])
+@pytest.mark.parametrize("name", ARRAYS)
 def test_web_servers_without_lists_give_the_same(name: str, web: Web, tmp_path: Path) -> None:
     with session():
         targets = {str(tmp_path / "double.npy"): oc.open(f"{web.url}/{name}") * 2}
@@ -240,6 +257,18 @@ def test_urls_that_are_not_read_are_refused_without_their_secrets(url: str, said
         oc.open(url)
     assert "pass@" not in str(raised.value)
     assert "abc" not in str(raised.value)
+
+
+def test_the_command_line_reads_urls(web: Web, tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["info", f"{web.url}/group.zarr"])
+    assert result.exit_code == 0, result.output
+    assert f"{web.url}/group.zarr: zarr group" in result.output
+    assert "x (130, 90) float64" in result.output
+    for source in ("x.npy", "plain.zarr"):
+        target = str(tmp_path / f"{source}.npy")
+        result = CliRunner().invoke(main, ["convert", f"{web.url}/{source}", target])
+        assert result.exit_code == 0, result.output
+        np.testing.assert_array_equal(np.load(target), X)
 
 
 def test_what_is_for_files_alone_is_refused(bucket: Bucket, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 import outcore as oc
 from outcore import _core
 from outcore._base.types import JSONObject
+from outcore._base.urls import is_url
 from outcore.errors import DTypeError, FormatError, OutcoreError, UnsupportedFormatError
 
 # Errors of a member that outcore does not read, though it is whole.
@@ -77,7 +78,10 @@ def _file_of(path: str) -> tuple[str, str]:
 
 
 def _format_of(path: str) -> str:
-    """The format of a group by the first bytes of its file."""
+    """The format of a group by the first bytes of its file; by the suffix in a URL."""
+    if is_url(path):
+        suffixes = [Path(part).suffix for part in path.split("/")]
+        return "netcdf" if ".nc" in suffixes else "hdf5" if {".h5", ".hdf5", ".h5ad"} & set(suffixes) else "zarr"
     file = _file_of(path)[0]
     if os.path.isdir(file):
         return "zarr"

@@ -9,8 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
 import obstore
 from obstore.exceptions import NotFoundError, PermissionDeniedError, UnauthenticatedError
+
+from outcore._base.types import NDArray
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -39,20 +42,20 @@ class Transport:
         with self._answered():
             return _facts_of(obstore.head(self._store, key))
 
-    def read(self, key: str, start: int, end: int) -> tuple[obstore.Bytes, ObjectFacts]:
+    def read(self, key: str, start: int, end: int) -> tuple[NDArray, ObjectFacts]:
         """Bytes of an object, fewer where the object ends before, and what the object was then."""
         with self._answered():
             result = obstore.get(self._store, key, options={"range": (start, end)})
-            return result.bytes(), _facts_of(result.meta)
+            return np.frombuffer(result.bytes(), np.uint8), _facts_of(result.meta)
 
-    def content(self, key: str, most: int) -> tuple[obstore.Bytes, ObjectFacts]:
+    def content(self, key: str, most: int) -> tuple[bytes, ObjectFacts]:
         """All of an object. Raises OSError for one of more than `most` bytes, before those are read."""
         with self._answered():
             result = obstore.get(self._store, key)
             facts = _facts_of(result.meta)
             if facts[0] > most:
                 raise OSError(f"{facts[0]} bytes are too many")
-            return result.bytes(), facts
+            return bytes(result.bytes()), facts
 
     def pages(self, prefix: str) -> Callable[[], list[tuple[str, int, str]] | None]:
         """The keys below a prefix with lengths and tags, some at each call; None after the last."""

@@ -4,8 +4,8 @@
 use std::io::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
+use numpy::PyReadonlyArray1;
 use outcore_store::remote::{self, RemoteFacts, RemoteStore, RemoteVisit};
-use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyFileNotFoundError, PyPermissionError};
 use pyo3::prelude::*;
 
@@ -61,14 +61,13 @@ impl RemoteStore for PyRemoteStore {
     fn read_at(&self, key: &str, buffer: &mut [u8], offset: u64) -> Result<(usize, RemoteFacts)> {
         self.ask(|transport| {
             let answer = transport.call_method1("read", (key, offset, offset + buffer.len() as u64))?;
-            let (content, facts): (PyBuffer<u8>, PyFacts) = answer.extract()?;
-            let read = content.item_count().min(buffer.len());
-            if read == content.item_count() {
-                content.copy_to_slice(transport.py(), &mut buffer[..read])?;
-            } else {
-                let all = content.to_vec(transport.py())?;
-                buffer[..read].copy_from_slice(&all[..read]);
-            }
+            let (content, facts): (PyReadonlyArray1<'_, u8>, PyFacts) = answer.extract()?;
+            let content = content.as_slice()?;
+            let read = content.len().min(buffer.len());
+            // Others begin requests meanwhile.
+            transport
+                .py()
+                .detach(|| buffer[..read].copy_from_slice(&content[..read]));
             Ok((read, facts_of(&facts)))
         })
     }
@@ -76,8 +75,8 @@ impl RemoteStore for PyRemoteStore {
     fn content(&self, key: &str, most: u64) -> Result<(Vec<u8>, RemoteFacts)> {
         self.ask(|transport| {
             let answer = transport.call_method1("content", (key, most))?;
-            let (content, facts): (PyBuffer<u8>, PyFacts) = answer.extract()?;
-            Ok((content.to_vec(transport.py())?, facts_of(&facts)))
+            let (content, facts): (Vec<u8>, PyFacts) = answer.extract()?;
+            Ok((content, facts_of(&facts)))
         })
     }
 
