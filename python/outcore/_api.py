@@ -23,6 +23,7 @@ from outcore._functions.compiled import jit as jit
 from outcore._functions.generalized import *
 from outcore._functions.lanes import *
 from outcore._functions.overlap import *
+from outcore._functions.pyramids import *
 from outcore._groups.groups import *
 from outcore._lazy.array import Array as Array
 from outcore._loops.decorator import loops as loops

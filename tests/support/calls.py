@@ -199,6 +199,7 @@ WINDOWS = {
         lambda given: (given.x, 7),
         axis=0,
     ),
+    "pyramid": lambda given: list(oc.pyramid(given.x, 3).values()),
     "block_reduce": lambda given: oc.block_reduce(given.x, (4, 4)),
     "convolve": lambda given: oc.convolve(given.v, np.ones(9)),
     "correlate": lambda given: oc.correlate(given.v, np.ones(9)),

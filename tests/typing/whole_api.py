@@ -219,6 +219,8 @@ def order(x: oc.Array, index: oc.Array) -> None:
 def windows(x: oc.Array) -> None:
     assert_type([oc.rolling_max(x, 3), oc.rolling_mean(x, 3, axis=0), oc.rolling_min(x, 3)], list[oc.Array])
     assert_type([oc.rolling_std(x, 3, correction=1), oc.rolling_sum(x, 3), oc.rolling_var(x, 3)], list[oc.Array])
+    assert_type(oc.pyramid(x, 3), oc.Group)
+    assert_type(oc.pyramid(x, 3, "ome.zarr", method="max", overwrite=True), oc.Outcome)
     assert_type([oc.convolve(x, np.ones(3), mode="same"), oc.correlate(x, x)], list[oc.Array])
 
 

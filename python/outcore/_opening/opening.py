@@ -21,6 +21,7 @@ from outcore._opening.archive import archive_place, open_member
 from outcore._opening.conventions import decoded
 from outcore._opening.group import Group
 from outcore._opening.kinds import with_kind
+from outcore._opening.multiscales import level_names, with_level_names
 from outcore._opening.places import FilePlace
 from outcore._opening.raw import raw_header
 from outcore._opening.records import is_typed, open_part, open_placed
@@ -79,8 +80,9 @@ def open(
     read. `field` and `view` are as for `.npy` files. Raises FormatError where the file is too short, with both lengths.
 
     Names of axes and attributes are the array's `dims` and `attrs`, and go on to what is made of it:
-    `x.mean(axis="time")`. With `decode`, numbers are what their attributes say (CF conventions): `scale_factor` and
-    `add_offset` are applied, fill values are NaN, times since a date are `Dates`; without, they are as stored.
+    `x.mean(axis="time")`; levels of an image in OME-Zarr (0.4, 0.5) have those of its axes. With `decode`, numbers are
+    what their attributes say (CF conventions): `scale_factor` and `add_offset` are applied, fill values are NaN, times
+    since a date are `Dates`; without, they are as stored.
 
     A list of paths, or a name with wildcards (`"part-*.npy"`, `**` for folders at any depth), is one array: all of them
     joined along `axis`, a list in its order, matches in that of their names, numbers in these by their value. Groups
@@ -200,12 +202,13 @@ def _open_archive(place: FilePlace, field: str | None, view: DTypeLike) -> Array
 
 def _group(path: str, stored: _core.StoredGroup, decode: bool, identity: tuple[int, ...]) -> Group:
     attrs = attributes_from(stored.attributes)
+    levels = level_names(attrs)
 
     def load(name: str) -> Array | Typed | Group:
         member = _open_one(f"{path}/{name}", None, None, decode)
         if _identity(path) != identity:
             raise SourceChangedError(f"{path}: was replaced since it was opened; open it again", {"path": path})
-        return member
+        return with_level_names(member, levels.get(name)) if isinstance(member, Array) else member
 
     return Group(path, attrs, dict(stored.members), load)
 
