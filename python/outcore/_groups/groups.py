@@ -51,6 +51,15 @@ _ADDED_UP = ("sum", "prod", "min", "max", "mean", "var", "std", "argmin", "argma
 _SKIPPING = ("sum", "prod", "min", "max", "mean", "var", "std", "median")
 
 
+def plain_result(asker: str, name: str) -> str:
+    """The name of a result, without the prefix of those that pass NaN over. Raises ArgumentError for no such name."""
+    plain = name.removeprefix("nan") if name.removeprefix("nan") in _SKIPPING else name
+    if plain not in _RESULTS:
+        names = [*_RESULTS, *(f"nan{name}" for name in _SKIPPING)]
+        raise ArgumentError(f"{asker}: {name!r} is not one of {', '.join(names)}")
+    return plain
+
+
 class GroupBy(GroupOrder):
     """Groups of rows by labels; its methods take the values. Made by `groupby`, which says what they cost.
 
@@ -405,10 +414,7 @@ class GroupBy(GroupOrder):
         return tuple(self._result(x, name) for name in functions)
 
     def _check_result(self, name: str, x: Operand) -> None:
-        plain = name.removeprefix("nan") if name.removeprefix("nan") in _SKIPPING else name
-        if plain not in _RESULTS:
-            names = [*_RESULTS, *(f"nan{name}" for name in _SKIPPING)]
-            raise ArgumentError(f"groupby.aggregate: {name!r} is not one of {', '.join(names)}")
+        plain = plain_result("groupby.aggregate", name)
         if plain != "count":
             self._check(plain, x)
 

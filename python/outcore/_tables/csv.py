@@ -27,6 +27,7 @@ from outcore._opening.several import parts_of
 from outcore._session.session import current
 from outcore._tables.arrow import ColumnTypes, Field, Nulls, arrow, check_nulls
 from outcore._tables.ingest import Ingest
+from outcore._tables.quotes import check_quotes, end_of_records
 from outcore._tables.stored import storing
 from outcore._tables.table import Table
 from outcore.errors import ArgumentError, DTypeError, FormatError, IndexingError
@@ -52,9 +53,9 @@ class _Block(NamedTuple):
 class _Text:
     """A file of records, as blocks."""
 
-    def __init__(self, path: str, block_bytes: int) -> None:
+    def __init__(self, path: str, block_bytes: int, delimiter: str) -> None:
         self.path = path
-        self._bytes = block_bytes
+        self._bytes, self._delimiter = block_bytes, delimiter
 
     def _opened(self) -> IO[bytes]:
         import pyarrow as pa
@@ -80,7 +81,7 @@ class _Text:
                         raise
                     raise FormatError(f"{self.path}: line {line}: {error}", {"path": self.path}) from None
                 text = remainder + read if remainder else read
-                end = len(text) if not read else _end_of_records(text)
+                end = len(text) if not read else end_of_records(text, self._delimiter)
                 if end:
                     yield _Block(text[:end], line)
                     line += text.count(b"\n", 0, end)
@@ -93,17 +94,6 @@ class _Text:
                         f"never closed?",
                         {"path": self.path, "line": line},
                     )
-
-
-def _end_of_records(text: bytes) -> int:
-    """The place behind the last line feed that ends a record; 0 where none does."""
-    end = text.rfind(b"\n") + 1
-    quotes = text.count(b'"', 0, end)
-    while quotes % 2:
-        before = text.rfind(b"\n", 0, end - 1) + 1
-        quotes -= text.count(b'"', before, end)
-        end = before
-    return end
 
 
 def _line_of(block: _Block, row: int) -> int:
@@ -153,6 +143,7 @@ class _Parser:
         import pyarrow as pa
         from pyarrow import csv as reader
 
+        check_quotes(path, block.text, block.line, self._delimiter)
         try:
             return reader.read_csv(
                 pa.BufferReader(block.text),
@@ -223,7 +214,7 @@ class _Reading:
         """Blocks of all files. Raises FormatError for files with different names of columns, and for empty ones."""
         for path in self._paths:
             is_first = self._has_header
-            for block in _Text(path, self._bytes).blocks():
+            for block in _Text(path, self._bytes, self._delimiter).blocks():
                 if is_first:
                     names, block = _header(path, block, self._delimiter)
                     if self.names not in (None, names):
@@ -258,8 +249,9 @@ def read_csv(
     fields, `NA`, `NaN`, `null` and the like are missing among numbers and dates, empty ones among labels: see `nulls`
     in `from_arrow`. `folder` keeps the columns in a new folder, which `open_table` opens; scratch goes with the table.
 
-    Raises MissingFileError, FormatError with the number of the line for records with more or fewer fields and for
-    elements that are not of the type of their column, IndexingError for a name that is no column, DTypeError,
+    Raises MissingFileError, FormatError with the number of the line for records with more or fewer fields, for quotes
+    that are never closed, or within a field that has further lines, and for elements that are not of the type of their
+    column, IndexingError for a name that is no column, DTypeError,
     TargetExistsError, MemoryLimitError, ImportError without pyarrow. I/O: one read of the file, one write of the
     columns; one read and one write more of integers among which an element is missing, and of labels.
 

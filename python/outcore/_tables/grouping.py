@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Generic, TypeVar
 
-from outcore._groups.groups import GroupBy, groupby
+from outcore._groups.groups import GroupBy, groupby, plain_result
 from outcore._lazy.array import Array
 from outcore._lazy.typed import Typed
 from outcore._tables.columns import Deferred, TableColumn, kind_of
@@ -68,22 +68,30 @@ class TableGroups(Generic[ResultTable]):
                 raise ArgumentError(f"agg: {name}={pair!r} is no pair of a column and a function")
             if name in made:
                 raise IndexingError(f"agg: {name!r} is the name of a key")
-            made[name] = Deferred(partial(self._result, self._named(pair[0]), *pair))
+            if not isinstance(pair[1], str):
+                raise ArgumentError(f"agg: {name}={pair!r}; a function is named by text")
+            column, function = self._named(pair[0]), plain_result("agg", pair[1])
+            if isinstance(column, Typed) and (pair[1] not in (*_ELEMENTS, "count") or _is_wide(column, function)):
+                raise DTypeError(f"agg: {pair[1]!r} of {pair[0]}, {kind_of(column)}")
+            made[name] = Deferred(partial(self._result, column, pair[1]))
         return self._made(made)
 
-    def _result(self, column: TableColumn, name: str, function: str) -> TableColumn:
+    def _result(self, column: TableColumn, function: str) -> TableColumn:
         groups = self._grouped()
         if function == "count":
             return groups.count()
         if not isinstance(column, Typed):
             return groups.aggregate(column, [function])[0]
         numbers = [column.integers] if isinstance(column, Dates) and function == "min" else column._columns()
-        if function not in _ELEMENTS or len(numbers) > 1:
-            raise DTypeError(f"agg: {function!r} of {name}, {kind_of(column)}")
         result: Array = groups.aggregate(numbers[0], [function])[0]
         if isinstance(column, Dates) and function == "min":  # NaT is the least integer, and makes the least NaT
             return Dates(result, column.dtype)
         return column._of_columns([result])
+
+
+def _is_wide(column: Typed, function: str) -> bool:
+    """Whether a result would be an element of more than one number: of text that is longer than one holds."""
+    return function != "count" and not isinstance(column, Dates) and len(column._columns()) > 1
 
 
 __all__ = ["TableGroups"]

@@ -1,15 +1,15 @@
 """Joins by sorting, on disk (sort-merge: Blasgen, Eswaran 1977): rows of two tables whose keys are equal.
 
-**Contract.** Keys of both sides become numbers of one type that compare as the keys do. Both sides are sorted by them,
-each with all its columns, and held in scratch; each row of the left finds its first and last partner by a search in the
-sorted keys of the right, and results are read from what is held. Rows of an inner or left join come in the order of the
-keys, those of one key in the order of the left, then of the right. Missing keys (NaN, NaT, no label) have no partners.
+**Contract.** Keys of both sides become numbers of one type that compare as the keys do, exactly. Both sides are sorted
+by them, each with all its columns, and held in scratch; each row of the left finds its first and last partner by a
+search in the sorted keys of the right, and results are read from what is held. Rows of an inner or left join come in
+the order of the keys, those of one key in the order of the left, then of the right. Missing keys (NaN, NaT, no label) have no partners.
 Semi and anti joins are masks over the left, which keeps its order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import TypeAlias
 
@@ -38,16 +38,17 @@ from outcore._tables.columns import (
     of_numbers,
     with_missing,
 )
-from outcore.elementwise import clip
+from outcore.elementwise import clip, floor, isfinite
 
 Keys: TypeAlias = "tuple[Sequence[TableColumn], Sequence[TableColumn]]"  # of the left, and of the right
+_WIDE_BYTES, _LOW_BITS = 8, 32
 _NONE = Array(node(np.int64(0)))
 
 
 def _numbers(left: Sequence[TableColumn], right: Sequence[TableColumn]) -> tuple[Array, Array]:
     """The keys of both sides as one row of numbers each, equal where all keys are."""
     rows = left[0].shape[0]
-    together = [joined(pair) for pair in zip(left, right, strict=True)]
+    together = [joined(pair) for pair in _halved(left, right)]
     if len(together) == 1:
         numbers = numbers_of(together[0])
         if len(numbers) > 1:  # text longer than a number holds
@@ -55,6 +56,35 @@ def _numbers(left: Sequence[TableColumn], right: Sequence[TableColumn]) -> tuple
         return numbers[0][:rows], numbers[0][rows:]
     codes = groupby(together)._labels
     return codes[:rows], codes[rows:]
+
+
+def _halved(left: Sequence[TableColumn], right: Sequence[TableColumn]) -> Iterator[tuple[TableColumn, TableColumn]]:
+    """Pairs of keys, each of which one type holds exactly.
+
+    Integers of 64 bits beside floating numbers, or beside those of the other sign, are a multiple of 2³² and a
+    remainder each: float64, the common type, holds both, and not every one of the integers.
+    """
+    for pair in zip(left, right, strict=True):
+        ours, theirs = pair
+        if not isinstance(ours, Array) or not isinstance(theirs, Array):
+            yield pair
+            continue
+        is_wide = any(key.dtype.kind in "iu" and key.dtype.itemsize == _WIDE_BYTES for key in (ours, theirs))
+        if not is_wide or np.result_type(ours.dtype, theirs.dtype) != np.float64:
+            yield pair
+            continue
+        halves = [_halves(key) for key in (ours, theirs)]
+        yield halves[0][0], halves[1][0]
+        yield halves[0][1], halves[1][1]
+
+
+def _halves(key: Array) -> tuple[Array, Array]:
+    if key.dtype.kind in "iu":
+        key = key.astype(np.int64 if key.dtype.kind == "i" else np.uint64)
+        return (key >> _LOW_BITS).astype(np.float64), (key & (2**_LOW_BITS - 1)).astype(np.float64)
+    number = key.astype(np.float64)
+    high = floor(number / 2.0**_LOW_BITS)
+    return high, where(isfinite(number), number - high * 2.0**_LOW_BITS, 0.0)
 
 
 def _absent(keys: Sequence[TableColumn]) -> Array | None:
