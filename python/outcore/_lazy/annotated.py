@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Self, TypeAlias
 
@@ -54,8 +55,10 @@ def _value_to(name: str, value: Annotation) -> _core.Attribute:
         if native.dtype in NAME_OF:
             shape = list(native.shape)
             return ("numbers", NAME_OF[native.dtype], shape, np.ascontiguousarray(native).tobytes())
+    if isinstance(value, float) and not math.isfinite(value):
+        return _value_to(name, np.float64(value))
     try:
-        return ("json", json.dumps(value))
+        return ("json", json.dumps(value, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise DTypeError(f"attrs: {name!r} of {type(value).__name__} is nothing that files keep: {error}") from None
 
@@ -106,8 +109,9 @@ class Annotated:
     ) -> Self:
         """The same array with other names of axes, other attributes, or another name; None leaves each as it is.
 
-        Values of attributes are text, numbers, lists of them, NumPy's numbers and arrays, and what else JSON has.
-        `store` writes all of it to Zarr. Raises ShapeError for another number of names than axes, ArgumentError for a
+        Values of attributes are text, numbers, lists of them, NumPy's numbers and arrays, and what else JSON has,
+        which knows no NaN or infinity in lists and mappings. `store` writes all of it to Zarr, and numbers that are not
+        finite as the text that Zarr has for fill values ("NaN", "Infinity"). Raises ShapeError for another number of names than axes, ArgumentError for a
         name that two axes have, DTypeError for attributes that no file keeps. I/O: none.
 
         >>> import outcore as oc

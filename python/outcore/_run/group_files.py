@@ -10,6 +10,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +55,8 @@ def encoded(array: Array | Typed) -> Array:
         return array
     if array.dtype.kind not in "mM":
         raise DTypeError(f"store: text of {array.dtype} goes to .npy alone; x.categories() gives codes for Zarr")
-    unit, count = np.datetime_data(array.dtype)
-    if unit not in _WORDS or count != 1:
+    unit, step = np.datetime_data(array.dtype)
+    if unit not in _WORDS or step != 1:
         finer = "D" if unit in "YMW" else unit if unit in _WORDS else "ns"
         return encoded(array.astype(f"{array.dtype.kind}8[{finer}]"))  # type: ignore[attr-defined]
     numbers = carried(array)
@@ -68,6 +69,39 @@ def encoded(array: Array | Typed) -> Array:
     return result
 
 
+class _Lengths:
+    """Names of axes of a group and all groups in it, with their lengths.
+
+    xarray opens no group in which an axis has no name, or a name two lengths. Axes without a name are called dim_0,
+    dim_1 and so on, those of one length alike, as h5netcdf has it; two of one array differ.
+    """
+
+    def __init__(self) -> None:
+        self._of: dict[str, set[int]] = {}
+
+    def read(self, group: Mapping[str, Any]) -> None:
+        """Takes down the names that members have."""
+        for member in group.values():
+            if is_group(member):
+                self.read(member)
+                continue
+            for name, length in zip(member.dims, member.shape, strict=True):
+                if name is not None:
+                    self._of.setdefault(name, set()).add(length)
+
+    def named(self, array: Array) -> Array:
+        """The array with a name for each axis."""
+        names = list(array.dims)
+        if all(name is not None for name in names):
+            return array
+        for axis, length in enumerate(array.shape):
+            if names[axis] is None:
+                free = (name for name in map("dim_{}".format, count()) if name not in names)
+                names[axis] = next(name for name in free if self._of.get(name, {length}) == {length})
+                self._of[str(names[axis])] = {length}
+        return array.annotate(dims=names)
+
+
 class _Output:
     """A group in its folder, until it has its name."""
 
@@ -78,6 +112,8 @@ class _Output:
         self.staged: Staged = {}
         self.names: dict[str, str] = {}
         self._places: dict[str, Path] = {}
+        self._lengths = _Lengths()
+        self._lengths.read(group)
         self._begin(group, "")
 
     def _begin(self, group: Mapping[str, Any], below: str) -> None:
@@ -97,7 +133,8 @@ class _Output:
                 continue
             # The engine writes to names that end so; those of members may end in anything.
             path = str(self._folder / f"{len(self.staged)}-{name[:50]}.zarr")
-            self.staged[path], self.names[f"{self.path}/{place}"] = encoded(member), path
+            self.staged[path] = self._lengths.named(encoded(member))
+            self.names[f"{self.path}/{place}"] = path
             self._places[path] = self._new / place
 
     def finish(self) -> None:
@@ -145,7 +182,11 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _document(attrs: Mapping[str, Any], members: Mapping[str, Any]) -> bytes:
-    content: dict[str, Any] = {"zarr_format": 3, "node_type": "group", "attributes": _plain(dict(attrs))}
+    content: dict[str, Any] = {
+        "zarr_format": 3,
+        "node_type": "group",
+        "attributes": {str(name): _attribute(value) for name, value in attrs.items()},
+    }
     if members:
         content["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": dict(members)}
     return json.dumps(content, indent=2).encode() + b"\n"
@@ -154,16 +195,36 @@ def _document(attrs: Mapping[str, Any], members: Mapping[str, Any]) -> bytes:
 def _plain(value: Any) -> Any:
     """Attributes as JSON has them. Raises DTypeError for what it has nothing for."""
     if isinstance(value, Mapping):
-        return {str(name): _plain(part) for name, part in value.items()}
+        return {str(name): _finite(_plain(part)) for name, part in value.items()}
     if isinstance(value, (np.ndarray, np.generic)):
         return _plain(value.tolist())
     if isinstance(value, (list, tuple)):
-        return [_plain(part) for part in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        return [_finite(_plain(part)) for part in value]
     if value is None or isinstance(value, (str, int, float)):
         return value
     raise DTypeError(f"attrs: {value!r} of {type(value).__name__} is nothing that files keep")
+
+
+def _finite(value: Any) -> Any:
+    """A value within a list or a mapping. Raises DTypeError for NaN and infinities: JSON has none, and text would
+    be read as text."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise DTypeError(f"attrs: {value} in a list or a mapping is nothing that JSON has; a NumPy array may have it")
+    return value
+
+
+def _attribute(value: Any) -> Any:
+    is_number = isinstance(value, (np.ndarray, np.generic, float))
+    return _words(np.asarray(value).tolist()) if is_number else _plain(value)
+
+
+def _words(value: Any) -> Any:
+    """Numbers with the words that Zarr has for fill values that are not finite."""
+    if isinstance(value, list):
+        return [_words(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return _plain(value)
 
 
 def tell_groups_above(paths: Iterable[str]) -> None:

@@ -233,7 +233,8 @@ def store(
     Returns what the run did.
 
     A `Group` goes to one `.zarr` folder, with its groups, all attributes and names of axes, which appears when all of
-    it is there; arrays do too, under a name in the folder of a group that is there. Groups cannot be resumed, and stand
+    it is there; axes without a name are called dim_0, dim_1 and so on, those of one length alike, so that xarray opens
+    it; arrays do too, under a name in the folder of a group that is there. Groups cannot be resumed, and stand
     alone in their call. Dates become numbers since 1970 in Zarr, with attributes that say so (CF conventions), which
     `open` and xarray read as dates again; in `.npy` files, dates and text keep their type, and all else in their call
     goes to `.npy` as well: UnsupportedFormatError for other endings, ArgumentError with `resume`, which sparse matrices
