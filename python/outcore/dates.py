@@ -170,11 +170,11 @@ class Dates(DateOperators, Typed):
         """The earliest or shortest along the given axes; NaT where there is one. I/O: one read."""
         return self._like(oc.min(self._carrier, axis=axis, keepdims=keepdims))  # NaT is the least integer
 
-    def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Array:
+    def argmin(self, axis: int | str | None = None, *, keepdims: bool = False) -> Array:
         """Index of the first NaT, or else of the first smallest element, int64. I/O: one read."""
         return oc.argmin(self._carrier, axis=axis, keepdims=keepdims)
 
-    def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Array:
+    def argmax(self, axis: int | str | None = None, *, keepdims: bool = False) -> Array:
         """Index of the first NaT, or else of the first largest element, int64. I/O: one read."""
         return oc.argmax(self._keys(), axis=axis, keepdims=keepdims)
 
@@ -201,7 +201,7 @@ class Dates(DateOperators, Typed):
         parts: Dates = total / (self.size // max(total.size, 1) if total.size else 0)
         return parts
 
-    def cumsum(self, axis: int | None = None) -> Dates:
+    def cumsum(self, axis: int | str | None = None) -> Dates:
         """Running sums of durations; NaT from the first NaT on. I/O: one read, one write of the result."""
         counts = self._durations("cumsum")
         counts, place = (counts.ravel(), 0) if axis is None else (counts, axis)

@@ -23,7 +23,7 @@ from outcore._base.arguments import check_device
 from outcore._base.element_types import DTypeLike
 from outcore._base.types import DType
 from outcore._lazy.array import Array
-from outcore._lazy.node import Operand, axes_of, axis_of, integers, node
+from outcore._lazy.node import Axis, Operand, axes_of, axis_of, integers, node, ordered_axes
 from outcore._standard.creation import arange, zeros
 from outcore._standard.manipulation import concat, flip, moveaxis, part_along, permute_dims, reshape, roll
 from outcore.elementwise import conj, exp, real
@@ -158,13 +158,13 @@ def _by_convolution(lanes: Array, is_inverse: bool, scale: float) -> Array:
     return (part_along(convolved, lanes.ndim - 1, 0, length) * chirp).astype(lanes.dtype)
 
 
-def _along(x: Operand, axis: int, n: int | None, name: str) -> tuple[Array, int, int]:
+def _along(x: Operand, axis: int | str, n: int | None, name: str) -> tuple[Array, int, int]:
     array = Array(node(x))
     place = axis_of(name, axis, array)
     return array, place, array.shape[place] if n is None else integers(n)[0]
 
 
-def fft(x: Operand, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Array:
+def fft(x: Operand, /, *, n: int | None = None, axis: int | str = -1, norm: Norm = "backward") -> Array:
     """The discrete Fourier transform along an axis: complex, of the same shape (or length `n` along the axis).
 
     Raises ShapeError for a length below 1. I/O: one read of `x` where tiles reach along the axis, as along the last one
@@ -179,7 +179,7 @@ def fft(x: Operand, /, *, n: int | None = None, axis: int = -1, norm: Norm = "ba
     return _transform(_fitted(_complex(array), place, length), place, False, _scale(norm, length, False))
 
 
-def ifft(x: Operand, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Array:
+def ifft(x: Operand, /, *, n: int | None = None, axis: int | str = -1, norm: Norm = "backward") -> Array:
     """The inverse of `fft`. Errors and I/O: as `fft`.
 
     >>> import numpy as np, outcore as oc
@@ -190,7 +190,7 @@ def ifft(x: Operand, /, *, n: int | None = None, axis: int = -1, norm: Norm = "b
     return _transform(_fitted(_complex(array), place, length), place, True, _scale(norm, length, True))
 
 
-def rfft(x: Operand, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Array:
+def rfft(x: Operand, /, *, n: int | None = None, axis: int | str = -1, norm: Norm = "backward") -> Array:
     """The transform of real numbers: the first n/2 + 1 coefficients, of which the others are the conjugates.
 
     Raises DTypeError for complex numbers. I/O: as `fft`.
@@ -207,7 +207,7 @@ def rfft(x: Operand, /, *, n: int | None = None, axis: int = -1, norm: Norm = "b
     return _lanes("from_real", fitted, place, length, scale)
 
 
-def irfft(x: Operand, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Array:
+def irfft(x: Operand, /, *, n: int | None = None, axis: int | str = -1, norm: Norm = "backward") -> Array:
     """The inverse of `rfft`: `n` real numbers, by default 2·(m − 1) of m coefficients. Errors and I/O: as `fft`.
 
     >>> import numpy as np, outcore as oc
@@ -234,7 +234,7 @@ def irfft(x: Operand, /, *, n: int | None = None, axis: int = -1, norm: Norm = "
 _SWAPPED: dict[str | None, Norm] = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
-def hfft(x: Operand, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Array:
+def hfft(x: Operand, /, *, n: int | None = None, axis: int | str = -1, norm: Norm = "backward") -> Array:
     """The transform, real, of a signal with Hermitian symmetry of which one half is given. Errors and I/O: as `irfft`.
 
     >>> import numpy as np, outcore as oc
@@ -244,7 +244,7 @@ def hfft(x: Operand, /, *, n: int | None = None, axis: int = -1, norm: Norm = "b
     return irfft(conj(_complex(Array(node(x)))), n=n, axis=axis, norm=_SWAPPED.get(norm, norm))
 
 
-def ihfft(x: Operand, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Array:
+def ihfft(x: Operand, /, *, n: int | None = None, axis: int | str = -1, norm: Norm = "backward") -> Array:
     """The inverse of `hfft`. Errors and I/O: as `rfft`.
 
     >>> import numpy as np, outcore as oc
@@ -255,7 +255,7 @@ def ihfft(x: Operand, /, *, n: int | None = None, axis: int = -1, norm: Norm = "
 
 
 def _over_axes(
-    name: str, x: Operand, s: Sequence[int] | None, axes: Sequence[int] | None
+    name: str, x: Operand, s: Sequence[int] | None, axes: Sequence[int | str] | None
 ) -> tuple[Array, list[int], list[int | None]]:
     """The array, the axes in the order they were named, and a length for each that is given one."""
     array = Array(node(x))
@@ -264,7 +264,7 @@ def _over_axes(
         places = list(range(array.ndim))[array.ndim - count :]
     else:
         axes_of(name, axes, array)
-        places = [axis_of(name, axis, array) for axis in integers(axes)]
+        places = ordered_axes(name, axes, array)
     if s is not None and len(s) != len(places):
         raise ShapeError(f"{name}: lengths {tuple(s)} for axes {tuple(places)}")
     lengths = [None] * len(places) if s is None else [None if length == -1 else length for length in integers(s)]
@@ -278,7 +278,7 @@ def _chained(one: Transform, array: Array, places: Sequence[int], lengths: Seque
 
 
 def fftn(
-    x: Operand, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
+    x: Operand, /, *, s: Sequence[int] | None = None, axes: Sequence[int | str] | None = None, norm: Norm = "backward"
 ) -> Array:
     """`fft` along several axes, all by default; `s` gives their lengths. I/O: one read, and one move for each axis
     that is longer than memory allows to keep whole.
@@ -292,7 +292,7 @@ def fftn(
 
 
 def ifftn(
-    x: Operand, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
+    x: Operand, /, *, s: Sequence[int] | None = None, axes: Sequence[int | str] | None = None, norm: Norm = "backward"
 ) -> Array:
     """The inverse of `fftn`. I/O: as `fftn`.
 
@@ -305,7 +305,7 @@ def ifftn(
 
 
 def rfftn(
-    x: Operand, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
+    x: Operand, /, *, s: Sequence[int] | None = None, axes: Sequence[int | str] | None = None, norm: Norm = "backward"
 ) -> Array:
     """`rfft` along the last of several axes and `fft` along the others. I/O: as `fftn`.
 
@@ -322,7 +322,7 @@ def rfftn(
 
 
 def irfftn(
-    x: Operand, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
+    x: Operand, /, *, s: Sequence[int] | None = None, axes: Sequence[int | str] | None = None, norm: Norm = "backward"
 ) -> Array:
     """The inverse of `rfftn`. I/O: as `fftn`.
 
@@ -372,7 +372,7 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: DTypeLike = None, device: obje
     return (arange(n // 2 + 1).astype(np.float64) * step).astype(kind)
 
 
-def fftshift(x: Operand, /, *, axes: int | Sequence[int] | None = None) -> Array:
+def fftshift(x: Operand, /, *, axes: Axis = None) -> Array:
     """Frequency zero moved to the middle of the axes, all by default. No I/O of its own.
 
     >>> import outcore as oc
@@ -384,7 +384,7 @@ def fftshift(x: Operand, /, *, axes: int | Sequence[int] | None = None) -> Array
     return roll(array, tuple(array.shape[place] // 2 for place in places), axis=tuple(places)) if places else array
 
 
-def ifftshift(x: Operand, /, *, axes: int | Sequence[int] | None = None) -> Array:
+def ifftshift(x: Operand, /, *, axes: Axis = None) -> Array:
     """The inverse of `fftshift`. No I/O of its own.
 
     >>> import outcore as oc

@@ -111,7 +111,7 @@ def _check_range(low: int, high: int, kind: DType) -> None:
 
 
 def choice(
-    x: Operand | int, size: int | None = None, replace: bool = True, *, axis: int = 0, seed: int | None = None
+    x: Operand | int, size: int | None = None, replace: bool = True, *, axis: int | str = 0, seed: int | None = None
 ) -> Array:
     """A sample of `size` rows of `x` (of one row, without its axis, unless told), each as likely as any other.
 

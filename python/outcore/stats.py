@@ -196,7 +196,7 @@ def _spread(of: _Central) -> Array:
     return sqrt(of.second) > abs(of.mean) * epsilon
 
 
-def summary(x: Operand, /, *, axis: int = 0, ddof: float = 1.0) -> Summary:
+def summary(x: Operand, /, *, axis: int | str = 0, ddof: float = 1.0) -> Summary:
     """Of each column, NaN passed over: min, max, mean, Σ|x|, √Σx², variance, non-zeros, skewness, kurtosis, missing.
 
     `missing` counts the NaN, `nonzeros` what is neither 0 nor NaN (int64); the others are float64, and NaN where all
@@ -234,7 +234,7 @@ def summary(x: Operand, /, *, axis: int = 0, ddof: float = 1.0) -> Summary:
     )
 
 
-def describe(x: Operand, /, *, axis: int = 0, ddof: float = 1.0, bias: bool = True) -> Description:
+def describe(x: Operand, /, *, axis: int | str = 0, ddof: float = 1.0, bias: bool = True) -> Description:
     """Number, bounds, mean, variance, skewness and kurtosis along an axis, as `scipy.stats.describe`. NaN propagates.
 
     I/O: one read of `x` for all of them, computed together.
@@ -258,7 +258,7 @@ def describe(x: Operand, /, *, axis: int = 0, ddof: float = 1.0, bias: bool = Tr
     )
 
 
-def moment(x: Operand, /, order: int = 1, *, axis: int = 0) -> Array:
+def moment(x: Operand, /, order: int = 1, *, axis: int | str = 0) -> Array:
     """The central moment of an order from 0 to 4: the mean of (x − mean)^order. I/O: one read of `x`.
 
     Raises ArgumentError for other orders.
@@ -276,7 +276,7 @@ def moment(x: Operand, /, order: int = 1, *, axis: int = 0) -> Array:
     return of[order - 1]
 
 
-def skew(x: Operand, /, *, axis: int = 0, bias: bool = True) -> Array:
+def skew(x: Operand, /, *, axis: int | str = 0, bias: bool = True) -> Array:
     """Skewness μ₃/μ₂^1.5 along an axis; NaN where all are equal. Without `bias`, corrected (Joanes, Gill 1998).
 
     I/O: one read of `x`.
@@ -290,7 +290,7 @@ def skew(x: Operand, /, *, axis: int = 0, bias: bool = True) -> Array:
     return _skewness(_whole(array, place)[1], array.shape[place], bias)
 
 
-def kurtosis(x: Operand, /, *, axis: int = 0, fisher: bool = True, bias: bool = True) -> Array:
+def kurtosis(x: Operand, /, *, axis: int | str = 0, fisher: bool = True, bias: bool = True) -> Array:
     """Kurtosis μ₄/μ₂² along an axis, less 3 if `fisher` (0 for normal data); NaN where all are equal.
 
     Without `bias`, corrected (Joanes, Gill 1998). I/O: one read of `x`.
@@ -304,7 +304,7 @@ def kurtosis(x: Operand, /, *, axis: int = 0, fisher: bool = True, bias: bool = 
     return _kurtosis(_whole(array, place)[1], array.shape[place], fisher, bias)
 
 
-def sem(x: Operand, /, *, axis: int = 0, ddof: float = 1.0) -> Array:
+def sem(x: Operand, /, *, axis: int | str = 0, ddof: float = 1.0) -> Array:
     """The standard error of the mean, deviation / √n, along an axis. I/O: one read of `x`.
 
     >>> import numpy as np, outcore as oc
@@ -316,7 +316,7 @@ def sem(x: Operand, /, *, axis: int = 0, ddof: float = 1.0) -> Array:
     return std(array, axis=place, correction=ddof) / float(np.sqrt(array.shape[place]))
 
 
-def variation(x: Operand, /, *, axis: int = 0, ddof: float = 0.0) -> Array:
+def variation(x: Operand, /, *, axis: int | str = 0, ddof: float = 0.0) -> Array:
     """The coefficient of variation, deviation / mean, along an axis. I/O: one read of `x`.
 
     >>> import numpy as np, outcore as oc
@@ -328,7 +328,7 @@ def variation(x: Operand, /, *, axis: int = 0, ddof: float = 0.0) -> Array:
     return std(array, axis=place, correction=ddof) / mean(array, axis=place)
 
 
-def zscore(x: Operand, /, *, axis: int = 0, ddof: float = 0.0) -> Array:
+def zscore(x: Operand, /, *, axis: int | str = 0, ddof: float = 0.0) -> Array:
     """Each element less the mean along the axis, over the standard deviation. Shape of `x`; NaN where all are equal.
 
     I/O: two reads of `x`, the first for mean and deviation.

@@ -137,7 +137,7 @@ def vectorize(function: Callable[..., object], /, *, otypes: Any = None) -> Call
     return call
 
 
-def argpartition(x: Operand, kth: int, /, *, axis: int = -1) -> Array:
+def argpartition(x: Operand, kth: int, /, *, axis: int | str = -1) -> Array:
     """Positions along an axis in whose order the element at `kth` is where a sort puts it: `argsort`. I/O: as there.
 
     Raises IndexingError for a place that the axis has not. Shape of `x`, int64.
@@ -158,7 +158,7 @@ def _parts(keys: Any) -> list[Any]:
     return each_of(keys) if typed is None else list(typed)
 
 
-def lexsort(keys: Sequence[Operand | Typed] | Operand | Typed, /, *, axis: int = -1) -> Array:
+def lexsort(keys: Sequence[Operand | Typed] | Operand | Typed, /, *, axis: int | str = -1) -> Array:
     """Positions that sort by the last key, among equals by the one before it, and so on; int64, stable, NaN last.
 
     Keys are arrays of one shape, or the parts of one array along its first axis: of numbers, complex ones by their real
@@ -210,7 +210,7 @@ def sort_complex(x: Operand, /) -> Array:
     return take_along_axis(array, lexsort((imag(array), real(array))), axis=-1)
 
 
-def unwrap(x: Operand, /, *, discont: float | None = None, axis: int = -1, period: float = 2 * math.pi) -> Array:
+def unwrap(x: Operand, /, *, discont: float | None = None, axis: int | str = -1, period: float = 2 * math.pi) -> Array:
     """Angles along an axis without jumps: steps beyond `discont` (half a period) become the nearest of their kind.
 
     Integers stay integers for a period that is one. I/O: one read of `x`, one write of the running sum.

@@ -562,6 +562,8 @@ def groupby(
         axis = 0
         named = labels[0] if _are_keys(labels) else labels  # type: ignore[index]
         dim = named.dims[0] if isinstance(named, (Array, Typed)) and named.ndim else None
+    if isinstance(axis, str):
+        raise ArgumentError(f"groupby: axis={axis!r} is a name, which methods take: groups.mean(x, axis={axis!r})")
     if axis < 0:
         raise ArgumentError(f"groupby: axis={axis} is counted from the front, for values of any number of axes")
     if _are_keys(labels):

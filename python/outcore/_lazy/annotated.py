@@ -111,8 +111,9 @@ class Annotated:
 
         Values of attributes are text, numbers, lists of them, NumPy's numbers and arrays, and what else JSON has,
         which knows no NaN or infinity in lists and mappings. `store` writes all of it to Zarr, and numbers that are not
-        finite as the text that Zarr has for fill values ("NaN", "Infinity"). Raises ShapeError for another number of names than axes, ArgumentError for a
-        name that two axes have, DTypeError for attributes that no file keeps. I/O: none.
+        finite as the text that Zarr has for fill values ("NaN", "Infinity"). Raises ShapeError for another number of
+        names than axes, ArgumentError for a name that two axes have, DTypeError for attributes that no file keeps.
+        I/O: none.
 
         >>> import outcore as oc
         >>> t = oc.zeros((4, 3)).annotate(dims=("time", "place"), attrs={"units": "K"})

@@ -331,11 +331,11 @@ class Array(Annotated):
         """The elements along one axis, in C order."""
         return oc.reshape(self, (-1,))
 
-    def transpose(self, *axes: int | Sequence[int]) -> Array:
-        """The array with its axes permuted; reversed when none are given."""
+    def transpose(self, *axes: int | str | Sequence[int | str]) -> Array:
+        """The array with its axes permuted, by number or name; reversed when none are given."""
         if not axes:
             return self.T
-        return oc.permute_dims(self, integers(axes[0] if len(axes) == 1 else axes))  # type: ignore[arg-type]
+        return oc.permute_dims(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], (int, str)) else axes)
 
     def squeeze(self, axis: int | tuple[int, ...] | None = None) -> Array:
         """The array without the given axes of length 1; without all of them when none are given."""
@@ -406,11 +406,11 @@ class Array(Annotated):
         """Whether every element along the given axes is not zero."""
         return oc.all(self, axis=axis, keepdims=keepdims)
 
-    def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Array:
+    def argmin(self, axis: int | str | None = None, *, keepdims: bool = False) -> Array:
         """Index of the first smallest element."""
         return oc.argmin(self, axis=axis, keepdims=keepdims)
 
-    def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Array:
+    def argmax(self, axis: int | str | None = None, *, keepdims: bool = False) -> Array:
         """Index of the first largest element."""
         return oc.argmax(self, axis=axis, keepdims=keepdims)
 
@@ -418,11 +418,11 @@ class Array(Annotated):
         """Largest element less the smallest, along the given axes."""
         return oc.ptp(self, axis=axis, keepdims=keepdims)
 
-    def cumsum(self, axis: int | None = None, dtype: DTypeLike = None) -> Array:
+    def cumsum(self, axis: int | str | None = None, dtype: DTypeLike = None) -> Array:
         """Running sums along an axis; of all elements in C order when none is given."""
         return oc.cumulative_sum(self.ravel() if axis is None else self, axis=axis or 0, dtype=dtype)
 
-    def cumprod(self, axis: int | None = None, dtype: DTypeLike = None) -> Array:
+    def cumprod(self, axis: int | str | None = None, dtype: DTypeLike = None) -> Array:
         """Running products along an axis; of all elements in C order when none is given."""
         return oc.cumulative_prod(self.ravel() if axis is None else self, axis=axis or 0, dtype=dtype)
 
@@ -436,15 +436,15 @@ class Array(Annotated):
         result: Categories = functions.categories(self)
         return result
 
-    def argsort(self, axis: int = -1) -> Array:
+    def argsort(self, axis: int | str = -1) -> Array:
         """The positions that put the elements in order along an axis, stable."""
         return oc.argsort(self, axis=axis)
 
-    def take(self, indices: Operand, axis: int | None = None) -> Array:
+    def take(self, indices: Operand, axis: int | str | None = None) -> Array:
         """The elements at some positions along an axis; of all elements in C order when none is given."""
         return oc.take(self.ravel() if axis is None else self, indices, axis=axis or 0)
 
-    def repeat(self, repeats: int | Operand, axis: int | None = None) -> Array:
+    def repeat(self, repeats: int | Operand, axis: int | str | None = None) -> Array:
         """Each element so many times over along an axis."""
         return oc.repeat(self, repeats, axis=axis)
 

@@ -20,6 +20,7 @@ from outcore._lazy.indexing import Lazy
 from outcore.errors import ArgumentError, AxisError, DTypeError, OutcoreError, RangeError, ShapeError
 
 Axis: TypeAlias = "int | str | Iterable[int | str] | None"  # text is the name of an axis
+AxisName: TypeAlias = "int | str | Iterable[int | str]"
 Operand: TypeAlias = "Lazy | NDArray | np.generic | Scalar"
 ArrayLike: TypeAlias = "Operand | npt.ArrayLike"  # also lists, and arrays of other libraries that have `__array__`
 
@@ -241,6 +242,13 @@ def axis_of(name: str, axis: SupportsIndex | str, of: int | Shaped) -> int:
     if not -ndim <= axis < ndim:
         raise AxisError(f"{name}: axis {axis} is out of bounds for an array of {ndim} dimensions")
     return axis % ndim
+
+
+def ordered_axes(name: str, axes: SupportsIndex | str | Iterable[SupportsIndex | str], of: int | Shaped) -> list[int]:
+    """Axes counted from the front, in the order in which they are named. Errors as `axis_of`."""
+    if isinstance(axes, str) or not isinstance(axes, Iterable) or getattr(axes, "ndim", None) == 0:
+        axes = [axes]  # type: ignore[list-item]
+    return [axis_of(name, axis if isinstance(axis, str) else integers(axis)[0], of) for axis in axes]
 
 
 def axes_of(name: str, axes: SupportsIndex | str | Iterable[SupportsIndex | str] | None, of: int | Shaped) -> list[int]:

@@ -194,7 +194,7 @@ class Typed:
 
     # -- order --------------------------------------------------------------------------------------------------
 
-    def sort(self, axis: int = -1, *, descending: bool = False, method: SortMethod | None = None) -> Self:
+    def sort(self, axis: int | str = -1, *, descending: bool = False, method: SortMethod | None = None) -> Self:
         """The elements in order along an axis, as a new array: this one stays as it is. I/O: as `outcore.sort`."""
         columns = self._columns(descending)
         if len(columns) == 1:
@@ -205,7 +205,7 @@ class Typed:
         order = self.argsort(axis, descending=descending)
         return self._of_columns([oc.take_along_axis(part, order, axis=axis) for part in columns], descending)
 
-    def argsort(self, axis: int = -1, *, descending: bool = False, method: SortMethod | None = None) -> Array:
+    def argsort(self, axis: int | str = -1, *, descending: bool = False, method: SortMethod | None = None) -> Array:
         """The positions that put the elements in order along an axis, stable, int64. I/O: as `outcore.argsort`."""
         columns = self._columns(descending)
         if len(columns) == 1:

@@ -28,7 +28,7 @@ def _moved(function: Callable[..., Array]) -> Callable[..., object]:
 
 
 def _joined(name: str) -> Callable[..., object]:
-    def call(arrays: Sequence[Operand | Dates], axis: int | None = 0) -> object:
+    def call(arrays: Sequence[Operand | Dates], axis: int | str | None = 0) -> object:
         kind = next(part.dtype.kind for part in arrays if isinstance(part, Dates))
         parts = meet(*(as_dates(part, kind) for part in arrays))
         return parts[0]._like(getattr(oc, name)([part.integers for part in parts], axis=axis))

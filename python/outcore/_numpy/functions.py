@@ -46,7 +46,7 @@ def _linspace(
     return (points, (oc.asarray(stop) - start) / max(num - endpoint, 1)) if retstep else points
 
 
-def _argpartition(a: Operand, kth: Any, axis: int | None = -1) -> Array:
+def _argpartition(a: Operand, kth: Any, axis: int | str | None = -1) -> Array:
     array = oc.asarray(a).ravel() if axis is None else oc.asarray(a)
     place = -1 if axis is None else axis
     return oc.argsort(array, axis=place) if np.ndim(kth) else oc.argpartition(array, int(kth), axis=place)

@@ -174,7 +174,7 @@ def _reduction(name: str, rename: Mapping[str, str]) -> Callable[..., object]:
     return call
 
 
-def _concatenate(arrays: Sequence[Operand], axis: int | None = 0) -> Array:
+def _concatenate(arrays: Sequence[Operand], axis: int | str | None = 0) -> Array:
     return oc.concat(arrays, axis=axis)
 
 
@@ -239,7 +239,7 @@ def _where(condition: Operand, x: Any = None, y: Any = None) -> object:
 def _along_all(name: str) -> Callable[..., object]:
     """NumPy's scans go over all elements where no axis is given."""
 
-    def call(a: Operand, axis: int | None = None, dtype: DTypeLike = None) -> object:
+    def call(a: Operand, axis: int | str | None = None, dtype: DTypeLike = None) -> object:
         array = oc.asarray(a)
         return getattr(oc, name)(array.ravel() if axis is None else array, axis=axis or 0, dtype=dtype)
 
@@ -249,7 +249,7 @@ def _along_all(name: str) -> Callable[..., object]:
 def _sorting(name: str) -> Callable[..., object]:
     """Every kind of sort is stable here; no axis is all elements in one."""
 
-    def call(a: Operand, axis: int | None = -1, kind: str | None = None, *, stable: bool | None = None) -> object:
+    def call(a: Operand, axis: int | str | None = -1, kind: str | None = None, *, stable: bool | None = None) -> object:
         del kind, stable
         array = oc.asarray(a)
         return getattr(oc, name)(array.ravel() if axis is None else array, axis=-1 if axis is None else axis)

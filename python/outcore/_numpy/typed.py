@@ -18,7 +18,9 @@ from outcore.text import Text
 def _along_last(name: str) -> Callable[..., object]:
     """A sort along the last axis unless told; of all elements for None."""
 
-    def call(a: Dates | Text, axis: int | None = -1, kind: str | None = None, *, stable: bool | None = None) -> object:
+    def call(
+        a: Dates | Text, axis: int | str | None = -1, kind: str | None = None, *, stable: bool | None = None
+    ) -> object:
         del kind, stable
         return getattr(a.reshape(-1) if axis is None else a, name)(-1 if axis is None else axis)
 

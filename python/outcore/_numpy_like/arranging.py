@@ -238,7 +238,7 @@ def column_stack(arrays: Sequence[Operand], /) -> Array:
     return concat([reshape(part, (-1, 1)) if part.ndim < 2 else part for part in parts], axis=1)
 
 
-def array_split(x: Operand, parts: int | Iterable[int], /, *, axis: int = 0) -> list[Array]:
+def array_split(x: Operand, parts: int | Iterable[int], /, *, axis: int | str = 0) -> list[Array]:
     """The array in so many parts along an axis, the first ones longer by one where need be, or cut at the given places.
 
     Raises ArgumentError for less than one part. No I/O of its own.
@@ -261,7 +261,7 @@ def array_split(x: Operand, parts: int | Iterable[int], /, *, axis: int = 0) -> 
     return [part_along(array, place, start, max(start, end)) for start, end in itertools.pairwise(ends)]
 
 
-def split(x: Operand, parts: int | Iterable[int], /, *, axis: int = 0) -> list[Array]:
+def split(x: Operand, parts: int | Iterable[int], /, *, axis: int | str = 0) -> list[Array]:
     """As `array_split`; raises ShapeError where the parts would differ in length. No I/O of its own.
 
     >>> import outcore as oc

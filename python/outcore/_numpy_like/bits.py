@@ -26,7 +26,7 @@ def _shifts(name: str, order: str, after: int) -> np.ndarray[tuple[int, ...], np
     return (numbers[::-1] if order == "big" else numbers).reshape((8,) + (1,) * after)
 
 
-def packbits(x: Operand, /, *, axis: int | None = None, bitorder: BitOrder = "big") -> Array:
+def packbits(x: Operand, /, *, axis: int | str | None = None, bitorder: BitOrder = "big") -> Array:
     """Elements that are zero or not as bits, eight to a byte along an axis (None: in C order); uint8.
 
     Bits missing to eight are zero. Raises DTypeError for what is neither integers nor bool. I/O: one read of `x`.
@@ -49,7 +49,7 @@ def packbits(x: Operand, /, *, axis: int | None = None, bitorder: BitOrder = "bi
 
 
 def unpackbits(
-    x: Operand, /, *, axis: int | None = None, count: int | None = None, bitorder: BitOrder = "big"
+    x: Operand, /, *, axis: int | str | None = None, count: int | None = None, bitorder: BitOrder = "big"
 ) -> Array:
     """The bits of bytes as zeros and ones along an axis (None: in C order); uint8.
 

@@ -93,7 +93,7 @@ def _gradient(f: Array, axis: int, spacing: Any, edge_order: int) -> Array:
     return concat(parts, axis=axis)
 
 
-def trapezoid(y: Operand, /, x: Operand | None = None, *, dx: float = 1.0, axis: int = -1) -> Array:
+def trapezoid(y: Operand, /, x: Operand | None = None, *, dx: float = 1.0, axis: int | str = -1) -> Array:
     """The integral along an axis by trapezoids, over coordinates `x` or steps `dx`. I/O: one read of `y` and of `x`.
 
     Of float16, sums are formed in float32; steps between coordinates of short integers in int64.

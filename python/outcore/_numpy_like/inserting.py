@@ -49,7 +49,7 @@ def _places(name: str, obj: object, length: int, last: int) -> NDArray:
     return np.where(positions < 0, positions + length, positions)
 
 
-def delete(x: Operand, obj: int | slice | npt.ArrayLike, /, *, axis: int | None = None) -> Array:
+def delete(x: Operand, obj: int | slice | npt.ArrayLike, /, *, axis: int | str | None = None) -> Array:
     """The array without the elements at one place of an axis, several, those of a slice or of a mask; axis None: a row.
 
     Places are held in memory. Raises IndexingError for those out of bounds. I/O: none of its own for up to 64 places in
@@ -73,7 +73,7 @@ def delete(x: Operand, obj: int | slice | npt.ArrayLike, /, *, axis: int | None 
     return concat([part for part in parts if part.shape[place]] or parts[:1], axis=place)
 
 
-def insert(x: Operand, obj: int | slice | npt.ArrayLike, values: Operand, /, *, axis: int | None = None) -> Array:
+def insert(x: Operand, obj: int | slice | npt.ArrayLike, values: Operand, /, *, axis: int | str | None = None) -> Array:
     """The array with values put before the given places of an axis, which are those in `x`; axis None: of one row.
 
     `obj` is an integer, several, a slice or a mask; values broadcast to what is put in and are cast to the type of `x`.

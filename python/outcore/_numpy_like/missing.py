@@ -208,13 +208,13 @@ def nanmax(x: Operand, /, *, axis: Axis = None, keepdims: bool = False) -> Array
     return _extreme("max", x, axis, keepdims)
 
 
-def _extreme_place(name: str, x: Operand, axis: int | None, keepdims: bool) -> Array:
+def _extreme_place(name: str, x: Operand, axis: int | str | None, keepdims: bool) -> Array:
     array = Array(node(x))
     extreme = _extreme(name, array, axis, keepdims=True)
     return argmax(array == extreme, axis=axis, keepdims=keepdims)
 
 
-def nanargmin(x: Operand, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+def nanargmin(x: Operand, /, *, axis: int | str | None = None, keepdims: bool = False) -> Array:
     """As `argmin` of the elements that are not NaN; 0 where there are none. I/O: two reads of `x`.
 
     >>> import numpy as np, outcore as oc
@@ -224,7 +224,7 @@ def nanargmin(x: Operand, /, *, axis: int | None = None, keepdims: bool = False)
     return _extreme_place("min", x, axis, keepdims)
 
 
-def nanargmax(x: Operand, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+def nanargmax(x: Operand, /, *, axis: int | str | None = None, keepdims: bool = False) -> Array:
     """As `argmax` of the elements that are not NaN; 0 where there are none. I/O: two reads of `x`.
 
     >>> import numpy as np, outcore as oc
@@ -234,7 +234,7 @@ def nanargmax(x: Operand, /, *, axis: int | None = None, keepdims: bool = False)
     return _extreme_place("max", x, axis, keepdims)
 
 
-def nancumsum(x: Operand, /, *, axis: int | None = None, dtype: DTypeLike = None) -> Array:
+def nancumsum(x: Operand, /, *, axis: int | str | None = None, dtype: DTypeLike = None) -> Array:
     """As `cumulative_sum` with NaN as zero. I/O: one read of `x`, one write of the result.
 
     >>> import numpy as np, outcore as oc
@@ -244,7 +244,7 @@ def nancumsum(x: Operand, /, *, axis: int | None = None, dtype: DTypeLike = None
     return cumulative_sum(_filled(x, 0), axis=axis, dtype=dtype)
 
 
-def nancumprod(x: Operand, /, *, axis: int | None = None, dtype: DTypeLike = None) -> Array:
+def nancumprod(x: Operand, /, *, axis: int | str | None = None, dtype: DTypeLike = None) -> Array:
     """As `cumulative_prod` with NaN as one. I/O: one read of `x`, one write of the result.
 
     >>> import numpy as np, outcore as oc

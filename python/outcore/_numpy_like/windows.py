@@ -66,7 +66,9 @@ def _windows(x: Array, axis: int, window: int, sweep: Sweep, nothing: Sequence[f
 class _Call:
     """The arguments that all of them share, checked."""
 
-    def __init__(self, name: str, x: Operand, window: int, axis: int, min_periods: int | None, wide: bool) -> None:
+    def __init__(
+        self, name: str, x: Operand, window: int, axis: int | str, min_periods: int | None, wide: bool
+    ) -> None:
         self.x = floating(x)
         self.dtype = self.x.dtype
         if wide:  # long sums would use up the digits of half and single precision
@@ -117,7 +119,7 @@ def _sums(call: _Call) -> tuple[Array, Array | None]:
     return total, count[0] if count else None
 
 
-def rolling_sum(x: Operand, window: int, /, *, axis: int = -1, min_periods: int | None = None) -> Array:
+def rolling_sum(x: Operand, window: int, /, *, axis: int | str = -1, min_periods: int | None = None) -> Array:
     """The sum of each element and the `window` − 1 before it along an axis; floating, integers as float64.
 
     NaN where a window has fewer than `min_periods` (the whole window unless given) elements that are not NaN; with
@@ -137,7 +139,7 @@ def rolling_sum(x: Operand, window: int, /, *, axis: int = -1, min_periods: int 
     return call.whole(total, count, call.least)
 
 
-def rolling_mean(x: Operand, window: int, /, *, axis: int = -1, min_periods: int | None = None) -> Array:
+def rolling_mean(x: Operand, window: int, /, *, axis: int | str = -1, min_periods: int | None = None) -> Array:
     """The mean of each element and the `window` − 1 before it along an axis; see `rolling_sum`.
 
     Errors and I/O as there.
@@ -154,7 +156,7 @@ def rolling_mean(x: Operand, window: int, /, *, axis: int = -1, min_periods: int
     return call.whole(total / where(count > 0, count, 1), count, least)
 
 
-def _extreme(name: str, x: Operand, window: int, axis: int, min_periods: int | None) -> Array:
+def _extreme(name: str, x: Operand, window: int, axis: int | str, min_periods: int | None) -> Array:
     call = _Call(name, x, window, axis, min_periods, wide=False)
     if call.x.dtype.kind == "c":
         raise DTypeError(f"{name}: {call.x.dtype} numbers have no order; use their real and imag parts")
@@ -176,7 +178,7 @@ def _extreme(name: str, x: Operand, window: int, axis: int, min_periods: int | N
     return call.whole(value, count[0] if count else None, max(call.least, 1))
 
 
-def rolling_min(x: Operand, window: int, /, *, axis: int = -1, min_periods: int | None = None) -> Array:
+def rolling_min(x: Operand, window: int, /, *, axis: int | str = -1, min_periods: int | None = None) -> Array:
     """The smallest of each element and the `window` − 1 before it along an axis; see `rolling_sum`.
 
     Raises DTypeError for complex numbers. Other errors and I/O as there.
@@ -188,7 +190,7 @@ def rolling_min(x: Operand, window: int, /, *, axis: int = -1, min_periods: int 
     return _extreme("rolling_min", x, window, axis, min_periods)
 
 
-def rolling_max(x: Operand, window: int, /, *, axis: int = -1, min_periods: int | None = None) -> Array:
+def rolling_max(x: Operand, window: int, /, *, axis: int | str = -1, min_periods: int | None = None) -> Array:
     """The largest of each element and the `window` − 1 before it along an axis; see `rolling_min`.
 
     Errors and I/O as there.
@@ -229,7 +231,7 @@ def _merged(left: Parts, right: Parts) -> Parts:
 
 
 def rolling_var(
-    x: Operand, window: int, /, *, axis: int = -1, min_periods: int | None = None, correction: float = 0.0
+    x: Operand, window: int, /, *, axis: int | str = -1, min_periods: int | None = None, correction: float = 0.0
 ) -> Array:
     """The variance of each element and the `window` − 1 before it along an axis, with divisor n − `correction`.
 
@@ -253,7 +255,7 @@ def rolling_var(
 
 
 def rolling_std(
-    x: Operand, window: int, /, *, axis: int = -1, min_periods: int | None = None, correction: float = 0.0
+    x: Operand, window: int, /, *, axis: int | str = -1, min_periods: int | None = None, correction: float = 0.0
 ) -> Array:
     """The square root of `rolling_var`.
 

@@ -104,7 +104,7 @@ def _gathered(array: Array, indices: Operand, place: int, name: str = "take") ->
     return moveaxis(rows, tuple(range(count)), tuple(range(place, place + count))) if place and count else rows
 
 
-def take(x: Operand, indices: Operand | Sequence[int], /, *, axis: int | None = None) -> Array:
+def take(x: Operand, indices: Operand | Sequence[int], /, *, axis: int | str | None = None) -> Array:
     """The elements at the given positions of an axis. `indices`: integers, those below zero counted from the end.
 
     Indices may be an array of any shape, lazy and larger than memory: their axes take the place of the axis. Raises
@@ -153,7 +153,7 @@ def _are_apart(array: Array, positions: NDArray, runs: int) -> bool:
     return array.ndim == 1 and is_stored and runs > _PICKED_RUNS and positions.size < 4 * runs
 
 
-def take_along_axis(x: Operand, indices: Operand, /, *, axis: int = -1) -> Array:
+def take_along_axis(x: Operand, indices: Operand, /, *, axis: int | str = -1) -> Array:
     """For each lane of `x` along an axis the elements that the lane of `indices` names; the other axes broadcast.
 
     Raises IndexingError for a position out of bounds when it is computed. I/O: as `take` from `x` in one row.

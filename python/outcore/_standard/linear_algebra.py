@@ -89,7 +89,7 @@ def tensordot(x1: Operand, x2: Operand, /, *, axes: int | tuple[Sequence[int], S
     return reshape(matmul(rows, columns), (*outer[0], *outer[1]))
 
 
-def vecdot(x1: Operand, x2: Operand, /, *, axis: int = -1) -> Array:
+def vecdot(x1: Operand, x2: Operand, /, *, axis: int | str = -1) -> Array:
     """Sum of conj(x1) · x2 along one axis; the others broadcast, types promote together.
 
     Raises ShapeError for shapes that do not broadcast. I/O: one read of each, in one pass.

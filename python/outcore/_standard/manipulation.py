@@ -10,8 +10,8 @@ import numpy as np
 
 from outcore import _core
 from outcore._lazy.array import Array
-from outcore._lazy.node import Operand, axes_of, axis_of, integers, node, shape_of
-from outcore.errors import ShapeError
+from outcore._lazy.node import Axis, AxisName, Operand, axes_of, axis_of, integers, node, ordered_axes, shape_of
+from outcore.errors import ArgumentError, ShapeError
 
 
 def broadcast_to(x: Operand, /, shape: int | Iterable[int]) -> Array:
@@ -68,7 +68,7 @@ def part_along(array: Array, axis: int, start: int | None, stop: int | None) -> 
     return array[(*(slice(None),) * axis, slice(start, stop))]
 
 
-def concat(arrays: Sequence[Operand], /, *, axis: int | None = 0) -> Array:
+def concat(arrays: Sequence[Operand], /, *, axis: int | str | None = 0) -> Array:
     """Arrays joined along an axis; along one axis after flattening when it is None. Types promote together.
 
     Raises ShapeError where the other axes differ. No I/O of its own: each part is read where it lies.
@@ -93,9 +93,10 @@ def concat(arrays: Sequence[Operand], /, *, axis: int | None = 0) -> Array:
     return Array(_core.concat([part.astype(dtype)._expr for part in parts], place))
 
 
-def stack(arrays: Sequence[Operand], /, *, axis: int = 0) -> Array:
+def stack(arrays: Sequence[Operand], /, *, axis: int | str = 0) -> Array:
     """Arrays of one shape joined along a new axis; types promote together. Raises ShapeError where shapes differ.
 
+    Text for `axis` is the name of the new axis, which comes first; ArgumentError where an array has one of that name.
     No I/O of its own.
 
     >>> import outcore as oc
@@ -107,10 +108,15 @@ def stack(arrays: Sequence[Operand], /, *, axis: int = 0) -> Array:
     for part in parts[1:]:
         if part.shape != parts[0].shape:
             raise ShapeError(f"stack: shapes {parts[0].shape} and {part.shape} differ")
+    if isinstance(axis, str):
+        if any(axis in part.dims for part in parts):
+            raise ArgumentError(f"stack: an axis is called {axis!r} already; concat joins along it")
+        result = stack(parts, axis=0)
+        return result.annotate(dims=(axis, *result.dims[1:]))
     return concat([expand_dims(part, axis=axis) for part in parts], axis=axis)
 
 
-def unstack(x: Operand, /, *, axis: int = 0) -> tuple[Array, ...]:
+def unstack(x: Operand, /, *, axis: int | str = 0) -> tuple[Array, ...]:
     """The slices along an axis, one array each, without that axis. Raises AxisError for an axis that `x` has not.
 
     No I/O of its own.
@@ -140,7 +146,7 @@ def expand_dims(x: Operand, /, axis: int | tuple[int, ...] = 0) -> Array:
     return Array(_core.expand_dims(expr, axes) if axes else expr)
 
 
-def squeeze(x: Operand, /, axis: int | tuple[int, ...]) -> Array:
+def squeeze(x: Operand, /, axis: AxisName) -> Array:
     """The array without the given axes. Raises ShapeError for an axis whose length is not 1. No I/O of its own.
 
     >>> import outcore as oc
@@ -157,7 +163,7 @@ def squeeze(x: Operand, /, axis: int | tuple[int, ...]) -> Array:
     return Array(_core.squeeze(expr, axes) if axes else expr)
 
 
-def permute_dims(x: Operand, /, axes: tuple[int, ...]) -> Array:
+def permute_dims(x: Operand, /, axes: Iterable[int | str]) -> Array:
     """The array with its axes in the given order. Raises ShapeError where that is not an order of all of them.
 
     No I/O of its own: transposes are folded into reads.
@@ -168,14 +174,16 @@ def permute_dims(x: Operand, /, axes: tuple[int, ...]) -> Array:
     """
     expr = node(x)
     ndim = len(expr.shape)
-    order = [axis_of("permute_dims", axis, expr) for axis in axes]
+    axes = tuple(axes)
+    order = ordered_axes("permute_dims", axes, expr)
     if sorted(order) != list(range(ndim)):
         raise ShapeError(f"permute_dims: {tuple(axes)} is not an order of the {ndim} axes of {tuple(expr.shape)}")
     return Array(expr if order == list(range(ndim)) else _core.permute_dims(expr, order))
 
 
-def moveaxis(x: Operand, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Array:
-    """The array with some axes moved to new places, the others in their old order.
+def moveaxis(x: Operand, source: AxisName, destination: AxisName, /) -> Array:
+    """The array with some axes moved to new places, the others in their old order: to numbers, or where axes of those
+    names are.
 
     Raises ShapeError for places that are fewer, more or twice the same. No I/O of its own.
 
@@ -184,9 +192,7 @@ def moveaxis(x: Operand, source: int | tuple[int, ...], destination: int | tuple
     (3, 4, 2)
     """
     array = Array(node(x))
-    here, destinations = (
-        [axis_of("moveaxis", axis, array) for axis in integers(axes)] for axes in (source, destination)
-    )
+    here, destinations = (ordered_axes("moveaxis", axes, array) for axes in (source, destination))
     if len(here) != len(destinations) or len(set(here)) != len(here) or len(set(destinations)) != len(destinations):
         raise ShapeError(f"moveaxis: {source} cannot move to {destination}")
     order = [axis for axis in range(array.ndim) if axis not in here]
@@ -218,7 +224,7 @@ def reshape(x: Operand, /, shape: int | tuple[int, ...], *, copy: bool | None = 
     return array if tuple(lengths) == array.shape else Array(_core.reshape(array._expr, lengths))
 
 
-def flip(x: Operand, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
+def flip(x: Operand, /, *, axis: Axis = None) -> Array:
     """The elements in reverse order along the given axes; along all when none are given. Shape and type of `x`.
 
     Raises AxisError for an axis that `x` has not. No I/O of its own.
@@ -233,7 +239,7 @@ def flip(x: Operand, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
     return array[tuple(slice(None, None, -1) if place in axes else slice(None) for place in range(array.ndim))]
 
 
-def roll(x: Operand, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...] | None = None) -> Array:
+def roll(x: Operand, /, shift: int | tuple[int, ...], *, axis: Axis = None) -> Array:
     """The elements moved along axes, those that leave at one end entering at the other; flattened for axis None.
 
     Shape and type of `x`. Raises ShapeError where shifts and axes do not go together. I/O: one read of `x`, and one
@@ -249,13 +255,12 @@ def roll(x: Operand, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, 
         if len(shifts) != 1:
             raise ShapeError("roll: several shifts need as many axes")
         return reshape(roll(array.ravel(), shifts, axis=0), array.shape)
-    axes = integers(axis)
+    axes = ordered_axes("roll", axis, array)
     if len(shifts) == 1:
         shifts *= len(axes)
     if len(shifts) != len(axes):
         raise ShapeError(f"roll: {len(shifts)} shifts for {len(axes)} axes")
-    for distance, at in zip(shifts, axes, strict=True):
-        place = axis_of("roll", at, array)
+    for distance, place in zip(shifts, axes, strict=True):
         length = array.shape[place]
         cut = -distance % length if length else 0
         if cut:
@@ -264,7 +269,7 @@ def roll(x: Operand, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, 
     return array
 
 
-def transpose(x: Operand, /, axes: Iterable[int] | None = None) -> Array:
+def transpose(x: Operand, /, axes: Iterable[int | str] | None = None) -> Array:
     """The array with its axes in another order, reversed unless `axes` says which: NumPy's name of `permute_dims`.
 
     Raises AxisError for axes that are no order of all. I/O: none of its own.
@@ -274,7 +279,7 @@ def transpose(x: Operand, /, axes: Iterable[int] | None = None) -> Array:
     (4, 3, 2)
     """
     array = Array(node(x))
-    return permute_dims(array, tuple(range(array.ndim))[::-1] if axes is None else tuple(integers(axes)))
+    return permute_dims(array, tuple(range(array.ndim))[::-1] if axes is None else tuple(axes))
 
 
 def rechunk(x: Operand, chunks: int | Iterable[int], /) -> Array:

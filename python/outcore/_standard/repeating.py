@@ -21,7 +21,7 @@ from outcore.errors import ArgumentError, DTypeError, RangeError, ShapeError
 _REPEATS_FORESEEN = 4
 
 
-def repeat(x: Operand, repeats: int | Operand, /, *, axis: int | None = None) -> Array:
+def repeat(x: Operand, repeats: int | Operand, /, *, axis: int | str | None = None) -> Array:
     """Every element `repeats` times in a row along an axis; flattened for axis None.
 
     `repeats` is one count, or a row of counts, one for each place along the axis. How long the result is then is found

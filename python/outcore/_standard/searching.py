@@ -42,7 +42,7 @@ def where(condition: Operand, x1: Operand | None = None, x2: Operand | None = No
     return Array(_core.where(chosen._expr, *pair(x1, x2)))
 
 
-def _position(name: str, x: Operand, axis: int | None, keepdims: bool) -> Array:
+def _position(name: str, x: Operand, axis: int | str | None, keepdims: bool) -> Array:
     expr = node(x)
     if expr_dtype(expr).kind == "c":
         raise DTypeError(f"{name}: {expr_dtype(expr)} has no order")
@@ -50,7 +50,7 @@ def _position(name: str, x: Operand, axis: int | None, keepdims: bool) -> Array:
     return reduced(name, expr, axes, keepdims, needs_elements=True)
 
 
-def argmax(x: Operand, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+def argmax(x: Operand, /, *, axis: int | str | None = None, keepdims: bool = False) -> Array:
     """Index of the first largest element (the first NaN counts as largest), int64; in C order for axis None.
 
     Shape as `sum`. Raises ShapeError where there are no elements, DTypeError for complex numbers. I/O: one read of `x`.
@@ -62,7 +62,7 @@ def argmax(x: Operand, /, *, axis: int | None = None, keepdims: bool = False) ->
     return _position("argmax", x, axis, keepdims)
 
 
-def argmin(x: Operand, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+def argmin(x: Operand, /, *, axis: int | str | None = None, keepdims: bool = False) -> Array:
     """Index of the first smallest element (the first NaN counts as smallest), int64; in C order for axis None.
 
     Shape as `sum`. Raises ShapeError where there are no elements, DTypeError for complex numbers. I/O: one read of `x`.
@@ -138,7 +138,7 @@ def argwhere(x: Operand, /) -> Array:
     return masks.Chosen(make)
 
 
-def compress(condition: Operand, x: Operand, /, *, axis: int | None = None) -> Array:
+def compress(condition: Operand, x: Operand, /, *, axis: int | str | None = None) -> Array:
     """The parts of `x` along an axis for which the condition is not zero; of its elements in C order for axis None.
 
     The condition may be shorter than the axis: what lies beyond it is left out. Raises ShapeError for a condition that

@@ -61,7 +61,9 @@ _LANE_BYTES_MAX = 32 << 20
 _LANES_MAX = 64
 
 
-def _lanes(name: str, x: Operand, axis: int, descending: bool, method: SortMethod | None, positions: bool) -> Array:
+def _lanes(
+    name: str, x: Operand, axis: int | str, descending: bool, method: SortMethod | None, positions: bool
+) -> Array:
     expr = node(x)
     method = _method(name, method)
     if len(expr.shape) == 0:
@@ -109,7 +111,13 @@ def _sorted_row(row: _core.Expr, descending: bool, method: SortMethod | None, po
 
 
 def sort(
-    x: Operand, /, *, axis: int = -1, descending: bool = False, stable: bool = True, method: SortMethod | None = None
+    x: Operand,
+    /,
+    *,
+    axis: int | str = -1,
+    descending: bool = False,
+    stable: bool = True,
+    method: SortMethod | None = None,
 ) -> Array:
     """The elements in order along an axis: NaN last, -0 equal to +0, always stable.
 
@@ -134,7 +142,13 @@ def sort(
 
 
 def argsort(
-    x: Operand, /, *, axis: int = -1, descending: bool = False, stable: bool = True, method: SortMethod | None = None
+    x: Operand,
+    /,
+    *,
+    axis: int | str = -1,
+    descending: bool = False,
+    stable: bool = True,
+    method: SortMethod | None = None,
 ) -> Array:
     """Where the elements of the sorted array are in `x`, int64; of dates and text too.
 
@@ -151,7 +165,7 @@ def argsort(
     return _lanes("argsort", x, axis, descending, method, positions=True)
 
 
-def partition(x: Operand, kth: int, /, *, axis: int = -1) -> Array:
+def partition(x: Operand, kth: int, /, *, axis: int | str = -1) -> Array:
     """An order along an axis in which the element at `kth` is where a sort puts it: the sorted one. I/O: as `sort`.
 
     Raises IndexingError for a place that the axis has not. Shape and type of `x`.

@@ -134,7 +134,7 @@ def max(x: Operand, /, *, axis: Axis = None, keepdims: builtins.bool = False) ->
     return reduced("max", _ordered("max", x)._expr, axis, keepdims, needs_elements=True)
 
 
-def _scanned(name: str, expr: _core.Expr, axis: int | None, initial: Array | None) -> Array:
+def _scanned(name: str, expr: _core.Expr, axis: int | str | None, initial: Array | None) -> Array:
     shape = tuple(expr.shape)
     called = f"cumulative_{name}" if name in ("sum", "prod") else f"cum{name}"
     if not shape:
@@ -152,7 +152,7 @@ def _scanned(name: str, expr: _core.Expr, axis: int | None, initial: Array | Non
 
 
 def cumulative_sum(
-    x: Operand, /, *, axis: int | None = None, dtype: DTypeLike = None, include_initial: builtins.bool = False
+    x: Operand, /, *, axis: int | str | None = None, dtype: DTypeLike = None, include_initial: builtins.bool = False
 ) -> Array:
     """Running sums along an axis, formed in `dtype` as for `sum`; `include_initial` puts a zero before them.
 
@@ -171,7 +171,7 @@ def cumulative_sum(
 
 
 def cumulative_prod(
-    x: Operand, /, *, axis: int | None = None, dtype: DTypeLike = None, include_initial: builtins.bool = False
+    x: Operand, /, *, axis: int | str | None = None, dtype: DTypeLike = None, include_initial: builtins.bool = False
 ) -> Array:
     """Running products along an axis, formed in `dtype` as for `prod`; `include_initial` puts a one before them.
 
@@ -187,7 +187,7 @@ def cumulative_prod(
     return _scanned("prod", array._expr, axis, initial)
 
 
-def cummax(x: Operand, /, *, axis: int | None = None) -> Array:
+def cummax(x: Operand, /, *, axis: int | str | None = None) -> Array:
     """The largest element so far along an axis (`numpy.maximum.accumulate`); NaN from the first NaN on.
 
     Shape and type of `x`. Raises DTypeError for complex numbers, ShapeError as `cumulative_sum`. I/O: as there.
@@ -199,7 +199,7 @@ def cummax(x: Operand, /, *, axis: int | None = None) -> Array:
     return _scanned("max", _ordered("cummax", x)._expr, axis, None)
 
 
-def cummin(x: Operand, /, *, axis: int | None = None) -> Array:
+def cummin(x: Operand, /, *, axis: int | str | None = None) -> Array:
     """The smallest element so far along an axis (`numpy.minimum.accumulate`); NaN from the first NaN on.
 
     Shape and type of `x`. Raises DTypeError for complex numbers, ShapeError as `cumulative_sum`. I/O: as there.
@@ -219,7 +219,7 @@ def counted(numbers: Array, weights: Array | None, bins: int) -> Array:
     return Array(_core.tally("sum", places, weights.astype(np.float64)._expr, None, bins, "float64"))
 
 
-def cumsum(x: Operand, /, *, axis: int | None = None, dtype: DTypeLike = None) -> Array:
+def cumsum(x: Operand, /, *, axis: int | str | None = None, dtype: DTypeLike = None) -> Array:
     """As `cumulative_sum`, by NumPy's name: of all elements in C order where no axis is named.
 
     I/O as there.
@@ -231,7 +231,7 @@ def cumsum(x: Operand, /, *, axis: int | None = None, dtype: DTypeLike = None) -
     return Array(node(x)).cumsum(axis, dtype)
 
 
-def cumprod(x: Operand, /, *, axis: int | None = None, dtype: DTypeLike = None) -> Array:
+def cumprod(x: Operand, /, *, axis: int | str | None = None, dtype: DTypeLike = None) -> Array:
     """As `cumulative_prod`, by NumPy's name: of all elements in C order where no axis is named.
 
     I/O as there.

@@ -37,7 +37,7 @@ def any(x: Operand, /, *, axis: Axis = None, keepdims: builtins.bool = False) ->
 
 
 def diff(
-    x: Operand, /, *, axis: int = -1, n: int = 1, prepend: Operand | None = None, append: Operand | None = None
+    x: Operand, /, *, axis: int | str = -1, n: int = 1, prepend: Operand | None = None, append: Operand | None = None
 ) -> Array:
     """Differences of neighbours along an axis, `n` times over; the axis loses `n` elements.
 

@@ -3,8 +3,8 @@
 **Contract.** Keys of both sides become numbers of one type that compare as the keys do, exactly. Both sides are sorted
 by them, each with all its columns, and held in scratch; each row of the left finds its first and last partner by a
 search in the sorted keys of the right, and results are read from what is held. Rows of an inner or left join come in
-the order of the keys, those of one key in the order of the left, then of the right. Missing keys (NaN, NaT, no label) have no partners.
-Semi and anti joins are masks over the left, which keeps its order.
+the order of the keys, those of one key in the order of the left, then of the right. Missing keys (NaN, NaT, no label)
+have no partners. Semi and anti joins are masks over the left, which keeps its order.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import operator
 from outcore import _core
 from outcore._base.element_types import DTypeLike
 from outcore._lazy.array import Array
-from outcore._lazy.node import Axis, Operand, axes_of, node
+from outcore._lazy.node import Axis, Operand, axes_of, axis_of, node
 from outcore._lazy.reduction import floating
 from outcore._standard.creation import eye
 from outcore._standard.linear_algebra import matmul, matrix_transpose, tensordot, vecdot
@@ -75,7 +75,7 @@ def trace(x: Operand, /, *, offset: int = 0, dtype: DTypeLike = None) -> Array:
     return sum(where(diagonal, array, Array(node(array.dtype.type(0)))), axis=(-2, -1), dtype=dtype)
 
 
-def cross(x1: Operand, x2: Operand, /, *, axis: int = -1) -> Array:
+def cross(x1: Operand, x2: Operand, /, *, axis: int | str = -1) -> Array:
     """The vector product along an axis of length 3. The other axes broadcast, types promote together.
 
     Raises ShapeError for another length. I/O: one read of each, fused with what comes before and after.
@@ -89,7 +89,10 @@ def cross(x1: Operand, x2: Operand, /, *, axis: int = -1) -> Array:
         raise ShapeError(f"cross: axis {axis} must have length 3, not {left.shape[-1]} and {right.shape[-1]}")
     a, b = ([array[..., place] for place in range(3)] for array in (left, right))
     parts = [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
-    return moveaxis(stack(parts, axis=-1), -1, axis)
+    result = stack(parts, axis=-1)
+    if isinstance(axis, str):  # the place in the first, counted from the end, as others broadcast
+        axis = axis_of("cross", axis, Array(node(x1))) - len(Array(node(x1)).shape)
+    return moveaxis(result, -1, axis)
 
 
 def matrix_power(x: Operand, n: int, /) -> Array:
