@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from outcore import _core
 from outcore._command.cli import main
 
 ROOT = Path(__file__).parent.parent
+FORMATS = ROOT / "docs" / "formats.md"
 PAGES = [path for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")) if path.name != "CHANGELOG.md"]
 # Paths in code quotes that start with one of the repository's folders, or name one of its root files.
 FOLDERS = "crates|python|tests|benchmarks|docs|fuzz|examples|\\.ci"
@@ -32,7 +34,7 @@ def test_every_path_a_page_names_exists(page):
 
 @pytest.mark.parametrize(
     ("page", "files"),
-    [("adding-an-operator", 5), ("adding-a-graph-algorithm", 4), ("adding-an-estimator", 1), ("adding-a-format", 9)],
+    [("adding-an-operator", 5), ("adding-a-graph-algorithm", 4), ("adding-an-estimator", 1), ("adding-a-format", 11)],
 )
 def test_the_pages_on_additions_quote_code_as_it_is(page, files):
     quotations = QUOTED.findall((ROOT / "docs" / f"{page}.md").read_text())
@@ -41,6 +43,23 @@ def test_the_pages_on_additions_quote_code_as_it_is(page, files):
         lines = iter([line.strip() for line in (ROOT / path).read_text().splitlines()])
         missing = [line for line in code.splitlines() if line.strip() and line.strip() not in lines]
         assert not missing, f"{path} has no longer, in this order: {missing}"
+
+
+def test_the_page_on_formats_has_what_formats_can_do():
+    lines = [line for line in FORMATS.read_text().splitlines() if line.startswith("| ")]
+    rows = {cells[1]: cells[1:] for line in lines for cells in [[cell.strip() for cell in line.split("|")]]}
+    of = {
+        "npy": "`.npy`, versions 1 to 3",
+        "zarr": "Zarr v3",
+        "hdf5": "HDF5 (`.h5`, `.h5ad`, MATLAB 7.3)",
+        "netcdf3": "NetCDF-3",
+    }
+    facts = {name: abilities for name, _, abilities in _core.formats()}
+    assert facts.keys() == of.keys()
+    for name, row in of.items():
+        written, names, groups = rows[row][2:5]
+        shown = {"write": written, "attributes": "" if names == "none" else names, "groups": groups}
+        assert {ability for ability, cell in shown.items() if cell} == set(facts[name]) & set(shown), name
 
 
 def test_the_session_on_sparse_matrices_gives_what_it_shows(tmp_path, monkeypatch):
