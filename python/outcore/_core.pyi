@@ -116,8 +116,7 @@ def with_annotations(
 def annotations(x: Expr) -> tuple[str | None, list[str | None], list[tuple[str, Attribute]]]: ...
 def open_listing(
     session: Session,
-    path: str,
-    member: str,
+    place: tuple[str, str],
     document: str,
     files: Sequence[str],
     chunks: _NDArray,

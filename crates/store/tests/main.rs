@@ -6,6 +6,7 @@ mod faults;
 mod files;
 mod formats;
 mod gate_model;
+mod listing;
 mod old_files;
 mod outputs;
 mod raw;

@@ -62,7 +62,7 @@ def open(
     storage_options: StorageOptions | None = None,
 ) -> Any:
     """The lazy array stored at a path: a Zarr directory, a `.npy` file (C or Fortran order), HDF5's dataset, a variable
-    of NetCDF, a member of `.npz`, or bytes without a header; or a `Group` of arrays.
+    of NetCDF, a member of `.npz`, images of TIFF, or bytes without a header; or a `Group` of arrays.
 
     Datasets and groups are opened by the path of the file and their own in it: `open("x.h5/group/name")`,
     `open("x.nc/t2m")`, `open("a.npz/x")`; a Zarr group's members by theirs. NetCDF-4, `.h5ad` and MATLAB 7.3 files are
@@ -74,6 +74,11 @@ def open(
     dimension are chunks, and variables of characters are refused when they are opened. Members of `.npz` files are read
     where they lie, without a look at the archive's checksums; packed ones (`numpy.savez_compressed`) are refused when
     they are opened.
+
+    TIFF, BigTIFF and OME-TIFF (needs tifffile) are one array, or a group of their series, with tifffile's letters for
+    names of axes; `open("x.tif/1")` is a series, `open("x.tif/0/2")` a level of one. Compression is none, deflate, LZW
+    or zstd, and others are refused by name. References of kerchunk, a JSON document or a folder of Parquet files, are
+    the group of arrays that they describe, read from local files where its chunks lie.
 
     With `dtype` the file is an array without a header: of `shape`, from byte `offset` on, in `order` "C" or "F". One
     length may be -1, as many as the file holds; without `shape` that is the only one. Bytes behind the array are not

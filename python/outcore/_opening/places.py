@@ -63,7 +63,7 @@ def listed(place: FilePlace, chunks: ChunkList) -> Array:
     """The array of a list of chunks. Raises FormatError for chunks that their files do not hold, with the place."""
     rows = np.ascontiguousarray(chunks.rows, np.uint64)
     files, document = list(chunks.files), json.dumps(chunks.document)
-    return Array(_core.open_listing(current()._core, *place, document, files, rows, chunks.cut))
+    return Array(_core.open_listing(current()._core, (place.path, place.member), document, files, rows, chunks.cut))
 
 
 __all__ = ["ChunkList", "ChunkRows", "FilePlace", "file_place", "head_of", "listed"]

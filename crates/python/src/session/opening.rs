@@ -108,14 +108,12 @@ fn open_raw(
     built(ops::source(source.map_err(store_error)?))
 }
 
-/// The array of a list of chunks. Rows of `chunks`: number, file, first byte, bytes, stages that are left out.
+/// The array of a list of chunks, by the path of a file and its own in that. Rows of `chunks`: number, file, first byte, bytes, stages that are left out.
 #[pyfunction]
-#[expect(clippy::too_many_arguments, reason = "the signature of a Python function")]
 fn open_listing(
     py: Python<'_>,
     session: PyRef<'_, PySession>,
-    path: PathBuf,
-    member: &str,
+    place: (PathBuf, String),
     document: &str,
     files: Vec<PathBuf>,
     chunks: PyReadonlyArray2<'_, u64>,
@@ -127,8 +125,8 @@ fn open_listing(
         return Err(PyValueError::new_err("rows of chunks have five numbers"));
     }
     let listing = ChunkListing {
-        path: &path,
-        member,
+        path: &place.0,
+        member: &place.1,
         document: document.as_bytes(),
         files: &files,
         chunks,
