@@ -80,6 +80,7 @@ from outcore._tables.categorical import Categorical as Categorical
 from outcore._tables.csv import read_csv as read_csv
 from outcore._tables.ingest import from_arrow as from_arrow
 from outcore._tables.ingest import open_table as open_table
+from outcore._tables.ipc import read_arrow as read_arrow
 from outcore._tables.output import to_parquet as to_parquet
 from outcore._tables.parquet import read_parquet as read_parquet
 from outcore._tables.table import Table as Table

@@ -261,7 +261,8 @@ MAKES_NO_ARRAY = {
     "clear": "gives up what the session keeps",
     **dict.fromkeys(_names("group region"), "names arrays; tests/test_groups.py and test_append.py hold them"),
     **dict.fromkeys(
-        _names("table read_parquet to_parquet read_csv from_arrow open_table"), "makes tables; tests/test_tables.py"
+        _names("table read_parquet to_parquet read_arrow read_csv from_arrow open_table"),
+        "makes tables; tests/test_tables.py",
     ),
     **dict.fromkeys(_names("cho_factor cho_solve", "linalg."), "runs when called; tests/test_cho_factor.py holds it"),
     **dict.fromkeys(_names("lu_factor lu_solve", "linalg."), "runs when called; tests/test_lu_factor.py holds it"),

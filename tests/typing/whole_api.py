@@ -154,7 +154,10 @@ def tables(x: oc.Array, source: oc.Table) -> None:
     assert_type(t.groupby("x", "name").agg(total=("x", "sum")), oc.Table)
     assert_type(t.describe()["x"]["mean"], float)
     assert_type(t.compute()["x"], Values)
-    assert_type([oc.read_parquet("a-*.parquet", nulls="mask"), oc.read_csv("a.csv", folder="a")], list[oc.Table])
+    assert_type(
+        [oc.read_parquet("a-*.parquet", nulls="mask"), oc.read_csv("a.csv", folder="a"), oc.read_arrow("a.arrow")],
+        list[oc.Table],
+    )
     assert_type([oc.from_arrow(t, path="b"), oc.open_table("b")], list[oc.Table])
     oc.to_parquet(t, "a.parquet", compression="none", overwrite=True)
 

@@ -16,7 +16,7 @@ _MAGIC: tuple[tuple[bytes, int, str, str], ...] = (
         "Parquet",
         'oc.read_parquet({path!r})["NAME"]',
     ),
-    (b"ARROW1", 0, "Arrow (Feather)", 'oc.asarray(pyarrow.feather.read_table({path!r})["NAME"].to_numpy())'),
+    (b"ARROW1", 0, "Arrow (Feather)", 'oc.read_arrow({path!r})["NAME"]'),
     (b"MATLAB 5.0", 0, "a MATLAB file", 'oc.asarray(scipy.io.loadmat({path!r})["NAME"])'),
     (b"GRIB", 0, "GRIB", 'oc.asarray(xarray.open_dataset({path!r}, engine="cfgrib")["NAME"].data)'),
     (b"SIMPLE  =", 0, "FITS", "oc.asarray(astropy.io.fits.getdata({path!r}, memmap=True))"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -152,10 +152,14 @@ def from_arrow(
     if not hasattr(source, "__arrow_c_stream__"):
         raise ArgumentError(f"from_arrow: {type(source).__name__} has no __arrow_c_stream__")
     reader = pa.RecordBatchReader.from_stream(source)
-    fields = fields_of(reader.schema, columns, dtypes, nulls, "from_arrow")
+    return ingested("from_arrow", reader, fields_of(reader.schema, columns, dtypes, nulls, "from_arrow"), path)
+
+
+def ingested(what: str, reader: pa.RecordBatchReader, fields: Sequence[Field], path: PathLike | None) -> Table:
+    """The table of fields of a stream, whose columns are stored at `path` or in scratch."""
     places = [reader.schema.get_field_index(field.name) for field in fields]
-    with storing(fields, path, "from_arrow", _STREAM_BYTES) as table:
-        ingest = Ingest(table, "from_arrow")
+    with storing(fields, path, what, _STREAM_BYTES) as table:
+        ingest = Ingest(table, what)
         for batch in reader:
             rows = max(_PART_BYTES * batch.num_rows // max(batch.nbytes, 1), 1) if batch.num_rows else 1
             for start in range(0, batch.num_rows, rows):
