@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,3 +43,33 @@ def test_numbers_that_json_lacks_are_refused_within_lists(tmp_path: Path) -> Non
     for name in ("zarr.json", "x/zarr.json"):
         written = json.loads((tmp_path / "g.zarr" / name).read_text())["attributes"]
         assert written == {"missing_value": "NaN", "pair": ["Infinity", 1.0]}
+
+
+def _compared(x: Any, name: str) -> Any:
+    return {
+        "greater": lambda: x > 1,
+        "isnan": lambda: np.isnan(x),
+        "argmax": lambda: x.argmax(**({"dim": "a"} if isinstance(x, xr.DataArray) else {"axis": "a"})),
+        "product": lambda: x * x,
+        "power": lambda: x**2,
+        "var": lambda: x.var(),
+        "astype": lambda: x.astype("f4"),
+    }[name]()
+
+
+@pytest.mark.parametrize("name", ["greater", "isnan", "argmax", "product", "power", "var", "astype"])
+def test_attributes_stay_where_xarray_keeps_them(name: str) -> None:
+    theirs = xr.DataArray(np.arange(6.0).reshape(2, 3), dims=("a", "b"), attrs={"units": "K"})
+    ours = oc.asarray(theirs.values).annotate(dims=("a", "b"), attrs={"units": "K"})
+    with xr.set_options(keep_attrs=True):  # the default from 2025.11 on
+        assert _compared(ours, name).attrs == _compared(theirs, name).attrs == {"units": "K"}
+
+
+def test_elements_at_lazy_positions_keep_names() -> None:
+    x = oc.asarray(np.arange(6.0).reshape(2, 3)).annotate(dims=("a", "b"), attrs={"units": "K"})
+    places = oc.asarray([1, 0, 1])
+    assert oc.take(x, places, axis="a").dims == ("a", "b")
+    assert oc.take(x, places.annotate(dims=("run",)), axis="a").dims == ("run", "b")
+    assert oc.take(x, oc.asarray([[0, 1]]), axis="b").dims == ("a", None, None)
+    assert oc.take(x, places, axis="b").attrs == {"units": "K"}
+    assert oc.take(x, places, axis="b").compute().tolist() == [[1.0, 0.0, 1.0], [4.0, 3.0, 4.0]]

@@ -77,8 +77,9 @@ class Annotated:
     """Names and attributes, which files keep beside the elements of an array, and which are no part of its value.
 
     Indexing, reductions, transposition and element-wise work carry names of axes and attributes. Where arrays meet, an
-    axis has the name that they agree on, and attributes stay that are equal in all. A product has the rows' name of the
-    left and the columns' name of the right side.
+    axis has the name that they agree on, and attributes stay that are equal in all; so in xarray, from 2025.11 on,
+    unless `keep_attrs=False`: units of `x > 1`, of a variance or of positions are those of `x`, for `annotate` to
+    change. A product has the rows' name of the left and the columns' name of the right side.
     """
 
     __slots__ = ()

@@ -126,7 +126,7 @@ def take(x: Operand, indices: Operand | Sequence[int], /, *, axis: int | str | N
         raise IndexingError(f"take: an array of {array.ndim} dimensions needs axis=")
     place = axis_of("take", axis or 0, array)
     if isinstance(indices, Array):
-        return _gathered(array, indices, place)
+        return _named_as(array, _gathered(array, indices, place), place, indices)
     positions = np.asarray(indices)
     if positions.size and positions.dtype.kind not in "iu":
         raise IndexingError(f"take: indices must be integers, not {positions.ndim}-D {positions.dtype}")
@@ -137,11 +137,11 @@ def take(x: Operand, indices: Operand | Sequence[int], /, *, axis: int | str | N
     if outside.size:
         raise IndexingError(f"take: index {outside[0]} is out of bounds for axis {place} with length {length}")
     if positions.ndim != 1:
-        return _gathered(array, positions, place)
+        return _named_as(array, _gathered(array, positions, place), place, positions)
     before = (slice(None),) * place
     runs = _runs(positions, length) if positions.size <= _EAGER_MAX else None
     if runs is None or _are_apart(array, positions, len(runs)):
-        return _gathered(array, positions, place)
+        return _named_as(array, _gathered(array, positions, place), place, positions)
     if not runs:
         return array[(*before, slice(0))]
     return concat([array[(*before, run)] for run in runs], axis=place)
@@ -187,7 +187,7 @@ def taken(array: Array, parts: list[Any], places: list[int]) -> Array:
     """
     sliced = array[tuple(slice(None) if place in places else part for place, part in enumerate(parts))]
     if len(places) == 1:
-        return _named_as(sliced, take(sliced, parts[places[0]], axis=places[0]), places[0], parts[places[0]])
+        return take(sliced, parts[places[0]], axis=places[0])
     lengths = tuple(sliced.shape[place] for place in places)
     flat = flat_positions("index", [parts[place] for place in places], lengths)
     kept = tuple(length for place, length in enumerate(sliced.shape) if place not in places)
@@ -207,7 +207,7 @@ def _named_as(array: Array, result: Array, place: int, positions: Any) -> Array:
     names: list[str | None] = []
     for dim in (*dims[:place], *dims_taken, *dims[place + 1 :]):
         names.append(None if dim in names else dim)
-    return result.annotate(dims=names, attrs=array.attrs) if any(names) else result
+    return result.annotate(dims=names, attrs=array.attrs) if any(names) or array.attrs else result
 
 
 def flat_positions(name: str, indices: list[Any], lengths: tuple[int, ...]) -> Array | npt.NDArray[np.int64]:
