@@ -24,6 +24,7 @@ from support.web import Web, serving
 
 import outcore as oc
 from outcore._command.cli import main
+from outcore._objects import mounting
 from outcore._objects.mounting import mounted
 from outcore.errors import (
     ArgumentError,
@@ -31,6 +32,7 @@ from outcore.errors import (
     MissingFileError,
     SourceChangedError,
     StorageError,
+    TargetExistsError,
     UnsupportedFormatError,
 )
 
@@ -259,6 +261,38 @@ def test_urls_that_are_not_read_are_refused_without_their_secrets(url: str, said
     assert "abc" not in str(raised.value)
 
 
+def test_arrays_and_groups_are_stored_with_their_documents_last(bucket: Bucket, tmp_path: Path) -> None:
+    url, made = f"{bucket.url}/out/made.zarr", []
+    transport = mounting.transport_of(mounted(bucket.url, bucket.options))
+    with session(tmp_path) as current, pytest.MonkeyPatch.context() as patch:
+        put = transport.put
+        patch.setattr(transport, "put", lambda key, file: (made.append(key), put(key, file)))
+        y = oc.open(f"{bucket.url}/plain.zarr") + 1
+        targets = {url: y, str(tmp_path / "y.npy"): y}
+        oc.store(targets, chunks={url: (50, 50)}, storage_options=bucket.options)
+        assert (len(made), made[-1]) == (7, "out/made.zarr/zarr.json")
+        np.testing.assert_array_equal(oc.open(url).compute(), X + 1)
+        np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), X + 1)
+        with pytest.raises(TargetExistsError, match=url):
+            oc.store({url: oc.arange(3)})
+        oc.store({url: oc.group(a=oc.arange(3), inner=oc.group(b=oc.arange(2)))}, overwrite=True)
+        assert made[-1] == "out/made.zarr/zarr.json"
+        assert oc.open(url)["inner/b"].compute().tolist() == [0, 1]
+        keys = [meta["path"] for page in obstore.list(bucket.store, "out") for meta in page]
+        assert not [key for key in keys if key.startswith("out/made.zarr/c/")]
+        patch.setattr(transport, "put", _refused)
+        with pytest.raises(StorageError, match=f"{url}: cannot write: refused"):
+            oc.store({url: oc.arange(3)}, overwrite=True)
+        with pytest.raises(MissingFileError):
+            oc.open(url)
+        assert not list(tmp_path.glob("outcore-upload-*"))
+        assert current.counters()["bytes_read"] > 0
+
+
+def _refused(key: str, file: Path) -> None:
+    raise OSError("refused")
+
+
 def test_the_command_line_reads_urls(web: Web, tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["info", f"{web.url}/group.zarr"])
     assert result.exit_code == 0, result.output
@@ -274,13 +308,17 @@ def test_the_command_line_reads_urls(web: Web, tmp_path: Path) -> None:
 def test_what_is_for_files_alone_is_refused(bucket: Bucket, tmp_path: Path) -> None:
     url = f"{bucket.url}/new.zarr"
     for call in (
-        lambda: oc.store({"s3://bucket/new.npy": oc.arange(3)}),
         lambda: oc.store({oc.region(url, np.s_[:1]): oc.arange(1)}),
         lambda: oc.append(url, np.arange(3), axis=0),
         lambda: oc.persist(oc.arange(3) + 1, directory=bucket.url),
     ):
         with pytest.raises(UnsupportedFormatError, match=r"s3://bucket.*not (in )?objects"):
             call()
+    for target in ("s3://bucket/new.npy", "https://host/new.zarr"):
+        with pytest.raises(UnsupportedFormatError, match=target):
+            oc.store({target: oc.arange(3)})
+    with pytest.raises(ArgumentError, match="resume=True"):
+        oc.store({url: oc.arange(3)}, resume=True)
     with pytest.raises(ArgumentError, match="are for files"):
         oc.open(f"{bucket.url}/x.npy", dtype="f8")
     with pytest.raises(ArgumentError, match="storage_options are for URLs"):

@@ -6,11 +6,14 @@ import os
 from collections.abc import Mapping
 from datetime import timedelta
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from outcore import _core
 from outcore._base.urls import Url, url_of
 from outcore.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from outcore._objects.transport import Transport
 
 StorageOptions: TypeAlias = "Mapping[str, Any]"  # names of obstore's configuration, and their values
 _PLAIN = ("client_options", "retry_config")
@@ -24,6 +27,7 @@ _OTHER_NAMES = {
 _CLIENT = {"timeout": "120s", "connect_timeout": "10s"}
 _RETRY = {"max_retries": 6, "retry_timeout": timedelta(seconds=90)}
 _mounted: dict[str, StorageOptions] = {}
+_transports: dict[str, Transport] = {}
 _lock = Lock()
 
 
@@ -45,6 +49,11 @@ def mounted(name: str, options: StorageOptions | None = None) -> str:
     return url.text
 
 
+def transport_of(url: str) -> Transport:
+    """The requests to the store of a URL that `mounted` gave."""
+    return _transports[url_of(url).root]
+
+
 def _mount(url: Url, options: dict[str, Any]) -> None:
     try:
         from obstore.exceptions import BaseError  # the extra `cloud`
@@ -62,6 +71,7 @@ def _mount(url: Url, options: dict[str, Any]) -> None:
     config = {_OTHER_NAMES.get(name, name): value for name, value in options.items()}
     transport = Transport(store, secrets_of(config.items()))
     _core.mount(url.root, endpoint, url.scheme in ("s3", "gs"), transport)
+    _transports[url.root] = transport
     _mounted[url.root] = options
 
 
@@ -89,4 +99,4 @@ def _store(url: Url, options: Mapping[str, Any]) -> tuple[Any, str]:
     return s3(url.authority, config=config, client_options=client, retry_config=retry), endpoint.rpartition("@")[2]
 
 
-__all__ = ["StorageOptions", "mounted"]
+__all__ = ["StorageOptions", "mounted", "transport_of"]

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -46,7 +47,7 @@ class Transport:
         """Bytes of an object, fewer where the object ends before, and what the object was then."""
         with self._answered():
             result = obstore.get(self._store, key, options={"range": (start, end)})
-            return np.frombuffer(result.bytes(), np.uint8), _facts_of(result.meta)
+            return np.frombuffer(memoryview(result.bytes()), np.uint8), _facts_of(result.meta)
 
     def content(self, key: str, most: int) -> tuple[bytes, ObjectFacts]:
         """All of an object. Raises OSError for one of more than `most` bytes, before those are read."""
@@ -74,6 +75,16 @@ class Transport:
         with self._answered():
             listed = obstore.list_with_delimiter(self._store, prefix.rstrip("/") or None)
         return [name.rstrip("/").rpartition("/")[2] for name in listed["common_prefixes"]]
+
+    def put(self, key: str, file: Path) -> None:
+        """An object of the content of a file, in parts where that is large; all of it appears or nothing."""
+        with self._answered():
+            obstore.put(self._store, key, file, max_concurrency=1)
+
+    def delete(self, key: str) -> None:
+        """Removes an object."""
+        with self._answered():
+            obstore.delete(self._store, key)
 
     def facts_of_many(self, keys: Sequence[str]) -> list[ObjectFacts | None]:
         """Lengths and tags of many objects, several requests at once; None for those that are not there."""

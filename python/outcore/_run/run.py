@@ -16,9 +16,11 @@ from outcore._lazy.array import Array
 from outcore._lazy.hooks import above, functions
 from outcore._lazy.node import Operand, expr_dtype, integers, node
 from outcore._lazy.typed import Item, Typed, carried, decoded
+from outcore._objects.mounting import StorageOptions
 from outcore._run.codecs import Compression, by_target, codecs_text
 from outcore._run.foresight import UnforeseenError, for_all
 from outcore._run.group_files import encoded, is_group, staged_groups, store_groups, tell_groups_above
+from outcore._run.object_files import has_urls, store_objects
 from outcore._run.parts import PartUpdate, region_update
 from outcore._run.running import plan_and_run
 from outcore._run.typed_files import store_typed
@@ -66,6 +68,7 @@ def _targets(
                 exprs.append(update.expr)
                 planned.append(update.target)
             continue
+        refuse_url(path, "plans are for files; explain a path in scratch")
         name = os.fsdecode(path)
         if resume and isinstance(array, above.SparseMatrix):
             raise ArgumentError(f"store: resume=True, and {name} is a sparse matrix, which is written in one go")
@@ -200,6 +203,7 @@ def store(
     compression: Compression = None,
     resume: bool = False,
     progress: bool | None = None,
+    storage_options: StorageOptions | None = None,
 ) -> Outcome:
     """Writes lazy arrays to paths that end in `.npy` or `.zarr` (version 3), sparse matrices to `.ocs`, all from one
     common program.
@@ -228,6 +232,10 @@ def store(
     array until the new one is complete, only chunks around the region are read and written, and types, errors and I/O
     are the same; IndexingError for a region outside of the array, ArgumentError with `resume`.
 
+    `s3://…/x.zarr` and `gs://…/x.zarr` take arrays and groups: Zarr is written in scratch, which needs room for it, and
+    put into the store when it is complete, chunks first and `zarr.json` last. `storage_options` are as for `open`.
+    Forecast and outcome count the bytes in scratch. A call that fails may leave chunks, which nothing tells of.
+
     Raises UnsupportedFormatError for another ending, ShapeError for chunks that do not go with their array,
     TargetExistsError without `overwrite`, MemoryLimitError, StorageError. I/O: as `explain(targets)` says.
     Returns what the run did.
@@ -246,8 +254,10 @@ def store(
     ...     np.load(f"{folder}/x.npy")
     array([0, 1, 2])
     """
-    for path in targets if isinstance(targets, Mapping) else ():
-        refuse_url(path[0] if isinstance(path, tuple) and path else path, "store writes files, not objects")
+    if has_urls(targets):
+        return store_objects(store, targets, overwrite, resume, chunks, compression, progress, storage_options)
+    if storage_options is not None:
+        raise ArgumentError("store: storage_options are for URLs")
     if isinstance(targets, Mapping) and any(is_group(part) for part in targets.values()):
         return store_groups(store, targets, overwrite, resume, chunks, compression, progress)
     targets = _with_encoded(targets)

@@ -1,0 +1,78 @@
+"""`store` to URLs: Zarr is written in scratch by the program of all targets, and then put into its store."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from outcore._base.urls import is_url, refuse_url, url_of
+from outcore._lazy.hooks import above
+from outcore._objects.mounting import StorageOptions, mounted
+from outcore._objects.uploading import check_target, upload
+from outcore._run.codecs import Compression
+from outcore._session.record import Outcome
+from outcore._session.session import current
+from outcore.errors import ArgumentError, UnsupportedFormatError
+
+
+def has_urls(targets: object) -> bool:
+    """Whether a mapping of targets names a URL; regions of one are refused."""
+    if not isinstance(targets, Mapping):
+        return False
+    for path in targets:
+        if isinstance(path, tuple) and path:
+            refuse_url(path[0], "a region is written in files, not in objects")
+    return any(is_url(path) for path in targets)
+
+
+def store_objects(
+    store: Callable[..., Outcome],
+    targets: Mapping[Any, Any],
+    overwrite: bool,
+    resume: bool,
+    chunks: Mapping[Any, Any] | None,
+    compression: Compression,
+    progress: bool | None,
+    options: StorageOptions | None,
+) -> Outcome:
+    """`store`, which is given, of a mapping in which some paths are URLs.
+
+    Raises UnsupportedFormatError for other formats than Zarr and for web servers, ArgumentError for `resume=True`, and
+    what `store` raises.
+    """
+    if resume:
+        raise ArgumentError("store: resume=True, and what goes to a URL is written in one go")
+    with tempfile.TemporaryDirectory(prefix="outcore-upload-", dir=current().options["scratch"][0]) as scratch:
+        staged = {path: _staged(path, targets[path], Path(scratch, str(at))) for at, path in enumerate(targets)}
+        urls = {path: mounted(path, options) for path in targets if is_url(path)}
+        if len(set(urls.values())) < len(urls):
+            raise ArgumentError(f"store: {', '.join(urls)} name one folder twice")
+        for url in urls.values():
+            check_target(url, overwrite)
+        shapes = {staged.get(path, path): shape for path, shape in (chunks or {}).items()}
+        named = {staged[path]: array for path, array in targets.items()}
+        if isinstance(compression, Mapping):
+            compression = {staged.get(path, path): codecs for path, codecs in compression.items()}
+        outcome = store(named, overwrite=overwrite, chunks=shapes, compression=compression, progress=progress)
+        for path, url in urls.items():
+            upload(Path(staged[path]), url)
+    return outcome
+
+
+def _staged(path: Any, array: Any, folder: Path) -> Any:
+    """The path that is written to: of files their own."""
+    if not is_url(path):
+        return path
+    url = url_of(path)
+    if not url.key.endswith(".zarr") or isinstance(array, above.SparseMatrix):
+        raise UnsupportedFormatError(f"store: {url.text}: only Zarr is written to URLs, under names that end in .zarr")
+    if url.scheme not in ("s3", "gs"):
+        raise UnsupportedFormatError(f"store: {url.text}: web servers are read only; s3:// and gs:// are written to")
+    folder.mkdir()
+    return os.fspath(folder / url.key.rpartition("/")[2])
+
+
+__all__ = ["has_urls", "store_objects"]
