@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import pickle
+import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -314,6 +315,9 @@ def test_what_is_for_files_alone_is_refused(bucket: Bucket, tmp_path: Path) -> N
     ):
         with pytest.raises(UnsupportedFormatError, match=r"s3://bucket.*not (in )?objects"):
             call()
+    for reads, name in ((oc.sparse.open, "a.ocs"), (oc.graph.open, "g.ocg")):
+        with pytest.raises(UnsupportedFormatError, match=f"s3://bucket/{name}: .* are read from files"):
+            reads(f"{bucket.url}/{name}")
     for target in ("s3://bucket/new.npy", "https://host/new.zarr"):
         with pytest.raises(UnsupportedFormatError, match=target):
             oc.store({target: oc.arange(3)})
@@ -323,3 +327,9 @@ def test_what_is_for_files_alone_is_refused(bucket: Bucket, tmp_path: Path) -> N
         oc.open(f"{bucket.url}/x.npy", dtype="f8")
     with pytest.raises(ArgumentError, match="storage_options are for URLs"):
         oc.open(tmp_path / "x.npy", storage_options={})
+
+
+def test_without_obstore_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "obstore.exceptions", None)
+    with pytest.raises(ImportError, match=r"s3://other/x.zarr: needs obstore: pip install outcore\[cloud\]"):
+        oc.open("s3://other/x.zarr")

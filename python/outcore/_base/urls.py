@@ -61,7 +61,7 @@ def refuse_url(path: object, what: str) -> None:
     name = os.fspath(path) if isinstance(path, os.PathLike) else path
     if is_url(name):
         shown = url_of(str(name)).text
-        raise UnsupportedFormatError(f"{shown}: {what}; copy a file there by the store's tools", {"path": shown})
+        raise UnsupportedFormatError(f"{shown}: {what}; copy it to a file first", {"path": shown})
 
 
 __all__ = ["SCHEMES", "Url", "is_url", "refuse_url", "url_of"]

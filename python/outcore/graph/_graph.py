@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from outcore import _core
 from outcore._base.types import PathLike
+from outcore._base.urls import refuse_url
 from outcore.errors import ArgumentError, SourceChangedError
 from outcore.graph._program import VertexProgram, run
 from outcore.graph._stored import StoredLists, checked_ids, session
@@ -196,6 +197,7 @@ def open(path: PathLike) -> Graph:
     >>> oc.graph.open(path).number_of_vertices
     3
     """
+    refuse_url(path, "graphs are read from files")
     return Graph(_core.open_graph(session(), str(Path(path).absolute())))
 
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from outcore import _core
 from outcore._base.element_types import dtype_of
 from outcore._base.types import NDArray, PathLike
+from outcore._base.urls import refuse_url
 from outcore._session.session import check_room, current
 from outcore.errors import ArgumentError, ShapeError
 from outcore.sparse._content import PassingEntries
@@ -59,6 +60,7 @@ def open(path: PathLike, *, group: str | None = None, side: int = SIDE) -> Spars
     >>> (oc.sparse.open(folder / "a.npz") @ [1.0, 2.0, 3.0]).compute()
     array([1., 2., 3.])
     """
+    refuse_url(path, "sparse matrices are read from files")
     absolute = Path(path).absolute()
     if is_foreign(absolute):
         return open_foreign(absolute, group, side)
