@@ -158,6 +158,14 @@ def test_absent_chunks_are_fill_values(bucket: Bucket, web: Web) -> None:
         np.testing.assert_array_equal(oc.open(f"{root}/holes.zarr").compute(), expected)
 
 
+def test_stores_of_google_are_listed_and_read(bucket: Bucket, shared: Path) -> None:
+    with serving(shared.parent) as web:
+        options = {"base_url": web.url, "skip_signature": True, "client_options": {"allow_http": True}}
+        for name in ("plain.zarr", "shards.zarr", "holes.zarr"):
+            opened = oc.open(f"gs://{shared.name}/{name}", storage_options=options)
+            np.testing.assert_array_equal(opened.compute(), oc.open(shared / name).compute())
+
+
 def test_lists_of_urls_are_joined(bucket: Bucket) -> None:
     names = [f"{bucket.url}/x.npy", f"{bucket.url}/plain.zarr"]
     np.testing.assert_array_equal(oc.open(names).compute(), np.concatenate([X, X]))

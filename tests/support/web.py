@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
 
 
 class Web:
@@ -57,13 +58,36 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._answer(with_body=True)
 
+    def _list(self, folder: Path, prefix: str) -> None:
+        """All keys of a bucket, as Google's store lists them."""
+        bucket = folder / unquote(urlsplit(self.path).path).strip("/")
+        listed = []
+        for path in bucket.rglob("*"):
+            key = str(path.relative_to(bucket))
+            if path.is_file() and key.startswith(prefix):
+                content = path.read_bytes()
+                facts = {"Key": key, "Size": len(content), "ETag": f'"{hashlib.sha256(content).hexdigest()}"'}
+                facts["LastModified"] = "2024-01-01T00:00:00.000Z"
+                listed.append("".join(f"<{name}>{value}</{name}>" for name, value in facts.items()))
+        objects = "".join(f"<Contents>{one}</Contents>" for one in listed)
+        body = f"<ListBucketResult>{objects}</ListBucketResult>".encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
     def _answer(self, with_body: bool) -> None:
         web: Web = self.server.web  # type: ignore[attr-defined]
         with web.lock:
             web.requests[self.command] += 1
             web.headers.append(dict(self.headers))
             failure = web.failures.pop(0) if with_body and web.failures else ""
-        path = web.folder / self.path.lstrip("/")
+        address = urlsplit(self.path)
+        prefix = parse_qs(address.query).get("prefix")
+        if prefix:
+            self._list(web.folder, prefix[0])
+            return
+        path = web.folder / unquote(address.path).lstrip("/")
         if failure == "503" or not path.is_file():
             self.send_response(503 if failure else 404)
             self.send_header("Content-Length", "0")
