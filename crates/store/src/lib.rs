@@ -24,7 +24,7 @@ mod registry;
 /// Files over several disks, and the upkeep of them.
 pub mod volumes {
     pub use crate::durable::locked::remove_tree;
-    pub use crate::durable::rename::{is_within, replace};
+    pub use crate::durable::rename::{exchange, is_within, replace};
     pub use crate::maintain::admin::{add, create, info, record_places, remove, set_weights, MemberInfo, VolumeInfo};
     pub use crate::maintain::rebalance::{rebalance, Rebalanced};
     pub use crate::maintain::scan::{check, Checked};

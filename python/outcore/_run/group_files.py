@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from outcore import _core
 from outcore._base import files
 from outcore._base.system_errors import refusing
 from outcore._lazy.array import Array
@@ -114,6 +115,7 @@ class _Output:
         self._places: dict[str, Path] = {}
         self._lengths = _Lengths()
         self._lengths.read(group)
+        self._is_exchanged = False
         self._begin(group, "")
 
     def _begin(self, group: Mapping[str, Any], below: str) -> None:
@@ -158,9 +160,16 @@ class _Output:
         return members
 
     def place(self) -> None:
-        """Gives the group its name. An older one goes to `old`, with a note for the clean-up after a kill."""
+        """Gives the group its name. An older one takes the place of the new one, which is removed in the end.
+
+        Where the file system cannot exchange names, it goes to `old`, with a note for the clean-up after a kill.
+        """
         with refusing(self.path, "replace" if self._overwrite else "create"):
             if self._overwrite and self._target.exists():
+                self._is_exchanged = _core.exchange(str(self._new), str(self._target))
+                if self._is_exchanged:
+                    files.sync_name(str(self._target))
+                    return
                 _write(self._folder / _NOTE, self._target.name.encode())
                 os.rename(self._target, self._old)
             os.rename(self._new, self._target)
@@ -168,6 +177,9 @@ class _Output:
 
     def take_back(self) -> None:
         """Undoes `place`, however far that came."""
+        if self._is_exchanged:
+            _core.exchange(str(self._new), str(self._target))
+            return
         if not self._new.exists():
             os.rename(self._target, self._new)
         if self._old.exists():

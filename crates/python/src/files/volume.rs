@@ -126,6 +126,12 @@ fn remove(py: Python<'_>, path: PathBuf) -> PyResult<()> {
     py.detach(|| volumes::remove_tree(&path)).map_err(store_error)
 }
 
+/// Two files or folders exchange their names; false where the file system cannot.
+#[pyfunction]
+fn exchange(py: Python<'_>, first: PathBuf, second: PathBuf) -> PyResult<bool> {
+    py.detach(|| volumes::exchange(&first, &second)).map_err(store_error)
+}
+
 /// Gives a file another name, and replaces what has it.
 #[pyfunction]
 fn replace(py: Python<'_>, source: PathBuf, target: PathBuf) -> PyResult<()> {
@@ -171,6 +177,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(volume_rebalance, module)?)?;
     module.add_function(wrap_pyfunction!(is_in_volume, module)?)?;
     module.add_function(wrap_pyfunction!(remove, module)?)?;
+    module.add_function(wrap_pyfunction!(exchange, module)?)?;
     module.add_function(wrap_pyfunction!(replace, module)?)?;
     module.add_function(wrap_pyfunction!(read_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(write_bytes, module)?)

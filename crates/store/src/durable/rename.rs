@@ -3,6 +3,9 @@
 use std::fs;
 use std::path::Path;
 
+use rustix::fs::{renameat_with, RenameFlags, CWD};
+use rustix::io::Errno;
+
 use crate::durable::partial::Partial;
 use crate::durable::publish::place_all;
 use crate::io::{File, Mode};
@@ -37,6 +40,18 @@ pub fn replace(from: &Path, to: &Path, io: &Io) -> Result<(), StoreError> {
     let (partial, _) = Partial::new(to, true, |new| copy(&file, bytes, new, io, &mut || true))?;
     place_all(&[&partial], io)?;
     remove_file(from).map(drop).map_err(error)
+}
+
+/// Two files or folders of one file system exchange their names, in one step; false where the file system has no such.
+///
+/// # Errors
+/// What the file system reports; both have their old names then.
+pub fn exchange(first: &Path, second: &Path) -> Result<bool, StoreError> {
+    match renameat_with(CWD, first, CWD, second, RenameFlags::EXCHANGE) {
+        Ok(()) => Ok(true),
+        Err(Errno::INVAL | Errno::NOSYS) => Ok(false),
+        Err(cause) => Err(StoreError::io(second, 0, "rename", cause)),
+    }
 }
 
 /// Copies a file to a name that nothing has, durably.
