@@ -302,3 +302,20 @@ def test_the_page_on_formats_names_options_that_commands_have():
         lines = re.findall(rf"(?:\$ |`)outcore {name} ([^`\n]*)", page())
         assert set(re.findall(r"--[a-z-]+", " ".join(lines))) <= options
         assert lines
+
+
+def test_targets_are_compressed(weather):
+    assert invoke("convert", "weather.nc", "w.zarr", "--compression", "zstd:9").exit_code == 0
+    codecs = json.loads(Path("w.zarr/t2m/zarr.json").read_text())["codecs"]
+    assert codecs[1] == {"name": "zstd", "configuration": {"level": 9, "checksum": False}}
+    result = content_of("convert", "w.zarr", "again.nc", "--compression", "shuffle,gzip:4")
+    assert not result["forecast"]["exact"]
+    with h5py.File("again.nc") as file:
+        assert file["t2m"].shuffle
+        assert (file["t2m"].compression, file["t2m"].compression_opts) == ("gzip", 4)
+    expected = np.where(weather == 7, np.nan, weather * 0.5)
+    np.testing.assert_array_equal(oc.open("again.nc/t2m").compute(), expected)
+    np.testing.assert_array_equal(oc.open("again.nc/time").compute(), DATES)
+    for wrong in ("zip", "zstd:fast"):
+        assert invoke("convert", "weather.nc", "x.zarr", "--compression", wrong).exit_code in (1, 2)
+    assert not Path("x.zarr").exists()

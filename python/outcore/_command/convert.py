@@ -38,6 +38,7 @@ class Wishes(NamedTuple):
     """Options of the command line."""
 
     chunks: tuple[str, ...]
+    compression: str | None
     dtype: str | None
     overwrite: bool
     skip: bool
@@ -56,6 +57,11 @@ class Wishes(NamedTuple):
     metavar="[NAME=]LENGTHS",
     help="Chunk shape of a Zarr target, such as 1000,100; t2m=1,100,100 of an array of a group.",
 )
+@click.option(
+    "--compression",
+    metavar="NAME[:LEVEL][,…]",
+    help="Codecs of a Zarr or HDF5 target, such as zstd, gzip:9, blosc or shuffle,gzip.",
+)
 @click.option("--dtype", help="Element type of the target; of arrays alone.")
 @click.option("--overwrite", is_flag=True, help="Replace what is at TARGET.")
 @click.option("--skip", is_flag=True, help="Leave out members and columns that outcore does not read.")
@@ -69,8 +75,8 @@ def convert(source: str, target: str, memory_limit: int | None, **options: objec
     """Copies the content of SOURCE to TARGET, within the memory limit: TARGET is there whole or not at all.
 
     \b
-    an array (.npy, Zarr, an HDF5 file's "a.h5/group/name")  to .npy or .zarr
-    a group (HDF5, NetCDF-4, Zarr)                           to .zarr
+    an array (.npy, Zarr, an HDF5 file's "a.h5/group/name")  to .npy, .zarr or "b.h5/name"
+    a group (HDF5, NetCDF-4, Zarr)                           to .zarr, .h5 or .nc
     a table (.parquet, .csv, .tsv, .gz and .zst of text)     to .parquet or a folder of columns
 
     Names of axes, attributes and dates go along where the target keeps them. Sparse matrices: `outcore sparse convert`.
@@ -107,6 +113,18 @@ def _lengths(text: str) -> list[int]:
         raise click.BadParameter(f"{text!r} is not a list of lengths such as 1000,100") from None
 
 
+def _codecs(text: str | None) -> list[str | tuple[str, int]] | None:
+    """The compression that `store` takes."""
+    codecs: list[str | tuple[str, int]] = []
+    for part in (text or "").split(",") if text else ():
+        name, colon, level = part.partition(":")
+        try:
+            codecs.append((name, int(level)) if colon else name)
+        except ValueError:
+            raise click.BadParameter(f"{part!r} is not NAME or NAME:LEVEL", param_hint="--compression") from None
+    return codecs or None
+
+
 def _array(array: oc.Array, target: str, wishes: Wishes) -> tuple[JSONObject, str]:
     if len(wishes.chunks) > 1 or any("=" in text for text in wishes.chunks):
         raise click.BadParameter("an array has one chunk shape, without a name", param_hint="--chunks")
@@ -130,6 +148,7 @@ def _stored(targets: OutputItems, shapes: JSONObject, text: str, wishes: Wishes)
         targets,
         overwrite=wishes.overwrite,
         chunks=shapes or None,
+        compression=_codecs(wishes.compression),
         resume=wishes.resume,
         progress=wishes.progress,
     )
@@ -144,12 +163,13 @@ def _forecast(targets: OutputItems, has_shapes: bool, wishes: Wishes) -> JSONObj
     if isinstance(item, (oc.Dates, oc.Text)):  # whose parts are planned one after the other while they are stored
         size = math.prod(item.shape) * item.dtype.itemsize
         return {"bytes_read": size, "bytes_written": size, "exact": False}
-    plan = oc.explain(targets, overwrite=wishes.overwrite or wishes.resume)
+    codecs = _codecs(wishes.compression)
+    plan = oc.explain(targets, overwrite=wishes.overwrite or wishes.resume, compression=codecs)
     return {
         "bytes_read": plan.bytes_read,
         "bytes_written": plan.bytes_written,
         "peak_bytes": plan.peak_bytes,
-        "exact": not has_shapes and not wishes.resume,
+        "exact": not has_shapes and not wishes.resume and plan.exact,
     }
 
 
@@ -221,7 +241,12 @@ def _is_table(source: str) -> bool:
 
 
 def _table(source: str, target: str, wishes: Wishes) -> tuple[JSONObject, str]:
-    further = {"--chunks": wishes.chunks, "--dtype": wishes.dtype, "--no-decode": not wishes.decode}
+    further = {
+        "--chunks": wishes.chunks,
+        "--compression": wishes.compression,
+        "--dtype": wishes.dtype,
+        "--no-decode": not wishes.decode,
+    }
     _refuse("tables", {**further, "--resume": wishes.resume})
     is_parquet_target = target.lower().endswith(_PARQUET)
     plain = target.lower().rstrip("/")

@@ -20,6 +20,7 @@ from outcore._objects.mounting import StorageOptions
 from outcore._run.codecs import Compression, by_target, codecs_text
 from outcore._run.foresight import UnforeseenError, for_all
 from outcore._run.group_files import encoded, is_group, staged_groups, store_groups, tell_groups_above
+from outcore._run.hdf5_files import hdf5_place, planned_hdf5, store_hdf5
 from outcore._run.object_files import has_urls, store_objects
 from outcore._run.parts import PartUpdate, region_update
 from outcore._run.running import plan_and_run
@@ -206,7 +207,7 @@ def store(
     storage_options: StorageOptions | None = None,
 ) -> Outcome:
     """Writes lazy arrays to paths that end in `.npy` or `.zarr` (version 3), sparse matrices to `.ocs`, all from one
-    common program.
+    common program; arrays and groups to HDF5 and NetCDF-4 files (`.h5`, `.hdf5`, `.nc`).
 
     Outputs are written beside their names and renamed when all are complete, synced and still as they were written:
     nothing half-done carries a name, and all outputs appear or none. Links are followed; what is replaced leaves its
@@ -248,6 +249,10 @@ def store(
     goes to `.npy` as well: UnsupportedFormatError for other endings, ArgumentError with `resume`, which sparse matrices
     raise too.
 
+    A key in HDF5 goes on behind the name of the file, `"a.h5/group/x"`, but for a group, which is all of a file; a file
+    is written whole, through h5py, and stands alone in its call with others of its kind. Names of axes become dimension
+    scales. Elements lie in one piece unless `chunks` or `compression` ask for chunks: 'gzip', also behind 'shuffle'.
+
     >>> import numpy as np, outcore as oc, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     did = oc.store({f"{folder}/x.npy": oc.arange(3)})
@@ -258,6 +263,8 @@ def store(
         return store_objects(store, targets, overwrite, resume, chunks, compression, progress, storage_options)
     if storage_options is not None:
         raise ArgumentError("store: storage_options are for URLs")
+    if isinstance(targets, Mapping) and any(hdf5_place(path) for path in targets):
+        return store_hdf5(targets, overwrite, resume, chunks, compression, progress)
     if isinstance(targets, Mapping) and any(is_group(part) for part in targets.values()):
         return store_groups(store, targets, overwrite, resume, chunks, compression, progress)
     targets = _with_encoded(targets)
@@ -333,6 +340,9 @@ def persist(*arrays: Item, directory: AnyPath | None = None) -> Any:
 
 def _program(arrays: tuple[Any, ...], overwrite: bool, compression: Compression = None) -> _core.Program:
     session = current()
+    if len(arrays) == 1 and isinstance(arrays[0], Mapping) and any(hdf5_place(path) for path in arrays[0]):
+        with planned_hdf5(arrays[0], overwrite, compression) as request:
+            return session.plan(*request)
     if len(arrays) == 1 and isinstance(arrays[0], Mapping) and any(is_group(part) for part in arrays[0].values()):
         with staged_groups(arrays[0], overwrite, None, compression) as (_, staged, _, codecs):
             return session.plan(*_asked(lambda: _targets(staged, False, None, compression=codecs)))

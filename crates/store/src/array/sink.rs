@@ -155,6 +155,10 @@ pub trait Sink: Send + Sync {
     fn check(&self) -> Result<(), StoreError> {
         Ok(())
     }
+    /// Whether it is sealed before it counts as written: what has a name to get, and parts of what another names.
+    fn is_durable(&self) -> bool {
+        self.partial().is_some()
+    }
     /// The output beside its name, where it has one.
     fn partial(&self) -> Option<&Partial> {
         None

@@ -394,12 +394,7 @@ impl Sinks {
     /// # Errors
     /// What went wrong first, and nothing is published; of `progress`, and nothing is or will be unless all is already.
     fn publish(&self, io: &Io, progress: Progress<'_>) -> Result<(), EngineError> {
-        let files: Vec<Arc<dyn Sink>> = self
-            .all
-            .iter()
-            .filter(|sink| sink.partial().is_some())
-            .cloned()
-            .collect();
+        let files: Vec<Arc<dyn Sink>> = self.all.iter().filter(|sink| sink.is_durable()).cloned().collect();
         if files.is_empty() {
             return Ok(());
         }

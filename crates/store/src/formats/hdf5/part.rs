@@ -192,4 +192,8 @@ impl Sink for PartSink {
     fn check(&self) -> Result<(), StoreError> {
         self.check_length()
     }
+
+    fn is_durable(&self) -> bool {
+        true
+    }
 }
