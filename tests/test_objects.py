@@ -278,7 +278,9 @@ def test_arrays_and_groups_are_stored_with_their_documents_last(bucket: Bucket, 
         patch.setattr(transport, "put", lambda key, file: (made.append(key), put(key, file)))
         y = oc.open(f"{bucket.url}/plain.zarr") + 1
         targets = {url: y, str(tmp_path / "y.npy"): y}
-        oc.store(targets, chunks={url: (50, 50)}, storage_options=bucket.options)
+        codecs = {url: "gzip"}
+        oc.store(targets, chunks={url: (50, 50)}, compression=codecs, storage_options=bucket.options)
+        assert b'"gzip"' in bytes(obstore.get(bucket.store, "out/made.zarr/zarr.json").bytes())
         assert (len(made), made[-1]) == (7, "out/made.zarr/zarr.json")
         np.testing.assert_array_equal(oc.open(url).compute(), X + 1)
         np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), X + 1)

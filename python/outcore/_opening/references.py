@@ -57,7 +57,7 @@ def references_place(name: str) -> ReferencePlace | None:
     """Where a path leads to in references; None for other paths. Raises FormatError for a damaged document."""
     inner = Path(os.path.abspath(name))
     for folder in (inner, *inner.parents):
-        if (folder / _CONSOLIDATED).is_file():
+        if os.path.isfile(folder / _CONSOLIDATED):
             stored = _parquet_place(folder, "" if folder == inner else inner.relative_to(folder).as_posix())
             if stored is not None:
                 return stored

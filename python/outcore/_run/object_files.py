@@ -52,14 +52,25 @@ def store_objects(
             raise ArgumentError(f"store: {', '.join(urls)} name one folder twice")
         for url in urls.values():
             check_target(url, overwrite)
-        shapes = {staged.get(path, path): shape for path, shape in (chunks or {}).items()}
+        folders = {url_of(path).text: staged[path] for path in urls}
+        shapes, codecs = _moved(chunks, folders), compression
+        if isinstance(compression, Mapping) and not isinstance(compression.get("name"), str):
+            codecs = _moved(compression, folders)
         named = {staged[path]: array for path, array in targets.items()}
-        if isinstance(compression, Mapping):
-            compression = {staged.get(path, path): codecs for path, codecs in compression.items()}
-        outcome = store(named, overwrite=overwrite, chunks=shapes, compression=compression, progress=progress)
+        outcome = store(named, overwrite=overwrite, chunks=shapes, compression=codecs, progress=progress)
         for path, url in urls.items():
             upload(Path(staged[path]), url)
     return outcome
+
+
+def _moved(settings: Mapping[Any, Any] | None, folders: Mapping[str, str]) -> dict[Any, Any]:
+    """Settings by path, those of URLs and of members below them by the paths in scratch."""
+    moved = {}
+    for path, setting in (settings or {}).items():
+        name = url_of(path).text if is_url(path) else path
+        above = next((url for url in folders if is_url(path) and f"{name}/".startswith(f"{url}/")), None)
+        moved[path if above is None else folders[above] + name[len(above) :]] = setting
+    return moved
 
 
 def _staged(path: Any, array: Any, folder: Path) -> Any:
