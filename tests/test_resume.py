@@ -24,8 +24,9 @@ from outcore.errors import ResumeWarning
 
 CHILD = """
 import sys, outcore.linalg._whole, outcore as oc
-what, out, data, scratch, pool, threads = sys.argv[1:]
+what, out, data, scratch, pool, threads, faults = sys.argv[1:]
 options = {"memory_limit": 8 << 30, "pool_limit": int(pool) << 20, "threads": int(threads), "progress": False}
+options |= {"faults": faults} if faults else {}
 with oc.Session(scratch=[scratch], **options):
     if what == "sort":
         y = oc.sort(oc.open(data + "/x.npy"))
@@ -44,8 +45,10 @@ with oc.Session(scratch=[scratch], **options):
 """
 
 
-def child(what: str, out: Path, data: Path, scratch: Path, pool: int, threads: int) -> subprocess.Popen[str]:
-    command = [sys.executable, "-W", "error", "-c", CHILD, what, out, data, scratch, pool, threads]
+def child(
+    what: str, out: Path, data: Path, scratch: Path, pool: int, threads: int, faults: str = ""
+) -> subprocess.Popen[str]:
+    command = [sys.executable, "-W", "error", "-c", CHILD, what, out, data, scratch, pool, threads, faults]
     return subprocess.Popen(
         [str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -144,7 +147,8 @@ def test_tiles_that_are_updated_together_are_made_together_again(
 ) -> None:
     """A task of eigenvectors updates two tiles of them; one may be durable when the run is killed."""
     folder, target = out / ".outcore-resume-y.npy", out / "y.npy"
-    run = child("eigh", target, hermitian, scratch, 40, 2)
+    # The name comes late, so that no kill does.
+    run = child("eigh", target, hermitian, scratch, 40, 2, "delay-rename:1:60000")
     while run.poll() is None:
         if (folder / "journal").exists() and (folder / "journal").stat().st_size > length:
             run.send_signal(signal.SIGKILL)

@@ -27,7 +27,8 @@ from outcore._opening.places import ChunkList, FilePlace, file_place, head_of, l
 from outcore._session.session import leave_room
 from outcore.errors import FormatError, UnsupportedFormatError
 
-Reference: TypeAlias = "str | list[Any] | Mapping[str, Any]"  # inline bytes, or a file, first byte and length
+JSON: TypeAlias = Any  # a value in a document
+Reference: TypeAlias = "str | list[JSON] | Mapping[str, JSON]"  # inline bytes, or a file, first byte and length
 ChunkReference: TypeAlias = "tuple[int, Reference]"  # the number of a chunk, and where it is
 _DOCUMENT_BYTES_MAX = 1 << 30
 _INLINE_BYTES_MAX = 256 << 20
@@ -42,7 +43,7 @@ class References(NamedTuple):
     """Documents of arrays and groups by their paths, and the chunks of an array."""
 
     path: str
-    documents: Mapping[str, Any]
+    documents: Mapping[str, JSON]
     chunks: Callable[[str, tuple[int, ...], str, str], Iterator[ChunkReference]]
 
 
@@ -75,7 +76,7 @@ def references_place(name: str) -> ReferencePlace | None:
     return None if references is None else ReferencePlace(references, place.member)
 
 
-def _references(path: str, document: Any) -> References | None:
+def _references(path: str, document: JSON) -> References | None:
     """The references of a document of version 0 or 1; None of another one."""
     if not isinstance(document, dict):
         return None
@@ -86,7 +87,7 @@ def _references(path: str, document: Any) -> References | None:
         raise UnsupportedFormatError(f"{path}: references that are generated ('gen') are not read", {"path": path})
     templates = document.get("templates", {}) if entries is not document else {}
     arrays: dict[str, dict[str, Reference]] = {}
-    documents: dict[str, Any] = {}
+    documents: dict[str, JSON] = {}
     names = {_parent(key) for key in entries if _leaf(key) in _ARRAYS}
     for key, entry in entries.items():
         leaf = _leaf(key)
@@ -124,7 +125,7 @@ def _parent(key: str) -> str:
     return key.rpartition("/")[0]
 
 
-def _document(path: str, key: str, entry: Any) -> Any:
+def _document(path: str, key: str, entry: JSON) -> JSON:
     """The JSON of a member of the references."""
     try:
         return json.loads(_inline(entry)) if isinstance(entry, str) else entry
@@ -219,14 +220,14 @@ def open_references(place: ReferencePlace, decode: bool) -> Array | Group:
     if attrs is None:
         attrs = (documents.get(f"{begin}zarr.json") or {}).get("attributes")
 
-    def load(name: str) -> Any:
+    def load(name: str) -> JSON:
         opened = open_references(ReferencePlace(references, begin + name), decode)
         return decoded(opened) if decode and isinstance(opened, Array) else opened
 
     return Group(os.path.join(path, member) if member else path, dict(attrs or {}), kinds, load)
 
 
-def _is_array(document: Any) -> bool:
+def _is_array(document: JSON) -> bool:
     return isinstance(document, dict) and document.get("node_type", "array") == "array"
 
 
@@ -256,7 +257,7 @@ def _array(references: References, member: str, name: str) -> Array:
     return array.annotate(dims=dims if is_named else None, attrs=attrs, name=_leaf(member) or None)
 
 
-def _grid(path: str, name: str, document: Mapping[str, Any]) -> tuple[tuple[int, ...], tuple[int, ...], str, str]:
+def _grid(path: str, name: str, document: Mapping[str, JSON]) -> tuple[tuple[int, ...], tuple[int, ...], str, str]:
     """Lengths of an array and of its chunks; what stands between and before the numbers in keys of chunks."""
     try:
         if name.endswith(".zarray"):
@@ -278,7 +279,7 @@ def _grid(path: str, name: str, document: Mapping[str, Any]) -> tuple[tuple[int,
     return tuple(shape), tuple(lengths), str(separator), prefix
 
 
-def _listed(path: str, document: Mapping[str, Any], chunks: list[ChunkReference]) -> ChunkList:
+def _listed(path: str, document: Mapping[str, JSON], chunks: list[ChunkReference]) -> ChunkList:
     files: dict[str, int] = {}
     lengths: dict[str, int] = {}
     rows = np.zeros((len(chunks), 5), np.uint64)
@@ -296,7 +297,7 @@ def _listed(path: str, document: Mapping[str, Any], chunks: list[ChunkReference]
     return ChunkList(document, list(files), rows)
 
 
-def _is_range(numbers: list[Any]) -> bool:
+def _is_range(numbers: list[JSON]) -> bool:
     return len(numbers) == 2 and all(isinstance(one, int) and 0 <= one < 1 << 63 for one in numbers)
 
 
@@ -316,7 +317,7 @@ def _local(path: str, url: str) -> str:
 def _in_memory(
     path: str,
     member: str,
-    document: Mapping[str, Any],
+    document: Mapping[str, JSON],
     counts: tuple[int, ...],
     lengths: tuple[int, ...],
     chunks: list[ChunkReference],

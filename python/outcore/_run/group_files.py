@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -26,6 +26,8 @@ from outcore._run.codecs import Compression, by_target
 from outcore._run.typed_files import partial_folder
 from outcore._session.record import Outcome
 from outcore.errors import ArgumentError, DTypeError, ShapeError, TargetExistsError, UnsupportedFormatError
+
+MemberContent: TypeAlias = Any  # of a group or a document: arrays, groups, attributes, paths
 
 _DOCUMENT, _NEW, _OLD, _NOTE = "zarr.json", "new", "old", "name"
 _OF_GROUPS = (_DOCUMENT, ".zgroup", ".zarray")
@@ -80,7 +82,7 @@ class _Lengths:
     def __init__(self) -> None:
         self._of: dict[str, set[int]] = {}
 
-    def read(self, group: Mapping[str, Any]) -> None:
+    def read(self, group: Mapping[str, MemberContent]) -> None:
         """Takes down the names that members have."""
         for member in group.values():
             if is_group(member):
@@ -106,7 +108,7 @@ class _Lengths:
 class _Output:
     """A group in its folder, until it has its name."""
 
-    def __init__(self, path: str, group: Mapping[str, Any], folder: str, overwrite: bool) -> None:
+    def __init__(self, path: str, group: Mapping[str, MemberContent], folder: str, overwrite: bool) -> None:
         self.path, self._group, self._folder, self._overwrite = path, group, Path(folder), overwrite
         self._new, self._target = self._folder / _NEW, Path(os.path.realpath(path))
         self._old = self._folder / _OLD
@@ -118,7 +120,7 @@ class _Output:
         self._is_exchanged = False
         self._begin(group, "")
 
-    def _begin(self, group: Mapping[str, Any], below: str) -> None:
+    def _begin(self, group: Mapping[str, MemberContent], below: str) -> None:
         """Makes folders and documents of groups, and lists the arrays."""
         folder = self._new / below
         with refusing(self.path, "make the folder of"):
@@ -147,8 +149,8 @@ class _Output:
                 files.sync_name(str(place))
             self._finish(self._group, self._new)
 
-    def _finish(self, group: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-        members: dict[str, Any] = {}
+    def _finish(self, group: Mapping[str, MemberContent], folder: Path) -> dict[str, MemberContent]:
+        members: dict[str, MemberContent] = {}
         for name, member in group.items():
             if is_group(member):
                 below = self._finish(member, folder / name)
@@ -193,8 +195,8 @@ def _write(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def _document(attrs: Mapping[str, Any], members: Mapping[str, Any]) -> bytes:
-    content: dict[str, Any] = {
+def _document(attrs: Mapping[str, MemberContent], members: Mapping[str, MemberContent]) -> bytes:
+    content: dict[str, MemberContent] = {
         "zarr_format": 3,
         "node_type": "group",
         "attributes": {str(name): _attribute(value) for name, value in attrs.items()},
@@ -204,7 +206,7 @@ def _document(attrs: Mapping[str, Any], members: Mapping[str, Any]) -> bytes:
     return json.dumps(content, indent=2).encode() + b"\n"
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: MemberContent) -> MemberContent:
     """Attributes as JSON has them. Raises DTypeError for what it has nothing for."""
     if isinstance(value, Mapping):
         return {str(name): _finite(_plain(part)) for name, part in value.items()}
@@ -217,7 +219,7 @@ def _plain(value: Any) -> Any:
     raise DTypeError(f"attrs: {value!r} of {type(value).__name__} is nothing that files keep")
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: MemberContent) -> MemberContent:
     """A value within a list or a mapping. Raises DTypeError for NaN and infinities: JSON has none, and text would
     be read as text."""
     if isinstance(value, float) and not math.isfinite(value):
@@ -225,12 +227,12 @@ def _finite(value: Any) -> Any:
     return value
 
 
-def _attribute(value: Any) -> Any:
+def _attribute(value: MemberContent) -> MemberContent:
     is_number = isinstance(value, (np.ndarray, np.generic, float))
     return _words(np.asarray(value).tolist()) if is_number else _plain(value)
 
 
-def _words(value: Any) -> Any:
+def _words(value: MemberContent) -> MemberContent:
     """Numbers with the words that Zarr has for fill values that are not finite."""
     if isinstance(value, list):
         return [_words(part) for part in value]
@@ -290,7 +292,7 @@ def consolidated_apart(path: str) -> Iterator[None]:
                 _tell(above, place)
 
 
-def _replace_document(above: Path, document: Mapping[str, Any]) -> None:
+def _replace_document(above: Path, document: Mapping[str, MemberContent]) -> None:
     beside = above / f".{_DOCUMENT}.{os.getpid()}"
     _write(beside, json.dumps(document, indent=2).encode() + b"\n")
     os.replace(beside, above / _DOCUMENT)
@@ -309,7 +311,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def staged_groups(
-    targets: Mapping[Any, Any],
+    targets: Mapping[MemberContent, MemberContent],
     overwrite: bool,
     chunks: Mapping[str, Sequence[int]] | None,
     compression: Compression = None,
@@ -357,7 +359,7 @@ def _check_target(path: str, target: str, overwrite: bool) -> None:
 
 def store_groups(
     store: Callable[..., Outcome],
-    targets: Mapping[Any, Any],
+    targets: Mapping[MemberContent, MemberContent],
     overwrite: bool,
     resume: bool,
     chunks: Mapping[str, Sequence[int]] | None,

@@ -6,7 +6,7 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 from outcore._base.urls import is_url, refuse_url, url_of
 from outcore._lazy.hooks import above
@@ -16,6 +16,15 @@ from outcore._run.codecs import Compression
 from outcore._session.record import Outcome
 from outcore._session.session import current
 from outcore.errors import ArgumentError, UnsupportedFormatError
+
+TargetSettings: TypeAlias = Mapping[Any, Any]  # by the paths that a caller gives
+
+
+class TargetLayout(NamedTuple):
+    """How targets are cut and compressed, as `store` is told."""
+
+    chunks: TargetSettings | None
+    compression: Compression
 
 
 def has_urls(targets: object) -> bool:
@@ -30,11 +39,10 @@ def has_urls(targets: object) -> bool:
 
 def store_objects(
     store: Callable[..., Outcome],
-    targets: Mapping[Any, Any],
+    targets: TargetSettings,
     overwrite: bool,
     resume: bool,
-    chunks: Mapping[Any, Any] | None,
-    compression: Compression,
+    layout: TargetLayout,
     progress: bool | None,
     options: StorageOptions | None,
 ) -> Outcome:
@@ -53,7 +61,8 @@ def store_objects(
         for url in urls.values():
             check_target(url, overwrite)
         folders = {url_of(path).text: staged[path] for path in urls}
-        shapes, codecs = _moved(chunks, folders), compression
+        (chunks, compression), codecs = layout, layout.compression
+        shapes = _moved(chunks, folders)
         if isinstance(compression, Mapping) and not isinstance(compression.get("name"), str):
             codecs = _moved(compression, folders)
         named = {staged[path]: array for path, array in targets.items()}
@@ -63,8 +72,8 @@ def store_objects(
     return outcome
 
 
-def _moved(settings: Mapping[Any, Any] | None, folders: Mapping[str, str]) -> dict[Any, Any]:
-    """Settings by path, those of URLs and of members below them by the paths in scratch."""
+def _moved(settings: TargetSettings | None, folders: Mapping[str, str]) -> TargetSettings:
+    """TargetSettings by path, those of URLs and of members below them by the paths in scratch."""
     moved = {}
     for path, setting in (settings or {}).items():
         name = url_of(path).text if is_url(path) else path
@@ -86,4 +95,4 @@ def _staged(path: Any, array: Any, folder: Path) -> Any:
     return os.fspath(folder / url.key.rpartition("/")[2])
 
 
-__all__ = ["has_urls", "store_objects"]
+__all__ = ["TargetLayout", "has_urls", "store_objects"]

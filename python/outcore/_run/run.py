@@ -21,7 +21,7 @@ from outcore._run.codecs import Compression, by_target, codecs_text
 from outcore._run.foresight import UnforeseenError, for_all
 from outcore._run.group_files import encoded, is_group, staged_groups, store_groups, tell_groups_above
 from outcore._run.hdf5_files import hdf5_place, planned_hdf5, store_hdf5
-from outcore._run.object_files import has_urls, store_objects
+from outcore._run.object_files import TargetLayout, has_urls, store_objects
 from outcore._run.parts import PartUpdate, region_update
 from outcore._run.running import plan_and_run
 from outcore._run.typed_files import store_typed
@@ -260,7 +260,8 @@ def store(
     array([0, 1, 2])
     """
     if has_urls(targets):
-        return store_objects(store, targets, overwrite, resume, chunks, compression, progress, storage_options)
+        layout = TargetLayout(chunks, compression)
+        return store_objects(store, targets, overwrite, resume, layout, progress, storage_options)
     if storage_options is not None:
         raise ArgumentError("store: storage_options are for URLs")
     if isinstance(targets, Mapping) and any(hdf5_place(path) for path in targets):
