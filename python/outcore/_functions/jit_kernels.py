@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from typing import Any, TypeAlias
 
@@ -19,6 +18,8 @@ def numba_module() -> NumbaObject:
     An import that an interrupt ends halfway leaves a module without some of its parts for as long as the process lives.
     Interrupts are heard by the main thread, so a thread of its own imports numba, to the end.
     """
+    from concurrent.futures import ThreadPoolExecutor  # and with it logging, which imports of outcore do without
+
     importer = ThreadPoolExecutor(1, "outcore-import")
     try:
         return importer.submit(import_module, "numba").result()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -59,6 +58,8 @@ def _keys_below(url: str) -> list[str]:
 
 
 def _each(call: Callable[[str], None], names: Iterable[str]) -> None:
+    from concurrent.futures import ThreadPoolExecutor  # and with it logging, which imports of outcore do without
+
     with ThreadPoolExecutor(_PUTS) as threads:
         for _ in threads.map(call, names):
             pass

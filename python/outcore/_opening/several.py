@@ -6,7 +6,6 @@ import glob
 import os
 import re
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from pathlib import Path
 from typing import TypeAlias
@@ -100,6 +99,8 @@ def _axes_of(group: Group) -> list[str]:
 
 def _each(names: list[str], open_one: Callable[[str], Opened]) -> list[Opened]:
     contexts = [copy_context() for _ in names]  # the session in use is the caller's
+    from concurrent.futures import ThreadPoolExecutor  # and with it logging, which imports of outcore do without
+
     with ThreadPoolExecutor(min(_THREADS, len(names))) as threads:
         return list(threads.map(lambda context, name: context.run(open_one, name), contexts, names))
 

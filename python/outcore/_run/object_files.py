@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -51,6 +50,8 @@ def store_objects(
     Raises UnsupportedFormatError for other formats than Zarr and for web servers, ArgumentError for `resume=True`, and
     what `store` raises.
     """
+    import tempfile  # some modules of its own, which files need not
+
     if resume:
         raise ArgumentError("store: resume=True, and what goes to a URL is written in one go")
     with tempfile.TemporaryDirectory(prefix="outcore-upload-", dir=current().options["scratch"][0]) as scratch:

@@ -14,7 +14,6 @@ import os
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from typing import IO, TYPE_CHECKING, NamedTuple
 
@@ -33,6 +32,8 @@ from outcore._tables.table import Table
 from outcore.errors import ArgumentError, DTypeError, FormatError, IndexingError
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     import pyarrow as pa
 
 _BLOCK_BYTES, _BLOCK_BYTES_MIN = 1 << 20, 64 << 10
@@ -313,6 +314,8 @@ def _parsed(
 ) -> Iterator[pa.Table]:
     """The blocks in their order, parsed in threads."""
     due: deque[Future[pa.Table]] = deque()
+    from concurrent.futures import ThreadPoolExecutor  # and with it logging, which imports of outcore do without
+
     with ThreadPoolExecutor(threads) as pool:
         try:
             if first is not None:

@@ -15,7 +15,6 @@ import os
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
@@ -272,6 +271,8 @@ def _tile_rows(lengths: Sequence[int], most: int) -> int:
 
 def _opened(path: PathLike | Sequence[PathLike]) -> list[ParquetPart]:
     names = parts_of(path) or [os.fsdecode(path)]  # type: ignore[arg-type]
+    from concurrent.futures import ThreadPoolExecutor  # and with it logging, which imports of outcore do without
+
     with ThreadPoolExecutor(_OPENING_THREADS) as threads:
         parts = list(threads.map(ParquetPart, names))
     first = parts[0]

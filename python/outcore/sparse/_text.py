@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
 from typing import IO, Any, TypeVar
@@ -46,6 +45,8 @@ def blocks_of(path: str | os.PathLike[str], file: IO[bytes]) -> Iterator[bytes]:
 def ahead(items: Iterable[T]) -> Iterator[Iterator[T]]:
     """The same, each made by another thread while the one before is worked on; the thread ends with the context."""
     source = iter(items)
+    from concurrent.futures import ThreadPoolExecutor  # and with it logging, which imports of outcore do without
+
     with ThreadPoolExecutor(1) as other:
 
         def begin() -> Any:
