@@ -99,7 +99,7 @@ def _stored(path: Path, way: str, mean: Any, spread: Any) -> dict[str, Any]:
     targets = {folder / "mean.npy": mean, folder / "spread.npy": spread}
     plan, begin = oc.explain(targets, overwrite=True), time.perf_counter()
     done = oc.store(targets, overwrite=True)
-    # What the passes read that have the field among their inputs: spilled tiles are read by others.
+    # Bytes of the passes that have the field among their inputs: spilled tiles are read by others.
     ours = [
         step["bytes_read"] for step in plan.to_dict()["passes"] if any(str(path) in name for name in step["inputs"])
     ]

@@ -65,7 +65,7 @@ fn chunks_of_one_file_and_of_several_are_read_where_they_lie() {
         one,
         [(12..20).collect::<Vec<u8>>(), (3..11).collect(), (0..4).collect()].concat()
     );
-    // What is not listed is fill value; chunks that are not cut go on behind the array.
+    // Chunks that are not listed are fill value; chunks that are not cut go on behind the array.
     let two = all_of(&files, &[[0, 1, 1, 8, 0], [2, 0, 6, 8, 0]], false).unwrap();
     assert_eq!(
         two,

@@ -10,7 +10,7 @@ use super::source::Opening;
 use super::stored::StoredObject;
 use crate::{Io, StoreError};
 
-/// What can be done with arrays of a format beside reading them.
+/// Abilities of a format beside reading its arrays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ability {
     /// Arrays are outputs.
@@ -25,7 +25,7 @@ pub enum Ability {
     Groups,
 }
 
-/// What of a path tells the format of what is there.
+/// Evidence at a path for the format of the file or folder there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Evidence<'a> {
     Folder,
@@ -60,7 +60,7 @@ pub(crate) trait Format: Sync {
     /// An output whose writes come in the grid of `tile`.
     ///
     /// # Errors
-    /// What the format has no place for.
+    /// Shapes and types that the format has no place for.
     fn plan_sink(&self, _shape: &[u64], _dtype: DType, _tile: &[u64]) -> Result<Arc<dyn OutputPlan>, StoreError> {
         Err(StoreError::Invalid(format!("{} is not written", self.name())))
     }

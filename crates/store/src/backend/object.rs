@@ -88,7 +88,7 @@ impl Blob for RemoteObject {
     }
 }
 
-/// What is opened was there.
+/// An opened file was there before.
 fn gone(cause: Error) -> Error {
     match cause.kind() {
         ErrorKind::NotFound => Error::other(ChangedMeanwhile("it is gone".into())),

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// What a store says of an object.
+/// Facts of a store about an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemoteFacts {
     pub bytes: u64,
@@ -23,11 +23,11 @@ pub type RemoteVisit<'a> = &'a mut dyn FnMut(&str, RemoteFacts) -> Result<()>;
 ///
 /// Errors are `NotFound`, `PermissionDenied`, or others in words, without credentials.
 pub trait RemoteStore: Send + Sync {
-    /// What tells apart stores that are known by one URL; nothing secret.
+    /// A text that tells apart stores of one URL; nothing secret.
     fn endpoint(&self) -> &str;
     /// Whether keys can be listed.
     fn is_listed(&self) -> bool;
-    /// What an object is now.
+    /// The facts of an object now.
     ///
     /// # Errors
     /// No such object, or a request that failed.
@@ -52,7 +52,7 @@ pub trait RemoteStore: Send + Sync {
     /// # Errors
     /// A request that failed.
     fn folders(&self, prefix: &str) -> Result<Vec<String>>;
-    /// What objects of many keys are, several requests at once; nothing for keys that are not there.
+    /// The facts of objects of many keys, several requests at once; nothing for keys that are not there.
     ///
     /// # Errors
     /// A request that failed.

@@ -70,7 +70,7 @@ impl ChunkEncoder {
         let before = std::iter::once(bytes).chain(lengths.iter().copied());
         let contexts = self.0.iter().zip(before);
         let context = contexts.map(|(stage, length)| stage.context_bytes(length)).max();
-        // What a stage made is given back when the next but one has begun.
+        // Results of a stage are given back when the next but one has begun.
         largest.next_multiple_of(PAGE) * lengths.len().min(2) + context.unwrap_or(0)
     }
 

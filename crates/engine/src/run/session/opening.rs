@@ -30,7 +30,7 @@ impl Session {
     /// Opens an array by a list of its chunks; `watch` is asked as by `find`.
     ///
     /// # Errors
-    /// What the store says of the list and the files; a list too large for the limit.
+    /// Errors of the store about the list and the files; a list too large for the limit.
     pub fn open_listing(
         &self,
         listing: &ChunkListing<'_>,

@@ -166,7 +166,7 @@ impl Sink for PartSink {
             })?;
             done += bytes;
             let direct = self.direct.as_ref();
-            // What lies behind the last element may be another's.
+            // Bytes behind the last element may be another's.
             let whole = direct.map_or(0, |_| bytes / PAGE * PAGE);
             let (pages, tail) = piece.split_at(whole);
             if let Some(file) = direct.filter(|_| whole > 0) {

@@ -1,4 +1,4 @@
-//! What the registry knows of `.npy` files.
+//! Facts for the registry about `.npy` files.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What the registry knows of Zarr.
+//! Facts for the registry about Zarr.
 
 use std::path::Path;
 use std::sync::Arc;
