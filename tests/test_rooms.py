@@ -175,8 +175,22 @@ def test_files_that_collect_names_list_each_once() -> None:
 
 
 def test_the_package_loads_numpy_and_the_core_alone() -> None:
-    """Each module more takes memory that work could have: NumPy's own parts are loaded where they are used, too."""
+    """Each module more takes memory that work could have: NumPy's own parts are loaded where they are used, too, and
+    what of Python's own brings much with it: OpenSSL, compressors, logging, all names of characters."""
     heavy = {"numpy.random", "numpy.fft", "rich", "click", "yaml", "scipy", "sklearn", "numba", "networkx"}
+    heavy |= {
+        "hashlib",
+        "bz2",
+        "lzma",
+        "gzip",
+        "zipfile",
+        "shutil",
+        "tempfile",
+        "subprocess",
+        "logging",
+        "html",
+        "difflib",
+    }
     code = f"import sys, outcore; print(sorted({heavy!r} & set(sys.modules)))"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout.strip() == "[]"

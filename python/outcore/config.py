@@ -7,7 +7,6 @@ Configuration only chooses the options of the default session; a `Session` made 
 from __future__ import annotations
 
 import builtins
-import difflib
 import os
 import threading
 import time
@@ -19,6 +18,7 @@ from types import TracebackType
 from typing import Any, TypeAlias
 
 from outcore._base import machine
+from outcore._base.names import close_names
 from outcore._base.sizes import parse_size
 from outcore.errors import ConfigError
 
@@ -128,7 +128,7 @@ def _default(key: str) -> Any:
 
 
 def _unknown(key: str, source: str) -> ConfigError:
-    nearest = difflib.get_close_matches(key, _KEYS, n=1, cutoff=0.0)[0]
+    nearest = close_names(key, _KEYS, count=1, cutoff=0.0)[0]
     return ConfigError(f"{source}: unknown key {key!r}; did you mean {nearest!r}?", {"key": key, "nearest": nearest})
 
 
@@ -175,7 +175,7 @@ def _read_environment() -> OptionValues:
         key = name.removeprefix(_PREFIX).lower()
         if key in _KEYS:
             values[key] = _checked(key, text or None, name)
-        elif nearest := difflib.get_close_matches(key, _KEYS, n=1, cutoff=0.8):
+        elif nearest := close_names(key, _KEYS, count=1, cutoff=0.8):
             # Others may use the prefix for variables of their own, so a stranger is only suspected of a slip.
             warnings.warn(f"{name} is not read; did you mean {_PREFIX}{nearest[0].upper()}?", stacklevel=4)
     return values

@@ -6,7 +6,7 @@ system when the array is made, so the array itself is still one fixed value.
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Iterable
 
 import numpy as np
@@ -26,7 +26,7 @@ _Places = npt.NDArray[np.int64]
 
 
 def _seed(seed: int | None) -> int:
-    return secrets.randbits(63) if seed is None else int(seed) & (2**64 - 1)
+    return int.from_bytes(os.urandom(8), "big") >> 1 if seed is None else int(seed) & (2**64 - 1)
 
 
 def _real(name: str, dtype: DTypeLike) -> str:

@@ -7,8 +7,6 @@ import json
 import os
 import signal
 import sys
-import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +54,8 @@ def sessions_at_once(x: str, limits: list[int], rounds: int) -> list[float]:
     def work(limit: int) -> float:
         with oc.Session(memory_limit=limit, threads=2, progress=False):
             return float(sum(oc.compute(oc.open(x).sum()) for _ in range(rounds)))
+
+    from concurrent.futures import ThreadPoolExecutor  # children that measure their size do without
 
     with ThreadPoolExecutor(len(limits)) as pool:
         return list(pool.map(work, limits))
@@ -206,6 +206,8 @@ def cached_file(path: str, count: int, memory_limit: int) -> dict[str, Any]:
 def builder(program: str, iterations: str) -> Any:
     """The expression of a workload without its inputs, which the parent has made."""
     make: workloads.Maker = getattr(workloads, program)
+    import tempfile  # children that measure their size do without
+
     with tempfile.TemporaryDirectory() as folder:
         if iterations:
             return make(Path(folder), 0.01, iterations=int(iterations)).build

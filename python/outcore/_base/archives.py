@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import lzma
 import math
 import struct
 import tokenize
-import zipfile
 import zlib
 from collections.abc import Iterator
+from typing import IO, TYPE_CHECKING
 
 from outcore._base.files import Header, npy_header_of, reading
 from outcore.errors import FormatError, OutcoreError
 
-# Errors that zipfile and NumPy raise of bytes that are no file of theirs.
+if TYPE_CHECKING:
+    from zipfile import ZipFile, ZipInfo
+
+# Errors that zipfile and NumPy raise of bytes that are no file of theirs, beside their own.
 _DAMAGED = (
-    zipfile.BadZipFile,
     zlib.error,
-    lzma.LZMAError,
     tokenize.TokenError,
     struct.error,
     EOFError,
@@ -34,7 +34,23 @@ _DAMAGED = (
     ValueError,
 )
 # Bytes of a member of a zip file before its name, and the first of them.
+# The mark of a member that is not packed.
+STORED = 0
 _LOCAL_HEADER, _LOCAL_MAGIC = 30, b"PK\x03\x04"
+
+
+def unzipped(file: IO[bytes]) -> ZipFile:
+    """The archive that a file holds, to be read."""
+    from zipfile import ZipFile  # and with it all compressors, which imports of outcore do without
+
+    return ZipFile(file)
+
+
+def _damaged() -> tuple[type[Exception], ...]:
+    from lzma import LZMAError
+    from zipfile import BadZipFile
+
+    return *_DAMAGED, BadZipFile, LZMAError
 
 
 @contextlib.contextmanager
@@ -44,7 +60,7 @@ def reading_members(name: str) -> Iterator[None]:
         yield
     except OutcoreError:
         raise
-    except _DAMAGED as error:
+    except _damaged() as error:
         raise FormatError(f"{name}: cannot be read: {error}", {"path": name}) from None
     except OSError as error:
         # zipfile seeks to where the file says.
@@ -53,7 +69,7 @@ def reading_members(name: str) -> Iterator[None]:
         raise FormatError(f"{name}: cannot be read: {error}", {"path": name}) from None
 
 
-def lying_in(archive: str, about: zipfile.ZipInfo) -> Header:
+def lying_in(archive: str, about: ZipInfo) -> Header:
     """The header of a `.npy` member that is stored as it is; the place of its elements is that in the archive.
 
     Raises FormatError for a member that is not where the archive says, or shorter than its header says.
@@ -77,4 +93,4 @@ def lying_in(archive: str, about: zipfile.ZipInfo) -> Header:
     return header
 
 
-__all__ = ["lying_in", "reading_members"]
+__all__ = ["STORED", "lying_in", "reading_members", "unzipped"]

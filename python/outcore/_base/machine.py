@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
 # Control groups v1 say "no limit" with a number near 2⁶³ instead of a word.
@@ -68,4 +67,6 @@ def default_scratch() -> str:
     for candidate in (os.environ.get("TMPDIR"), "/var/tmp"):
         if candidate and os.path.isdir(candidate) and os.access(candidate, os.W_OK):
             return candidate
+    import tempfile  # and with it shutil and all compressors, which imports of outcore do without
+
     return tempfile.gettempdir()

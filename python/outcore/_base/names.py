@@ -1,8 +1,8 @@
-"""Public names of a module that only collects them: each is listed once, where it is imported."""
+"""Names: the public ones of a module that only collects them, and those close to one that is unknown."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 
 def public_names(namespace: Mapping[str, object]) -> list[str]:
@@ -14,4 +14,11 @@ def public_names(namespace: Mapping[str, object]) -> list[str]:
     return sorted(name for name in namespace if not name.startswith("_"))
 
 
-__all__ = ["public_names"]
+def close_names(name: str, known: Iterable[str], *, count: int, cutoff: float) -> list[str]:
+    """At most `count` of the names that are known, the closest first, each alike to at least `cutoff` (0 to 1)."""
+    import difflib  # of who mistypes, not of all who import outcore
+
+    return difflib.get_close_matches(name, list(known), n=count, cutoff=cutoff)
+
+
+__all__ = ["close_names", "public_names"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable
 from typing import NoReturn
 
 import numpy as np
 
 from outcore import _api as oc
+from outcore._base.names import close_names
 from outcore._base.sizes import format_size
 from outcore._lazy.array import Array
 from outcore._lazy.node import is_weak
@@ -57,7 +57,7 @@ def nearest(name: str) -> str:
         return ABSENT[name][1]
     spaces = {f"{space}.{part}": part for space in ("linalg", "fft", "random") for part in getattr(oc, space).__all__}
     names = {part: part for part in vars(oc)["__all__"] if callable(getattr(oc, part, None))} | spaces
-    close = difflib.get_close_matches(name, list(names.values()), n=3, cutoff=0.65)
+    close = close_names(name, names.values(), count=3, cutoff=0.65)
     hints = [full for full, part in names.items() if part in close]
     return ", ".join(hints) if hints else "map_blocks, map"
 

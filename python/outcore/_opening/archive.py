@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import zipfile
+from typing import TYPE_CHECKING
 
-from outcore._base.archives import lying_in, reading_members
+from outcore._base.archives import STORED, lying_in, reading_members, unzipped
 from outcore._base.files import Header, reading
 from outcore._base.system_errors import refusing
 from outcore._opening.places import FilePlace, file_place, head_of
 from outcore.errors import FormatError, UnsupportedFormatError
+
+if TYPE_CHECKING:
+    from zipfile import ZipInfo
 
 _MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 _SUFFIX = ".npy"
@@ -24,9 +27,9 @@ def archive_place(name: str) -> FilePlace | None:
     return place if place.path.endswith(".npz") or _arrays(place.path) else None
 
 
-def _arrays(path: str) -> dict[str, zipfile.ZipInfo]:
+def _arrays(path: str) -> dict[str, ZipInfo]:
     """The members that are arrays, by their names."""
-    with refusing(path, "open"), reading_members(path), reading(path) as file, zipfile.ZipFile(file) as archive:
+    with refusing(path, "open"), reading_members(path), reading(path) as file, unzipped(file) as archive:
         members = {about.filename: about for about in archive.infolist()}
     return {name.removesuffix(_SUFFIX): about for name, about in members.items() if name.endswith(_SUFFIX)}
 
@@ -51,10 +54,10 @@ def open_member(place: FilePlace) -> Header | dict[str, bool]:
     return {name: name not in inner for name in folders}
 
 
-def _header(path: str, member: str, about: zipfile.ZipInfo) -> Header:
+def _header(path: str, member: str, about: ZipInfo) -> Header:
     if about.flag_bits & _ENCRYPTED:
         raise UnsupportedFormatError(f"{path}: {member!r} is encrypted; unpack the archive", {"path": path})
-    if about.compress_type != zipfile.ZIP_STORED:
+    if about.compress_type != STORED:
         raise UnsupportedFormatError(
             f"{path}: {member!r} is packed, and can only be read from its beginning on; use "
             f"oc.asarray(numpy.load({path!r})[{member!r}]), or write the archive by numpy.savez",

@@ -10,7 +10,6 @@ import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, SupportsIndex
 
@@ -20,6 +19,7 @@ import numpy.typing as npt
 from outcore import _core
 from outcore._base import files as _files
 from outcore._base.arguments import count
+from outcore._base.digests import digest
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._run.run import store
@@ -77,7 +77,7 @@ def identity(name: str, arrays: Sequence[Array]) -> list[str]:
 
 def _stand_in(array: Array, text: str) -> _core.Expr:
     """A formula of an array's shape and type, which a text tells from others."""
-    seed = int.from_bytes(blake2b(text.encode(), digest_size=7).digest(), "big")
+    seed = int.from_bytes(digest(text.encode(), size=7).digest(), "big")
     return _core.astype(_core.random("uniform", array.shape, seed, 0.0, 1.0, "float64"), array.dtype.name)
 
 
@@ -85,21 +85,21 @@ def _of_values(array: Array) -> str:
     """The identity of values, with their type and shape. I/O: one read; a write beside where they do not fit into a
     small part of memory."""
     session = current()
-    digest = blake2b(f"{array.dtype.str} {array.shape} ".encode())
+    known = digest(f"{array.dtype.str} {array.shape} ".encode())
     matrix = _core.sparse_file(array._expr)
     if matrix is not None:  # the tiles of a sparse matrix in scratch
         for block in _files.in_blocks(Path(matrix)):
-            digest.update(block)
-        return digest.hexdigest()
+            known.update(block)
+        return known.hexdigest()
     if array.nbytes <= session.counters()["budget_bytes"] // _SHARE:
-        digest.update(np.ascontiguousarray(array.compute()).data)
-        return digest.hexdigest()
+        known.update(np.ascontiguousarray(array.compute()).data)
+        return known.hexdigest()
     path = Path(session._core.unused_path())
     store({path: array})
     try:
         for block in _files.in_blocks(path, _files.npy_header(path).offset):
-            digest.update(block)
-        return digest.hexdigest()
+            known.update(block)
+        return known.hexdigest()
     finally:
         _files.remove(path)
 
@@ -167,7 +167,7 @@ class Checkpoints:
     @classmethod
     def known_by(cls, every: SupportsIndex, work: str, parts: Iterable[str]) -> Checkpoints:
         """The checkpoints of work that is the same where all parts of what tells it are."""
-        key = blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
+        key = digest("\n".join(parts).encode(), size=16).hexdigest()
         return cls(every.__index__(), current()._core.stages_folder(key, work), work)
 
     @classmethod

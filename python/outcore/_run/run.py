@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -331,7 +330,7 @@ def persist(*arrays: Item, directory: AnyPath | None = None) -> Any:
         made = [Array(_core.from_numpy(value)) for value in values]
     else:
         refuse_url(directory, "persist writes files, not objects")
-        paths = [Path(os.fsdecode(directory)) / f"persist-{uuid.uuid4().hex}.zarr" for _ in arrays]
+        paths = [Path(os.fsdecode(directory)) / f"persist-{os.urandom(16).hex()}.zarr" for _ in arrays]
         store(dict(zip(paths, numbers, strict=True)))
         made = [Array(_core.open(current()._core, str(path))) for path in paths]
     pairs = zip(arrays, made, strict=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
@@ -131,7 +130,7 @@ def output(path: str, overwrite: bool) -> Iterator[PartialOutput]:
 @contextmanager
 def partial_folder(path: str, target: str) -> Iterator[str]:
     """A locked folder beside a target, which goes in the end; `path` is the name that errors say."""
-    folder = os.path.join(os.path.dirname(target), f"{_MARK}{os.getpid()}-{secrets.token_hex(8)}")
+    folder = os.path.join(os.path.dirname(target), f"{_MARK}{os.getpid()}-{os.urandom(8).hex()}")
     with refusing(path, "write beside"):
         os.mkdir(folder, 0o700)
         held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
 import re
@@ -12,6 +11,7 @@ from itertools import groupby
 
 from outcore._base.sizes import format_size
 from outcore._base.types import JSONObject
+from outcore._show.markup import escape
 
 _HANDED_ON = re.compile(r".*#\d+|array in memory", re.DOTALL)
 
@@ -307,10 +307,10 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         head, *body = self._rows()
-        cells = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
-        rows = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in body)
+        cells = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+        rows = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in body)
         totals = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>"
+            f"<tr><th style='text-align:left'>{escape(name)}</th><td>{escape(value)}</td></tr>"
             for name, value in self._totals()
         )
         return f"<table><tr>{cells}</tr>{rows}</table><table>{totals}</table>"

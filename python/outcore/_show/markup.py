@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from html import escape
 
 
 class Markup(str):
@@ -23,6 +22,13 @@ def drawing(*content: str, **attributes: str | float) -> Markup:
     return element("svg", joined(["", *content, ""]), xmlns="http://www.w3.org/2000/svg", **attributes)
 
 
+def escape(text: str) -> str:
+    """Text as the content of an element."""
+    from html import escape as escaped  # and with it the names of all characters, which imports of outcore do without
+
+    return escaped(text)
+
+
 def joined(parts: Iterable[str], between: str = "\n") -> Markup:
     """Elements and text one after the other."""
     return Markup(between.join(part if isinstance(part, Markup) else escape(part) for part in parts))
@@ -33,4 +39,4 @@ def _said(value: str | float) -> str:
     return escape(value) if isinstance(value, str) else f"{round(value, 1):.10g}"
 
 
-__all__ = ["Markup", "drawing", "element", "joined"]
+__all__ = ["Markup", "drawing", "element", "escape", "joined"]

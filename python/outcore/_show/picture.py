@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import html
 import re
-import shutil
-import subprocess
+
+from outcore._show.markup import escape
 
 _TOKEN = r'"(?:[^"\\]|\\.)*"|[\w.:]+'
 _EDGE = re.compile(rf"^\s*({_TOKEN})\s*->\s*({_TOKEN})", re.MULTILINE)
@@ -33,6 +32,9 @@ class Picture:
 
     def svg(self) -> str:
         """The image, drawn by Graphviz where `dot` is on the path."""
+        import shutil  # by who draws, not by all who import outcore
+        import subprocess
+
         program = shutil.which("dot")
         if program is None:
             return _layered(self.dot)
@@ -117,5 +119,5 @@ def _layered(dot: str) -> str:
         )
         for line, text in enumerate(labels[name]):
             at = y + 5 + _LINE * (line + 0.75)
-            parts.append(f'<text x="{x + width / 2:.0f}" y="{at:.0f}" text-anchor="middle">{html.escape(text)}</text>')
+            parts.append(f'<text x="{x + width / 2:.0f}" y="{at:.0f}" text-anchor="middle">{escape(text)}</text>')
     return "".join([*parts, "</svg>"])

@@ -6,12 +6,12 @@ import errno
 import json
 import math
 import os
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import median
+
+import numpy as np
 
 from outcore._base.sizes import format_size
 from outcore._base.types import JSONObject
@@ -75,7 +75,7 @@ class Profile:
         rows = []
         for key in sorted(rates):
             others = [speed for other, speed in speeds.items() if other[0] == key[0] and other != key]
-            slow = key in speeds and bool(others) and speeds[key] < median(others) / 2
+            slow = key in speeds and bool(others) and speeds[key] < float(np.median(others)) / 2
             rows.append({"volume": key[0], "disk": key[1], **rates[key], "slow": slow})
         return rows
 
@@ -199,6 +199,8 @@ class Profile:
             yield None
             return
         offset = time.perf_counter() - self.started
+        import tempfile  # and with it shutil, which imports of outcore do without
+
         with tempfile.TemporaryDirectory(prefix="outcore-trace-") as directory:
             trace = Path(directory) / "trace.json"
             yield str(trace)

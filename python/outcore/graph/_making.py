@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,6 +13,7 @@ import numpy as np
 from outcore import _api as oc
 from outcore import _core, sparse
 from outcore._base.arguments import whole
+from outcore._base.digests import digest
 from outcore._base.element_types import dtype_of
 from outcore._base.files import same_bytes
 from outcore._base.types import Keywords, NDArray, PathLike
@@ -262,15 +262,15 @@ def _from_memory(
     """As `from_arrays`, and gone on with where it was killed: another process has the arrays again where they have the
     same digest."""
     _check(columns, None, np.dtype(np.uint32))
-    digest = blake2b(digest_size=16)
+    known = digest(size=16)
     for column in columns:
         dtype_of(column.dtype)
         for begin in range(0, len(column), _PIECE):
-            digest.update(np.ascontiguousarray(column[begin : begin + _PIECE]).view(np.uint8).data)
+            known.update(np.ascontiguousarray(column[begin : begin + _PIECE]).view(np.uint8).data)
     vertices = max((int(ends.max()) + 1 for ends in columns[:2] if len(ends)), default=0)
     options = {"shape": (vertices, vertices), **options}
     description = [(str(column.dtype), len(column)) for column in columns]
-    key = _key(None, f"{description} {digest.hexdigest()}", cast(Options, options))
+    key = _key(None, f"{description} {known.hexdigest()}", cast(Options, options))
 
     def chunks(done: Done) -> Iterator[Chunk]:
         # Without edges there is a chunk as well: it tells the type of weights.

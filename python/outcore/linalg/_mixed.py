@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import hashlib
 from collections.abc import Callable
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
+from outcore._base.digests import digest
 from outcore._base.types import DType
 from outcore._lazy.array import Array
 from outcore._run.holding import Holder
@@ -66,7 +66,7 @@ def known_array(values: npt.NDArray[np.float64]) -> Array:
     """An array in memory that is the same in all processes, by what it has: who goes on with a run knows it again."""
     copy = np.array(values)
     copy.flags.writeable = False
-    return Array(_core.from_numpy(copy, hashlib.blake2b(copy.tobytes(), digest_size=32).hexdigest()))
+    return Array(_core.from_numpy(copy, digest(copy.tobytes(), size=32).hexdigest()))
 
 
 def named_approximation(of: Approximation | None, dtype: DType, low_rank: float | None) -> str:

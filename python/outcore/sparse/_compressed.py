@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from outcore._base.archives import reading_members
+from outcore._base.archives import reading_members, unzipped
 from outcore._base.files import reading
 from outcore._base.system_errors import refusing
 from outcore._base.types import NDArray, PathLike
@@ -22,6 +21,9 @@ from outcore.sparse._ingest import Options, Settings, stored
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._readers import opened
 from outcore.sparse._spool import Chunk, stamp_of
+
+if TYPE_CHECKING:
+    from zipfile import ZipFile
 
 # How elements from one place of a row up to another are read; places ascend.
 Read = Callable[[int, int], NDArray]
@@ -164,12 +166,12 @@ def from_npz(source: PathLike, path: PathLike | None = None, **options: Unpack[S
     opened(source).close()
     with contextlib.ExitStack() as stack:
         with reading_members(str(source)):
-            archive = stack.enter_context(zipfile.ZipFile(stack.enter_context(reading(source))))
+            archive = stack.enter_context(unzipped(stack.enter_context(reading(source))))
             shape, chunks = _members(archive, source)
         return stored(chunks, path, stamp_of(source), Options(**options, shape=shape))
 
 
-def _members(archive: zipfile.ZipFile, source: PathLike) -> tuple[tuple[int, int], Iterator[Chunk]]:
+def _members(archive: ZipFile, source: PathLike) -> tuple[tuple[int, int], Iterator[Chunk]]:
     try:
         layout, (rows, columns) = described_by_npz(archive)
         data = Member(archive, "data.npy")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +16,9 @@ from outcore._base.element_types import DTypeLike
 from outcore._base.types import DType, NDArray, PathLike
 from outcore.errors import ArgumentError, DTypeError, TargetExistsError, UnsupportedFormatError
 from outcore.sparse._matrix import SparseMatrix
+
+if TYPE_CHECKING:
+    from zipfile import ZipFile
 
 _PIECE = 1 << 16  # entries that become text at once
 _FIELDS = {"b": "integer", "i": "integer", "u": "integer", "f": "real", "c": "complex"}
@@ -160,8 +162,10 @@ def to_npz(matrix: SparseMatrix, path: PathLike, *, compressed: bool = False, ov
     if max(matrix.shape) > 2**63:
         raise UnsupportedFormatError(f"to_npz: numbers of a matrix {matrix.shape} are not all int64")
     kind = np.dtype(np.int32 if max(matrix.shape) <= 2**31 else np.int64)
-    packing = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
-    with _published(path, overwrite) as beside, zipfile.ZipFile(beside, "w", packing) as archive:
+    from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
+
+    packing = ZIP_DEFLATED if compressed else ZIP_STORED
+    with _published(path, overwrite) as beside, ZipFile(beside, "w", packing) as archive:
         for name, value in (("format", np.asarray(b"coo")), ("shape", np.asarray(matrix.shape, np.int64))):
             _member(archive, name, value.shape, value.dtype, iter([value]))
         for place, (name, dtype) in enumerate((("row", kind), ("col", kind), ("data", matrix.dtype))):
@@ -170,7 +174,7 @@ def to_npz(matrix: SparseMatrix, path: PathLike, *, compressed: bool = False, ov
 
 
 def _member(
-    archive: zipfile.ZipFile,
+    archive: ZipFile,
     name: str,
     shape: tuple[int, ...],
     dtype: DType,

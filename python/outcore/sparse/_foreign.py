@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import json
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import EllipsisType
-from typing import IO, Any, Literal, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
-from outcore._base.archives import lying_in, reading_members
+from outcore._base.archives import STORED, lying_in, reading_members, unzipped
 from outcore._base.element_types import DTypeLike
 from outcore._base.files import npy_header_of, reading, refuse_stub
 from outcore._base.system_errors import refusing
@@ -29,6 +28,9 @@ from outcore.sparse._content import PassingEntries
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._rowwise import Column
 from outcore.sparse._spool import Chunk, stamp_of
+
+if TYPE_CHECKING:
+    from zipfile import ZipFile
 
 Layout = Literal["csr", "csc"]
 # The arrays of a group, as AnnData and as Binsparse names them.
@@ -277,7 +279,7 @@ def _of_all(values: Array, entries: int, source: str) -> Array | None:
 class Member:
     """A `.npy` array within a zip file: where it lies, or what is read of it from its beginning on."""
 
-    def __init__(self, archive: zipfile.ZipFile, name: str) -> None:
+    def __init__(self, archive: ZipFile, name: str) -> None:
         self._file: IO[bytes] = archive.open(name)
         self._archive, self._about = str(archive.filename), archive.getinfo(name)
         self._name = f"{archive.filename}: {name}"
@@ -306,7 +308,7 @@ class Member:
 
     def lying(self) -> Array:
         """The array as it lies in the zip file, lazily."""
-        if self._about.compress_type != zipfile.ZIP_STORED:
+        if self._about.compress_type != STORED:
             raise UnsupportedFormatError(
                 f"{self._name}: is packed, and can only be read from its beginning on; save it by "
                 "scipy.sparse.save_npz(..., compressed=False), or convert it by outcore.sparse.from_npz"
@@ -318,7 +320,7 @@ class Member:
         return Array(_core.open_raw(core, str(Path(self._archive).absolute()), begin, [length], kind.name, swapped))
 
 
-def described_by_npz(archive: zipfile.ZipFile) -> tuple[str, tuple[int, int]]:
+def described_by_npz(archive: ZipFile) -> tuple[str, tuple[int, int]]:
     """Layout and shape of a matrix of `scipy.sparse.save_npz`."""
     name = Member(archive, "format.npy").whole().item()
     rows, columns = (int(length) for length in Member(archive, "shape.npy").whole())
@@ -330,7 +332,7 @@ def described_by_npz(archive: zipfile.ZipFile) -> tuple[str, tuple[int, int]]:
 def npz(path: Path) -> Compressed:
     """The matrix of a file of `scipy.sparse.save_npz`, not packed."""
     name = f"{path}: as a file of scipy.sparse.save_npz"
-    with reading(path) as file, reading_members(name), zipfile.ZipFile(file) as archive:
+    with reading(path) as file, reading_members(name), unzipped(file) as archive:
         layout, shape = described_by_npz(archive)
         if layout not in ("csr", "csc"):
             raise UnsupportedFormatError(f"{path}: layout {layout!r}; csr and csc are opened as they are")

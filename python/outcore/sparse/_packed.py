@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import io
-import lzma
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,25 +28,40 @@ def unpacked(path: PathLike, file: IO[bytes]) -> IO[bytes]:
     head = file.read(len(_XZ))
     file.seek(0)
     if head.startswith(_GZIP):
-        return cast(IO[bytes], _Gzip(file))
+        return _stream(file, _gzip_blocks(file))
     if head.startswith(_ZSTD) or (head[1:4] == _SKIPPED and 0x50 <= head[0] <= 0x5F):
-        return cast(IO[bytes], io.BufferedReader(_Packed(file, _frames(path, file)), _UNPACKED))
-    for mark, member in ((_BZIP2, bz2.BZ2Decompressor), (_XZ, lzma.LZMADecompressor)):
+        return _stream(file, _frames(path, file))
+    for mark, member in ((_BZIP2, _bzip2), (_XZ, _xz)):
         if head.startswith(mark):
-            return cast(IO[bytes], io.BufferedReader(_Packed(file, _members(path, file, mark, member)), _UNPACKED))
+            return _stream(file, _members(path, file, mark, member))
     return file
 
 
-class _Gzip(gzip.GzipFile):
-    """A file of gzip, which closes what it unpacks."""
+# Modules of the compressors are imported by who unpacks, not by all who import outcore.
+def _bzip2() -> Any:
+    from bz2 import BZ2Decompressor
 
-    def __init__(self, file: IO[bytes]) -> None:
-        super().__init__(fileobj=file, mode="rb")
-        self._packed = file
+    return BZ2Decompressor()
 
-    def close(self) -> None:
-        super().close()
-        self._packed.close()
+
+def _xz() -> Any:
+    from lzma import LZMADecompressor
+
+    return LZMADecompressor()
+
+
+def _gzip_blocks(file: IO[bytes]) -> Iterator[bytes]:
+    from gzip import GzipFile
+
+    with GzipFile(fileobj=file, mode="rb") as packed:
+        while block := packed.read(_UNPACKED):
+            yield block
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    from lzma import LZMAError
+
+    return EOFError, OSError, zlib.error, LZMAError
 
 
 class _Packed(io.RawIOBase):
@@ -76,6 +88,10 @@ class _Packed(io.RawIOBase):
     def close(self) -> None:
         super().close()
         self._file.close()
+
+
+def _stream(file: IO[bytes], parts: Iterator[bytes]) -> IO[bytes]:
+    return cast(IO[bytes], io.BufferedReader(_Packed(file, parts), _UNPACKED))
 
 
 def _cut(path: PathLike) -> FormatError:
@@ -120,7 +136,7 @@ def unpacking(path: PathLike) -> Iterator[None]:
     try:
         with refusing(path, "read"):
             yield
-    except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+    except _failures() as error:
         if isinstance(error, OutcoreError):
             raise
         raise FormatError(f"{path}: cannot be unpacked: {error}") from None

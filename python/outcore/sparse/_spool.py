@@ -7,7 +7,6 @@ import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, NamedTuple
@@ -16,6 +15,7 @@ import numpy as np
 
 from outcore import _core
 from outcore._base import files as _files
+from outcore._base.digests import digest
 from outcore._base.element_types import dtype_of
 from outcore._base.system_errors import refusing
 from outcore._base.types import DType, JSONObject, NDArray
@@ -67,7 +67,7 @@ class Work:
             self.folder = Path(core.unused_path())
             self.folder.mkdir()
         else:
-            name = blake2b(key.encode(), digest_size=16).hexdigest()
+            name = digest(key.encode(), size=16).hexdigest()
             self._held = core.stages_folder(name, str(target))
             self.folder = Path(self._held.path)
         self._notes = self.folder / "notes"
