@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 from support.running import forecast, run, session
 
 import outcore as oc
-from outcore.errors import FormatError, MissingFileError, SourceChangedError, StorageError, UnsupportedFormatError
+from outcore.errors import (
+    DTypeError,
+    FormatError,
+    MissingFileError,
+    SourceChangedError,
+    StorageError,
+    UnsupportedFormatError,
+)
 
 VERSIONS: tuple[Any, ...] = ("earliest", ("earliest", "v108"), ("v110", "v110"), "latest")
 DTYPES = ("?", "i1", "u1", "<i2", ">i4", "<i8", ">u8", "<f2", "<f4", ">f8", "<c8", ">c16")
@@ -123,7 +130,9 @@ def test_a_file_says_what_is_in_it(tmp_path: Path) -> None:
         assert list(oc.open(path)) == ["a", "elsewhere", "empty", "records", "soft", "text", "two"]
         assert list(oc.open(path / "a/deep")) == ["one"]
         assert oc.open(path / "soft").compute().tolist() == [0, 1, 2, 3]
-        for name, reason in (("text", "text of any length"), ("records", "a record"), ("elsewhere", "external")):
+        with pytest.raises(FormatError, match="elements are records; name one of their fields: x, y"):
+            oc.open(path / "records")
+        for name, reason in (("text", "text of any length"), ("elsewhere", "external")):
             with pytest.raises(UnsupportedFormatError, match=reason):
                 oc.open(path / name)
         with pytest.raises(MissingFileError):
@@ -131,6 +140,69 @@ def test_a_file_says_what_is_in_it(tmp_path: Path) -> None:
         (tmp_path / "x.npy").write_bytes(b"")
         with pytest.raises(StorageError):
             oc.open(tmp_path / "x.npy" / "x")
+
+
+RECORD = np.dtype(
+    [("price", "<f8"), ("size", ">i4"), ("flag", "?"), ("symbol", "S5"), ("vector", "<f4", (2, 3)), ("z", "<c16")]
+)
+
+
+def records() -> np.ndarray:
+    made = np.zeros((60, 50), RECORD)
+    for place, name in enumerate(("price", "size", "flag", "z")):
+        made[name] = np.random.default_rng(place).integers(0, 100 if name != "flag" else 2, made.shape)
+    made["vector"] = np.random.default_rng(9).random((60, 50, 2, 3))
+    made["symbol"] = np.char.add("s", (np.arange(3000) % 77).astype(str)).reshape(60, 50)
+    return made
+
+
+def test_fields_of_records_are_read_as_h5py_reads_them(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    chunked: dict[str, Any] = {"chunks": (7, 11), "compression": "gzip", "shuffle": True, "fletcher32": True}
+    with h5py.File(path, "w") as file:
+        file["plain"] = records()
+        file.create_dataset("chunked", data=records(), **chunked)
+        file.create_dataset("absent", shape=(60, 50), dtype=RECORD, chunks=(7, 11))
+        compact = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        compact.set_layout(h5py.h5d.COMPACT)
+        space = h5py.h5s.create_simple((2, 3))
+        h5py.h5d.create(file.id, b"compact", h5py.h5t.py_create(RECORD), space, compact).write(
+            space, space, records()[:2, :3].copy()
+        )
+        file["text"] = records()["symbol"]
+        file.create_dataset("filled", (3,), RECORD, fillvalue=records()[3, 4])
+    with h5py.File(path) as file, session(tmp_path):
+        for name in ("plain", "chunked", "absent", "compact"):
+            for field in RECORD.names or ():
+                opened, expected = oc.open(path / name, field=field), file[name][field]
+                if field == "symbol":
+                    np.testing.assert_array_equal(opened.compute(), expected)
+                    continue
+                same(opened.compute(), expected)
+                same(opened[1:2, 1:3].compute(), expected[1:2, 1:3])
+            same(oc.open(path / name, field="vector")[..., 1, 1:].compute(), file[name]["vector"][..., 1, 1:])
+        same(oc.open(path / "plain", field="price", view="i8").compute(), records()["price"].view("i8"))
+        np.testing.assert_array_equal(oc.open(path / "text").compute(), records()["symbol"])
+        with pytest.raises(DTypeError, match="no field 'cost'; elements have price, size"):
+            oc.open(path / "plain", field="cost")
+        with pytest.raises(UnsupportedFormatError, match="fill value"):
+            oc.open(path / "filled", field="price")
+
+
+def test_fields_of_records_have_exact_forecasts(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        file["plain"] = np.tile(records(), (100, 1))
+        file.create_dataset("chunked", data=file["plain"][()], chunks=(100, 20), compression="gzip")
+        sizes = {name: file[name].id.get_storage_size() for name in file}
+    for name in ("plain", "chunked"):
+        with session(tmp_path, pool_limit=14 << 20):
+            targets: dict[str, Any] = {f"{tmp_path}/{name}.npy": oc.open(path / name, field="vector").sum(axis=0)}
+            told = forecast(targets)
+            assert run(targets) == told
+            assert told["bytes_read"] <= 1.1 * sizes[name]  # one read
+        expected = np.tile(records(), (100, 1))["vector"].sum(axis=0, dtype=np.float64)
+        np.testing.assert_allclose(np.load(f"{tmp_path}/{name}.npy"), expected, rtol=1e-5)
 
 
 def test_names_with_wildcards_and_a_user_block(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ def sized(some: T, full: T) -> T:
 
 def examples(full: int) -> int:
     """The number of examples that hypothesis draws: some of many, all of few."""
-    return sized(min(full, 8 + full // 8), full)
+    return sized(min(full, 8 + full // 12), full)
 
 
 def spread(items: Sequence[T], count: int) -> Sequence[T]:

@@ -43,6 +43,7 @@ pub use array::format::Ability;
 pub use array::in_memory::{MemorySink, MemorySource};
 pub use array::picked::Picked;
 pub use array::publish::{discard_replaced, publish};
+pub use array::record::{FieldPlace, StoredRecords};
 pub use array::region::Region;
 pub use array::rowmajor::{normalize_bools, GROUP_STAGING_BYTES};
 pub use array::selection::{Positions, Selection};

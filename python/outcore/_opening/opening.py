@@ -22,14 +22,14 @@ from outcore._opening.conventions import decoded
 from outcore._opening.group import Group
 from outcore._opening.kinds import with_kind
 from outcore._opening.multiscales import level_names, with_level_names
-from outcore._opening.places import FilePlace
+from outcore._opening.places import FilePlace, file_place
 from outcore._opening.raw import raw_header
-from outcore._opening.records import is_typed, open_part, open_placed
+from outcore._opening.records import is_typed, open_part, open_placed, open_records
 from outcore._opening.references import open_references, references_place
 from outcore._opening.several import joined, parts_of
 from outcore._opening.tiff import open_tiff, tiff_place
 from outcore._session.session import current
-from outcore.errors import ArgumentError, FormatError, SourceChangedError, StorageError
+from outcore.errors import ArgumentError, FormatError, SourceChangedError, StorageError, UnsupportedFormatError
 
 
 @overload
@@ -96,10 +96,10 @@ def open(
     DTypeError or ShapeError, with both names, for files that do not go together, MissingFileError where nothing
     matches.
 
-    Of a `.npy` file, or a member of `.npz`, of records `field` names the one to read. That is one read of the file
-    where a record is a whole number of the field's elements (16 bytes for float64), else up to eight: one for each
-    place in an element that a record may begin at. `view` has elements of a `.npy` file read as another type of their
-    size. Raises DTypeError for no such field, or another size.
+    Of a `.npy` file, a member of `.npz` or a dataset of HDF5, of records `field` names the one to read. In `.npy` files
+    that is one read of the file where a record is a whole number of the field's elements (16 bytes for float64), else
+    up to eight: one for each place in an element that a record may begin at; in HDF5 it is one read. `view` has
+    elements of these files read as another type of their size. Raises DTypeError for no such field, or another size.
 
     Files and fields of datetime64 and timedelta64, or with `view` such a type, give `Dates`, which keep their unit;
     those of fixed-length strings (`S8`, `U3`) give `Text`. Dates in a Zarr array that are no numbers are read through
@@ -156,7 +156,7 @@ def _open_one(name: str, field: str | None, view: DTypeLike, decode: bool) -> Ar
         stored = _core.find(current()._core, name)
         if isinstance(stored, _core.StoredGroup):
             return _group(name, stored, decode, ())
-        return decoded(Array(stored)) if decode else Array(stored)
+        return _element_array(name, stored, decode)
     if field is None and view is None:
         identity = _identity(name)
         try:
@@ -172,12 +172,31 @@ def _open_one(name: str, field: str | None, view: DTypeLike, decode: bool) -> Ar
         else:
             if isinstance(stored, _core.StoredGroup):
                 return _group(os.fspath(stored.path), stored, decode, identity)
-            return decoded(Array(stored)) if decode else Array(stored)
+            return _element_array(name, stored, decode)
     place = archive_place(name)
     if place is not None:
         return _open_archive(place, field, view)
+    within = file_place(name)
+    if within is not None and within.member:
+        return _open_field(name, field, view)
     array: Array = open_part(current()._core, name, field, view)
     return array
+
+
+def _element_array(name: str, stored: _core.Expr | _core.StoredRecords, decode: bool) -> Array | Typed:
+    if isinstance(stored, _core.StoredRecords):
+        array: Array | Typed = open_records(name, stored, None, None)
+        return array
+    return decoded(Array(stored)) if decode else Array(stored)
+
+
+def _open_field(name: str, field: str | None, view: DTypeLike) -> Array | Typed:
+    """A field of the records of an array in a file of several."""
+    stored = _core.find(current()._core, name)
+    if isinstance(stored, _core.StoredRecords):
+        array: Array | Typed = open_records(name, stored, field, view)
+        return array
+    raise UnsupportedFormatError(f"{name}: field= and view= are for records and .npy files, and this is neither")
 
 
 def _open_listed(name: str, decode: bool) -> Array | Typed | Group | None:

@@ -1,10 +1,12 @@
-"""Fields of structured `.npy` files, dates, text, and files read as another type: strided reads, never the whole of a
-record's bytes in memory."""
+"""Fields of records in `.npy` and HDF5 files, dates, text, and files read as another type: strided reads, never the
+whole of a record's bytes in memory."""
 
 from __future__ import annotations
 
+import json
 import math
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -60,13 +62,7 @@ def open_placed(session: _core.Session, path: str, header: Header, field: str | 
     """As `open_part`, of an array that lies in a file as a header says."""
     record, start, reverse = header.dtype, header.offset, header.fortran
     shape = header.shape[::-1] if reverse else header.shape
-    of, offset = _field(path, record, field)
-    base, inner = (of.subdtype[0], of.subdtype[1]) if of.subdtype else (of, ())
-    kind: DType = base if view is None else np.dtype(view)
-    if kind.itemsize != base.itemsize:
-        raise DTypeError(f"{path}: elements of {base} have {base.itemsize} bytes, those of {kind} {kind.itemsize}")
-    read_as, letters = _carrier(path, kind)
-    read_as, inner = read_as.newbyteorder(base.byteorder), (*inner, *letters)
+    kind, read_as, offset, inner = _placed(path, record, field, view)
     if record.itemsize == read_as.itemsize * math.prod(inner):
         name = dtype_of(read_as).name
         made = _core.open_raw(session, path, start, [*shape, *inner], name, not read_as.isnative)
@@ -75,6 +71,43 @@ def open_placed(session: _core.Session, path: str, header: Header, field: str | 
         made = _core.reshape(made, [*shape, *inner])
     order = (*reversed(range(len(shape))), *range(len(shape), len(shape) + len(inner)))
     return typed(Array(_core.permute_dims(made, list(order)) if reverse else made), kind)
+
+
+def open_records(path: str, stored: _core.StoredRecords, field: str | None, view: DTypeLike) -> Any:
+    """As `open_part`, of an array of records or of text in a file of several arrays."""
+    try:
+        record = _described(json.loads(stored.record))
+    except ValueError as error:
+        raise FormatError(f"{path}: no type of records: {error}", {"path": path}) from None
+    if field is None and record.names is not None:
+        raise FormatError(f"{path}: {_records(record)}: oc.open(path, field={record.names[0]!r})", {"path": path})
+    kind, read_as, offset, inner = _placed(path, record, field, view)
+    made = stored.field(offset, list(inner), dtype_of(read_as).name, not read_as.isnative)
+    return typed(Array(made), kind)
+
+
+def _described(about: Mapping[str, Any]) -> DType:
+    """The type that a file has elements of, of what the core says of them."""
+    if "fields" in about:
+        names, offsets, types = zip(*about["fields"], strict=True) if about["fields"] else ((), (), ())
+        return np.dtype(
+            {"names": names, "offsets": offsets, "formats": [*map(_described, types)], "itemsize": about["bytes"]}
+        )
+    if "of" in about:
+        return np.dtype((_described(about["of"]), tuple(about["shape"])))
+    kind: DType = np.dtype(about["type"])
+    return kind.newbyteorder() if about["swapped"] else kind
+
+
+def _placed(path: str, record: DType, field: str | None, view: DTypeLike) -> tuple[DType, DType, int, tuple[int, ...]]:
+    """The type of a field, the numbers that carry it, its first byte in a record, and its axes there."""
+    of, offset = _field(path, record, field)
+    base, inner = (of.subdtype[0], of.subdtype[1]) if of.subdtype else (of, ())
+    kind: DType = base if view is None else np.dtype(view)
+    if kind.itemsize != base.itemsize:
+        raise DTypeError(f"{path}: elements of {base} have {base.itemsize} bytes, those of {kind} {kind.itemsize}")
+    read_as, letters = _carrier(path, kind)
+    return kind, read_as.newbyteorder(base.byteorder), offset, (*inner, *letters)
 
 
 def _carrier(path: str, kind: DType) -> tuple[DType, tuple[int, ...]]:
@@ -138,4 +171,4 @@ def _strided(
     return _core.concat(parts, 0) if len(parts) > 1 else parts[0]
 
 
-__all__ = ["is_typed", "open_part", "open_placed", "typed"]
+__all__ = ["is_typed", "open_part", "open_placed", "open_records", "typed"]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use numpy::PyReadonlyArray2;
 use outcore_engine::expr::annotations::annotated;
 use outcore_engine::ops;
-use outcore_store::{ChunkListing, Opened, RawArray, StoredGroup, StoredObject};
+use outcore_store::{ChunkListing, FieldPlace, Opened, RawArray, StoredGroup, StoredObject, StoredRecords};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
@@ -45,12 +45,42 @@ impl PyStoredGroup {
     }
 }
 
+/// An array of records or of text, of which fields are arrays of numbers.
+#[pyclass(frozen, name = "StoredRecords", module = "outcore._core")]
+pub struct PyStoredRecords(StoredRecords);
+
+#[pymethods]
+impl PyStoredRecords {
+    /// The type of elements, as JSON.
+    #[getter]
+    fn record(&self) -> &str {
+        &self.0.record
+    }
+
+    /// Numbers that begin `offset` bytes within each element, along axes of `shape` behind those of the array.
+    fn field(&self, offset: u64, shape: Vec<u64>, dtype: &str, is_swapped: bool) -> Built {
+        let place = FieldPlace {
+            offset,
+            shape,
+            dtype: dtype_named(dtype)?,
+            is_swapped,
+        };
+        let source = self.0.field(place).map_err(store_error)?;
+        let opened = &self.0.bytes;
+        array(Opened {
+            source,
+            ..opened.clone()
+        })
+    }
+}
+
 /// The array or the group at a path.
 #[pyfunction]
 fn find(py: Python<'_>, session: PyRef<'_, PySession>, path: PathBuf) -> PyResult<Py<PyAny>> {
     let session = session.0.clone();
     match watching_signals(py, |watch| session.find(&path, watch))? {
         StoredObject::Array(opened) => Ok(Py::new(py, array(opened)?)?.into_any()),
+        StoredObject::Records(records) => Ok(Py::new(py, PyStoredRecords(records))?.into_any()),
         StoredObject::Group(group) => Ok(Py::new(py, PyStoredGroup(group))?.into_any()),
     }
 }
@@ -61,6 +91,7 @@ fn open(py: Python<'_>, session: PyRef<'_, PySession>, path: PathBuf) -> Built {
     let session = session.0.clone();
     match watching_signals(py, |watch| session.find(&path, watch))? {
         StoredObject::Array(opened) => array(opened),
+        StoredObject::Records(records) => Err(store_error(records.no_numbers())),
         StoredObject::Group(group) => Err(store_error(group.no_array())),
     }
 }
@@ -159,6 +190,7 @@ fn formats() -> Vec<(&'static str, Option<&'static str>, Vec<String>)> {
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyStoredGroup>()?;
+    module.add_class::<PyStoredRecords>()?;
     module.add_function(wrap_pyfunction!(find, module)?)?;
     module.add_function(wrap_pyfunction!(open, module)?)?;
     module.add_function(wrap_pyfunction!(updatable, module)?)?;

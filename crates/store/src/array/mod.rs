@@ -7,6 +7,7 @@ pub mod in_memory;
 pub mod picked;
 pub mod publish;
 pub mod raw;
+pub mod record;
 pub mod region;
 pub mod rowmajor;
 pub mod selection;

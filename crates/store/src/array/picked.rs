@@ -136,6 +136,10 @@ fn hull(region: &Region, at: &[u64]) -> Region {
 impl Source for Picked {
     as_inner!();
 
+    fn dtype(&self) -> DType {
+        self.inner.dtype()
+    }
+
     fn shape(&self) -> &[u64] {
         &self.shape
     }

@@ -130,6 +130,10 @@ fn listed(positions: &[Positions]) -> String {
 impl Source for Selection {
     as_inner!();
 
+    fn dtype(&self) -> DType {
+        self.inner.dtype()
+    }
+
     fn shape(&self) -> &[u64] {
         &self.shape
     }

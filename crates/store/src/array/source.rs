@@ -208,9 +208,6 @@ macro_rules! as_inner {
         fn name(&self) -> String {
             self.inner.name()
         }
-        fn dtype(&self) -> DType {
-            self.inner.dtype()
-        }
         fn origin(&self) -> &str {
             self.inner.origin()
         }

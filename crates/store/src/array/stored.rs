@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::annotations::Annotation;
+use super::record::StoredRecords;
 use super::source::Opened;
 use crate::StoreError;
 
@@ -46,5 +47,6 @@ pub struct StoredMember {
 #[derive(Clone, Debug)]
 pub enum StoredObject {
     Array(Opened),
+    Records(StoredRecords),
     Group(StoredGroup),
 }

@@ -68,6 +68,10 @@ pub fn hold_factor(folder: Arc<ScratchFolder>, file: FactorFile) -> Arc<FactorFi
 impl Source for Held {
     as_inner!();
 
+    fn dtype(&self) -> DType {
+        self.inner.dtype()
+    }
+
     fn shape(&self) -> &[u64] {
         self.inner.shape()
     }

@@ -39,6 +39,7 @@ impl Opening for Unwatched {
 pub fn open_for(path: &Path, io: &Io, opening: &mut dyn Opening) -> Result<Opened, StoreError> {
     match find_for(path, io, opening)? {
         StoredObject::Array(opened) => Ok(opened),
+        StoredObject::Records(records) => Err(records.no_numbers()),
         StoredObject::Group(group) => Err(group.no_array()),
     }
 }

@@ -7,6 +7,7 @@ mod annotations;
 mod bytes;
 mod open;
 mod part;
+mod records;
 mod types;
 
 pub(crate) use open::Hdf5;

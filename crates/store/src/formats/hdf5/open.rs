@@ -8,10 +8,12 @@ use outcore_hdf5::{chunks, ChunkPlace, DataLayout, DatasetFacts, Hdf5Error, Hdf5
 
 use super::annotations::{group_of, of_dataset};
 use super::bytes::StoredBytes;
+use super::records::record_type;
 use super::types::{class_name, element_type, stage_of};
 use crate::array::format::{Ability, Evidence, Format};
 use crate::array::in_memory::MemorySource;
 use crate::array::raw::RawSource;
+use crate::array::record::StoredRecords;
 use crate::array::region::{c_strides, is_computable};
 use crate::array::rowmajor::make_native;
 use crate::array::source::{Opened, Opening, RawArray, Source};
@@ -75,21 +77,35 @@ impl Format for Hdf5 {
             }
             Err(error) => return Err(bytes.error(error)),
         };
+        let record = match element_type(&facts.datatype) {
+            Some(_) => None,
+            None => record_type(&facts.datatype),
+        };
         let dataset = Dataset {
             path,
             member,
             stamp,
             facts: &facts,
+            shape: match record {
+                Some(_) => [&facts.shape[..], &[u64::from(facts.datatype.bytes)]].concat(),
+                None => facts.shape.clone(),
+            },
             bytes: &bytes,
         };
-        let source = dataset.source()?;
-        stamp.check(path, |stamp| stamp)?;
-        Ok(StoredObject::Array(Opened {
-            source,
+        let opened = Opened {
+            source: dataset.source()?,
             transposed: false,
             format: "hdf5",
             annotations: of_dataset(member, &facts),
-        }))
+        };
+        stamp.check(path, |stamp| stamp)?;
+        Ok(match record {
+            Some(record) => StoredObject::Records(StoredRecords {
+                bytes: opened,
+                record: record.to_string(),
+            }),
+            None => StoredObject::Array(opened),
+        })
     }
 }
 
@@ -149,6 +165,8 @@ struct Dataset<'a, 'f> {
     member: &'a str,
     stamp: Stamp,
     facts: &'a DatasetFacts,
+    /// That of the elements; of records with an axis for their bytes.
+    shape: Vec<u64>,
     bytes: &'a StoredBytes<'f>,
 }
 
@@ -162,18 +180,22 @@ impl Dataset<'_, '_> {
         if facts.is_null {
             return Err(self.refused("has no elements, not even one"));
         }
-        let Some((dtype, is_swapped)) = element_type(&facts.datatype) else {
-            let what = class_name(&facts.datatype.class);
-            let bytes = facts.datatype.bytes;
-            return Err(self.refused(&format!("has elements of {bytes} bytes, {what}, which are not read")));
+        let (dtype, is_swapped) = match element_type(&facts.datatype) {
+            Some(element) => element,
+            None if self.is_of_bytes() => (DType::U8, false),
+            None => {
+                let what = class_name(&facts.datatype.class);
+                let bytes = facts.datatype.bytes;
+                return Err(self.refused(&format!("has elements of {bytes} bytes, {what}, which are not read")));
+            }
         };
-        self.check_size(&facts.shape, dtype)?;
+        self.check_size(&self.shape, dtype)?;
         let mut grid = ChunkGrid {
-            shape: facts.shape.clone(),
+            shape: self.shape.clone(),
             dtype,
             cell: vec![],
-            unit: empty_unit(&facts.shape, dtype),
-            fill: self.fill(dtype, is_swapped),
+            unit: empty_unit(&self.shape, dtype),
+            fill: self.fill(dtype, is_swapped)?,
             chain: CodecChain::new(None, is_swapped != cfg!(target_endian = "big"), vec![]),
             is_cut: false,
         };
@@ -189,8 +211,10 @@ impl Dataset<'_, '_> {
             },
             DataLayout::Chunked(chunked) => {
                 grid.unit.clone_from(&chunked.shape);
+                grid.unit
+                    .extend(self.is_of_bytes().then_some(u64::from(facts.datatype.bytes)));
                 grid.cell = self.cell(&grid)?;
-                grid.chain = CodecChain::new(None, is_swapped != cfg!(target_endian = "big"), self.stages(dtype)?);
+                grid.chain = CodecChain::new(None, is_swapped != cfg!(target_endian = "big"), self.stages()?);
                 self.chunks(&grid, &mut granted)?
             }
         };
@@ -208,11 +232,23 @@ impl Dataset<'_, '_> {
         Ok(cell)
     }
 
+    /// Whether elements are read as bytes, along an axis of their own.
+    fn is_of_bytes(&self) -> bool {
+        self.shape.len() > self.facts.shape.len()
+    }
+
     /// An element that was never written, in native order.
-    fn fill(&self, dtype: DType, is_swapped: bool) -> Vec<u8> {
+    fn fill(&self, dtype: DType, is_swapped: bool) -> Result<Vec<u8>, StoreError> {
         let mut element = self.facts.fill.clone().unwrap_or_else(|| vec![0; dtype.size()]);
+        if self.is_of_bytes() {
+            let first = element.first().copied().unwrap_or(0);
+            if element.iter().any(|byte| *byte != first) {
+                return Err(self.refused("has a fill value of bytes that differ, which is not read"));
+            }
+            element = vec![first];
+        }
         make_native(&mut element, dtype, is_swapped);
-        element
+        Ok(element)
     }
 
     /// Refuses shapes whose sizes cannot be computed with.
@@ -224,8 +260,9 @@ impl Dataset<'_, '_> {
     }
 
     /// The stages that undo the filters of chunks.
-    fn stages(&self, dtype: DType) -> Result<Vec<CodecStage>, StoreError> {
-        let stages = self.facts.filters.iter().map(|filter| stage_of(filter, dtype.size()));
+    fn stages(&self) -> Result<Vec<CodecStage>, StoreError> {
+        let item = self.facts.datatype.bytes as usize;
+        let stages = self.facts.filters.iter().map(|filter| stage_of(filter, item));
         let stages: Result<Vec<CodecStage>, String> = stages.collect();
         stages.map_err(|name| self.refused(&format!("has chunks with {name}, which is not supported")))
     }
@@ -233,11 +270,8 @@ impl Dataset<'_, '_> {
     /// Data that are part of the metadata.
     fn in_memory(&self, mut bytes: Vec<u8>, dtype: DType, is_swapped: bool) -> Result<Arc<dyn Source>, StoreError> {
         make_native(&mut bytes, dtype, is_swapped);
-        let strides: Vec<i64> = c_strides(&self.facts.shape)
-            .into_iter()
-            .map(|stride| stride as i64)
-            .collect();
-        let source = MemorySource::new(Arc::new(bytes), dtype, 0, &self.facts.shape, &strides)?;
+        let strides: Vec<i64> = c_strides(&self.shape).into_iter().map(|stride| stride as i64).collect();
+        let source = MemorySource::new(Arc::new(bytes), dtype, 0, &self.shape, &strides)?;
         Ok(Arc::new(
             source.known_as(&member_identity(self.path, self.member, self.stamp).0),
         ))
