@@ -372,6 +372,45 @@ def test_masked_blocks_are_refused_where_the_mask_says_something() -> None:
         oc.compute(oc.asarray(masked))
 
 
+def test_variables_of_netcdf4_have_the_type_that_their_scale_makes(tmp_path: Path) -> None:
+    netCDF4 = pytest.importorskip("netCDF4")
+    quarters = xarray.Dataset({"v": ("x", np.arange(10) / 4)})
+    quarters.to_netcdf(tmp_path / "a.nc", encoding={"v": {"dtype": "int16", "scale_factor": 0.25, "_FillValue": -1}})
+    with netCDF4.Dataset(tmp_path / "a.nc") as file:
+        same(oc.asarray(file["v"]), np.arange(10) / 4)
+        file.set_auto_scale(False)
+        same(oc.asarray(file["v"]), np.arange(10, dtype="int16"))
+
+
+def test_blocks_of_a_wider_type_are_refused() -> None:
+    class Wider(Loud):
+        def __getitem__(self, key: tuple[slice, ...]) -> Any:
+            return super().__getitem__(key) + 0.5j
+
+    with session(), pytest.raises(FunctionError, match="a block of complex128 in an array of float64"):
+        oc.compute(oc.asarray(Wider())[:3])
+
+
+def test_arrays_of_xarray_keep_the_names_of_their_axes_and_lazy_ones_are_not_read_in_blocks(tmp_path: Path) -> None:
+    values = np.arange(6.0).reshape(2, 3)
+    xarray.Dataset({"v": (("time", "lat"), values)}).to_netcdf(tmp_path / "a.nc")
+    assert oc.asarray(xarray.open_dataset(tmp_path / "a.nc")["v"]).dims == ("time", "lat")
+    for chunks in ({}, None):
+        opened = xarray.open_dataset(tmp_path / "a.nc", engine="outcore", chunks=chunks)["v"]
+        lazy = oc.asarray(opened)
+        assert (lazy.dims, {Path(name).name for name in sources(lazy)}) == (("time", "lat"), {"a.nc"})
+        same(oc.asarray(opened.isel(lat=slice(1, None)) * 2), values[:, 1:] * 2)
+
+
+def test_a_computation_within_a_read_is_an_error_and_no_deadlock() -> None:
+    class Nested(Loud):
+        def __getitem__(self, key: tuple[slice, ...]) -> Any:
+            return super().__getitem__(key) + oc.arange(3).sum().item()
+
+    with session(), pytest.raises(FunctionError, match="started inside a running one"):
+        oc.compute(oc.asarray(Nested())[:3])
+
+
 def test_blocks_of_another_shape_are_refused() -> None:
     class Wrong(Loud):
         def __getitem__(self, key: tuple[slice, ...]) -> Any:

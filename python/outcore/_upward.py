@@ -27,6 +27,13 @@ def _of_numpy(name: str) -> Callable[..., object]:
     return call
 
 
+def _lazy_of_xarray(data: object) -> Any:
+    """The lazy array in what xarray has wrapped it in."""
+    from outcore._xarray.unwrapped import lazy_of  # it imports xarray, which whoever has such an array has done
+
+    return lazy_of(data)
+
+
 functions.fill({name: getattr(_api, name) for name in vars(_api)["__all__"]})
 above.fill(
     {
@@ -42,6 +49,7 @@ above.fill(
         "complex_keys": complex_keys,
         "hold": masks.hold,
         "in_order": in_order,
+        "lazy_of_xarray": _lazy_of_xarray,
         "is_numpys": _of_numpy("is_taken"),
         "ufunc_of": _of_numpy("ufunc_of"),
         "rebuilt": rebuilt,

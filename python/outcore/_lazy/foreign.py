@@ -9,6 +9,7 @@ from __future__ import annotations
 import mmap
 import operator
 import os
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,12 @@ from outcore import _core
 from outcore._base.element_types import dtype_of
 from outcore._base.sizes import format_size
 from outcore._base.types import DType, NDArray
+from outcore._lazy.hooks import above
 from outcore._session.session import current
-from outcore.errors import DTypeError, FormatError, MemoryLimitError, ShapeError
+from outcore.errors import DTypeError, FormatError, MemoryLimitError, PlanError, ShapeError
 
 _IN_MEMORY = ("__array_interface__", "__array_struct__", "__dlpack__", "iloc")  # the last: pandas
+_READING = threading.local()  # whether the thread is in a read of another library
 _MEMORY_FILES = ("/dev/shm/", "/memfd:", "/dev/zero", "/SYSV")
 
 
@@ -193,7 +196,27 @@ def stored(value: object) -> _core.Expr | None:
     kind = _stored_type(value)
     if kind is None:
         return None
-    return lying(value, kind) or _in_blocks(value, kind)
+    return lying(value, kind) or _lazy_within(value) or _in_blocks(value, kind)
+
+
+def _lazy_within(value: Any) -> _core.Expr | None:
+    """The node of an array of xarray's that holds a lazy array of ours; None for others."""
+    if type(value).__module__.partition(".")[0] != "xarray":
+        return None
+    data: Any = getattr(getattr(value, "variable", value), "_data", None)
+    inner = data
+    while hasattr(inner, "array") and not isinstance(getattr(inner, "_expr", None), _core.Expr):
+        inner = inner.array
+    if type(inner).__module__.partition(".")[0] != "outcore":
+        return None
+    made: _core.Expr | None = getattr(above.lazy_of_xarray(data), "_expr", None)
+    return made
+
+
+def check_not_reading() -> None:
+    """Raises PlanError in a read of another library, which a computation would wait for and hold up."""
+    if getattr(_READING, "is_on", False):
+        raise PlanError("a computation was started inside a running one, by an array that is read in blocks")
 
 
 def lying(value: object, kind: DType) -> _core.Expr | None:
@@ -234,6 +257,18 @@ def _stored_type(value: Any) -> DType | None:
         kind: DType = np.dtype(value.dtype)
     except TypeError:
         return None
+    return _unpacked_type(value, kind)
+
+
+def _unpacked_type(value: Any, stored_kind: DType) -> DType:
+    """The type that blocks of the array have: a variable of netCDF4 names the stored type, and hands numbers over that
+    `scale_factor` and `add_offset` are applied to."""
+    is_netcdf4 = type(value).__module__.partition(".")[0] == "netCDF4"
+    if not is_netcdf4 or not getattr(value, "scale", False) or stored_kind.kind not in "iuf":
+        return stored_kind
+    if not {"scale_factor", "add_offset", "_Unsigned"} & set(value.ncattrs()):
+        return stored_kind
+    kind: DType = value[(slice(0, 1),) * len(value.shape) or ...].dtype
     return kind
 
 
@@ -269,22 +304,31 @@ def _in_blocks(value: Any, kind: DType) -> _core.Expr:
         shape = tuple(operator.index(length) for length in value.shape)
     except TypeError:
         raise ShapeError(f"asarray: {label} has the shape {value.shape}, and lengths must be known") from None
-    return _core.from_blocks(_reader(value, label), shape, dtype.name, _chunk_shape(value, shape), label)
+    return _core.from_blocks(_reader(value, label, dtype), shape, dtype.name, _chunk_shape(value, shape), label)
 
 
-def _reader(value: Any, label: str) -> Callable[[tuple[slice, ...]], NDArray]:
+def _reader(value: Any, label: str, dtype: DType) -> Callable[[tuple[slice, ...]], NDArray]:
     def read(block: tuple[slice, ...]) -> NDArray:
-        part = value[block]
+        _READING.is_on = True
+        try:
+            return checked(value[block], block)
+        finally:
+            _READING.is_on = False
+
+    def checked(part: Any, block: tuple[slice, ...]) -> NDArray:
         if isinstance(part, np.ma.MaskedArray):
             if np.ma.is_masked(part):
-                raise DTypeError(f"{label}: masked elements in {block}; outcore has no masks, fill them first")
+                raise DTypeError(
+                    f"{label}: masked elements in {block}; outcore has no masks: fill them first, or open the "
+                    f"file with outcore.open, which has NaN for them"
+                )
             part = part.data
         array = np.asarray(part)
-        return (
-            array.astype(array.dtype.newbyteorder("="), copy=False).view(np.int64)
-            if array.dtype.kind in "mM"
-            else array
-        )
+        if array.dtype.kind in "mM":
+            return array.astype(array.dtype.newbyteorder("="), copy=False).view(np.int64)
+        if not np.can_cast(array.dtype, dtype, "safe"):
+            raise DTypeError(f"{label}: a block of {array.dtype} in an array of {dtype}")
+        return array
 
     return read
 
@@ -298,4 +342,4 @@ def _chunk_shape(value: object, shape: tuple[int, ...]) -> list[int] | None:
     return [max(1, int(length)) for length in lengths]
 
 
-__all__ = ["check_room", "is_stored", "lying", "mapped", "stored", "stored_dates"]
+__all__ = ["check_not_reading", "check_room", "is_stored", "lying", "mapped", "stored", "stored_dates"]

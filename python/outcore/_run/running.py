@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from outcore import _core
 from outcore._base.types import NDArray
+from outcore._lazy.foreign import check_not_reading
 from outcore._run.foresight import UnforeseenError, is_foreseeing
 from outcore._session.progress import of_program
 from outcore._session.record import Outcome
@@ -25,6 +26,7 @@ def plan_and_run(
     """
     if is_foreseeing():
         raise UnforeseenError
+    check_not_reading()
     session = current()
     with of_program(session.options["progress"] if progress is None else progress) as shown:
         program = session.plan(exprs, targets, shown)

@@ -36,10 +36,11 @@ def asarray(obj: Any, /, *, dtype: DTypeLike = None, device: str | None = None, 
     `mode="c"` (whose changes are in memory only), one of a deleted file, or a view that is no slice of the file stays
     borrowed, and is refused with MemoryLimitError where it could not be resident as a whole. A Zarr array of
     zarr-python in a folder, and a dataset of h5py in a file that is open with mode "r", are opened there, as by `open`.
-    Others with a shape, a NumPy type and basic indexing (xarray, Dask, netCDF4) are read in blocks of tiles while a
-    program runs, one call of theirs per tile: bytes are counted as they are handed over, and what the library holds
-    beside them is its own. `copy=True` of any of these must fit the memory limit. I/O: none; what is not in memory is
-    read when a result needs it.
+    Others with a shape, a NumPy type and basic indexing (xarray, whose names of axes become `dims`, Dask, and netCDF4,
+    which hands over what its `scale` makes of stored numbers) are read in blocks of tiles while a program runs, one
+    call of theirs per tile: bytes are counted as they are handed over, and what the library holds beside them is its
+    own. `copy=True` of any of these must fit the memory limit. I/O: none; what is not in memory is read when a result
+    needs it.
 
     >>> import numpy as np, outcore as oc
     >>> x = oc.asarray(np.arange(4))
@@ -54,13 +55,21 @@ def asarray(obj: Any, /, *, dtype: DTypeLike = None, device: str | None = None, 
         check_room("asarray with copy=True", obj.nbytes, "without it nothing is loaded")
         obj = as_numpy(obj).copy()
     if dtype is None:
-        return Array(node(obj))
+        return _with_axes(Array(node(obj)), obj)
     kind = dtype_of(dtype)
     if is_weak(obj):
         return Array(constant((), as_numpy(obj, kind).item(), kind))
     if not isinstance(obj, (Array, np.ndarray, np.generic)) and not is_stored(obj):
         obj = as_numpy(obj, kind)
-    return Array(node(obj)).astype(kind)
+    return _with_axes(Array(node(obj)), obj).astype(kind)
+
+
+def _with_axes(array: Array, source: Any) -> Array:
+    """The array with the names that xarray's array has for its axes."""
+    dims = getattr(source, "dims", None) if type(source).__module__.partition(".")[0] == "xarray" else None
+    if not isinstance(dims, tuple) or not all(isinstance(name, str) for name in dims) or len(set(dims)) < len(dims):
+        return array
+    return array.annotate(dims=dims)
 
 
 def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Array:
