@@ -24,6 +24,8 @@ _KINDS: dict[int | None, type[OutcoreError]] = {
     errno.ENOSPC: DiskFullError,
     errno.EDQUOT: DiskFullError,
 }
+# Words between the reason of a refusal and the way to read the file by its own library.
+WAY_OUT = "; by its own library: "
 
 
 @contextmanager
@@ -44,4 +46,4 @@ def refusing(path: str | os.PathLike[str], action: str) -> Iterator[None]:
         raise kind(f"{path}: cannot {action}: {error.strerror}", details) from None
 
 
-__all__ = ["refusing"]
+__all__ = ["WAY_OUT", "refusing"]

@@ -44,7 +44,8 @@ def url_of(name: str) -> Url:
     match = _URL.fullmatch(name)
     scheme, authority, key = match.groups(default="") if match else ("", "", "")
     if scheme not in SCHEMES:
-        raise ArgumentError(f"open: {scheme or 'no scheme'}:// is not read; {', '.join(SCHEMES)} are")
+        instead = ", and a local file by its path" if scheme == "file" else ""
+        raise ArgumentError(f"open: {scheme or 'no scheme'}:// is not read; {', '.join(SCHEMES)} are{instead}")
     host = authority.rpartition("@")[2]
     if host != authority:
         raise ArgumentError(f"open: {scheme}://…@{host}: credentials in a URL; pass them as storage_options")

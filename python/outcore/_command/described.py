@@ -18,6 +18,7 @@ import numpy as np
 
 import outcore as oc
 from outcore import _core
+from outcore._base.system_errors import WAY_OUT
 from outcore._base.types import JSONObject
 from outcore._base.urls import is_url
 from outcore.errors import DTypeError, FormatError, OutcoreError, UnsupportedFormatError
@@ -60,12 +61,12 @@ def is_parquet(path: str) -> bool:
 
 
 def reason_of(error: Exception, path: str) -> str:
-    """The message of an error without the path in front, which its reader knows."""
+    """The message of an error without the path in front, which its reader knows, and other ways to read the file."""
     message = str(error)
     for name in (path, _file_of(path)[0]):
-        for prefix in (name, os.path.abspath(name)):
+        for prefix in (name, os.path.abspath(name), os.path.join(os.getcwd(), name)):
             message = message.removeprefix(f"{prefix}: ")
-    return message
+    return message.partition(WAY_OUT)[0]
 
 
 def _file_of(path: str) -> tuple[str, str]:

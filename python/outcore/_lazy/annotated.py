@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 import math
 from collections.abc import Iterable, Mapping
@@ -61,6 +63,27 @@ def _value_to(name: str, value: Annotation) -> _core.Attribute:
         return ("json", json.dumps(value, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise DTypeError(f"attrs: {name!r} of {type(value).__name__} is nothing that files keep: {error}") from None
+
+
+def fill_from(text: str) -> float | None:
+    """A floating fill value as Zarr's attributes have it: by name, or as the Base64 of its eight bytes."""
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        stored = base64.standard_b64decode(text)
+    except (binascii.Error, ValueError):
+        return None
+    return float(np.frombuffer(stored, "<f8")[0]) if len(stored) == 8 else None
+
+
+def fill_text(value: Annotation) -> Annotation:
+    """A fill value of floating numbers as xarray has it in Zarr v3, and reads it: the Base64 of its eight bytes."""
+    number = np.asarray(value)
+    if number.size != 1 or number.dtype.kind not in "iuf":
+        return value
+    return base64.standard_b64encode(number.astype("<f8").tobytes()).decode()
 
 
 def place_of(name: str, axis: str, dims: tuple[str | None, ...]) -> int:
@@ -136,4 +159,13 @@ class Annotated:
         return result  # type: ignore[no-any-return]
 
 
-__all__ = ["Annotated", "Annotation", "Annotations", "attributes_from", "attributes_to", "place_of"]
+__all__ = [
+    "Annotated",
+    "Annotation",
+    "Annotations",
+    "attributes_from",
+    "attributes_to",
+    "fill_from",
+    "fill_text",
+    "place_of",
+]

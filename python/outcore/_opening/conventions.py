@@ -6,15 +6,13 @@ results are those that xarray chooses.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 
 import numpy as np
 
 from outcore import _core
 from outcore._base.types import DType
-from outcore._lazy.annotated import Annotation, Annotations
+from outcore._lazy.annotated import Annotation, Annotations, fill_from
 from outcore._lazy.array import Array, oc
 from outcore._lazy.typed import Typed
 from outcore._typed.calendar import NAT
@@ -95,7 +93,7 @@ def _text(attrs: Annotations, name: str) -> str:
 def _is_applied(name: str, value: Annotation) -> bool:
     """Whether an attribute says how numbers are stored, in a way that these conventions know."""
     if name in _FILLS:
-        number = _number_in(value) if isinstance(value, str) else value
+        number = fill_from(value) if isinstance(value, str) else value
         return number is not None and np.asarray(number).dtype.kind in "iuf"
     return name == "_Unsigned" or (name in _PACKING and _one_number(value) is not None)
 
@@ -111,7 +109,7 @@ def _fills(attrs: Annotations, dtype: DType) -> list[np.generic]:
     for name in _FILLS:
         value = attrs.get(name)
         if isinstance(value, str):
-            value = _number_in(value)
+            value = fill_from(value)
         if value is None:
             continue
         numbers = np.asarray(value)
@@ -123,19 +121,6 @@ def _fills(attrs: Annotations, dtype: DType) -> list[np.generic]:
             if (one == number or dtype.kind == "f") and one == one and one not in fills:
                 fills.append(one)
     return fills
-
-
-def _number_in(text: str) -> float | None:
-    """A float as Zarr's attributes have it: by name, or as the Base64 of its eight bytes."""
-    try:
-        return float(text)
-    except ValueError:
-        pass
-    try:
-        stored = base64.standard_b64decode(text)
-    except (binascii.Error, ValueError):
-        return None
-    return float(np.frombuffer(stored, "<f8")[0]) if len(stored) == 8 else None
 
 
 def _missing(array: Array, fills: list[np.generic]) -> Array | None:

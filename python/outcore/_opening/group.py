@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn, TypeAlias
 
+from outcore._base.system_errors import WAY_OUT
 from outcore._lazy.annotated import Annotations
 from outcore._lazy.array import Array
 from outcore._lazy.node import node
@@ -90,7 +91,9 @@ class Group(Mapping[str, GroupItem]):
         try:
             return _line_of(self[name])
         except (OutcoreError, OSError) as error:
-            return f": not read ({type(error).__name__})"
+            message = str(error).partition(WAY_OUT)[0]
+            file, _, reason = message.partition(": ")
+            return f": not read: {reason if reason and self._name.startswith(file) else message}"
 
 
 def _line_of(member: GroupItem) -> str:

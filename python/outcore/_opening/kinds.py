@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from outcore.errors import FormatError
+from outcore._base.system_errors import WAY_OUT
+from outcore.errors import FormatError, UnsupportedFormatError
 
 _BYTES_MAX = 4096
 _HDF5, _HDF5_PLACES = b"\x89HDF\r\n\x1a\n", (0, 512, 1024, 2048)
@@ -44,11 +45,37 @@ _PACKED = (".gz", ".zst", ".bz2", ".xz")
 def with_kind(path: str, error: FormatError) -> FormatError:
     """The refusal of a file, which says what kind it is and how that is read, where the kind is known."""
     known = _kind(Path(path))
+    details = getattr(error, "details", {})
+    if known is None and is_unknown(error) and not path.endswith(".npy"):
+        return FormatError(
+            f"{path}: none of the formats that outcore.open reads, by its first bytes; numbers without a header are "
+            f"opened by outcore.open(path, dtype=…, shape=…, offset=…)",
+            details,
+        )
     if known is None:
-        return error
+        return _with_h5py(path, error)
     kind, way = known
     details = {**getattr(error, "details", {}), "kind": kind}
     return FormatError(f"{path}: {kind}, which outcore.open does not read; use {way.format(path=path)}", details)
+
+
+def is_unknown(error: FormatError) -> bool:
+    """Whether a file was refused as none of the formats that are told by their content."""
+    return "not a .npy file: the magic bytes are missing" in str(error)
+
+
+def _with_h5py(path: str, error: FormatError) -> FormatError:
+    """The refusal of a data set of an HDF5 file, with the way to read it by its own library."""
+    file = next((above for above in Path(path).parents if above.is_file()), None)
+    if file is None or not isinstance(error, UnsupportedFormatError):
+        return error
+    with file.open("rb") as opened:
+        head = opened.read(_BYTES_MAX)
+    if not any(head.startswith(_HDF5, place) for place in _HDF5_PLACES):
+        return error
+    member = Path(path).relative_to(file).as_posix()
+    way = f"h5py.File({str(file)!r})[{member!r}]"
+    return UnsupportedFormatError(f"{error}{WAY_OUT}{way}", getattr(error, "details", {}))
 
 
 def _kind(path: Path) -> tuple[str, str] | None:
@@ -65,4 +92,4 @@ def _kind(path: Path) -> tuple[str, str] | None:
     return _SUFFIXES.get(suffixes[-1]) if suffixes else None
 
 
-__all__ = ["with_kind"]
+__all__ = ["is_unknown", "with_kind"]

@@ -20,7 +20,7 @@ from outcore._objects.mounting import StorageOptions, mounted
 from outcore._opening.archive import archive_place, open_member
 from outcore._opening.conventions import decoded
 from outcore._opening.group import Group
-from outcore._opening.kinds import with_kind
+from outcore._opening.kinds import is_unknown, with_kind
 from outcore._opening.multiscales import level_names, with_level_names
 from outcore._opening.places import FilePlace, file_place
 from outcore._opening.raw import raw_header
@@ -29,7 +29,7 @@ from outcore._opening.references import open_references, references_place
 from outcore._opening.several import joined, parts_of
 from outcore._opening.tiff import open_tiff, tiff_place
 from outcore._session.session import current
-from outcore.errors import ArgumentError, FormatError, SourceChangedError, StorageError, UnsupportedFormatError
+from outcore.errors import ArgumentError, DTypeError, FormatError, SourceChangedError, StorageError
 
 
 @overload
@@ -153,7 +153,7 @@ def open(
 
 def _open_one(name: str, field: str | None, view: DTypeLike, decode: bool) -> Array | Typed | Group:
     if is_url(name):
-        stored = _core.find(current()._core, name)
+        stored = _found_at_url(name)
         if isinstance(stored, _core.StoredGroup):
             return _group(name, stored, decode, ())
         return _element_array(name, stored, decode)
@@ -196,7 +196,22 @@ def _open_field(name: str, field: str | None, view: DTypeLike) -> Array | Typed:
     if isinstance(stored, _core.StoredRecords):
         array: Array | Typed = open_records(name, stored, field, view)
         return array
-    raise UnsupportedFormatError(f"{name}: field= and view= are for records and .npy files, and this is neither")
+    raise DTypeError(
+        f"open: {name}: field and view are for records, .npy files, members of .npz and files with a dtype"
+    )
+
+
+def _found_at_url(name: str) -> _core.Expr | _core.StoredGroup | _core.StoredRecords:
+    try:
+        return _core.find(current()._core, name)
+    except FormatError as error:
+        if not is_unknown(error):
+            raise
+        raise FormatError(
+            f"{name}: none of Zarr, .npy, HDF5, NetCDF-4 and NetCDF-3, which are read from URLs; other files are read "
+            f"where they are copied to",
+            getattr(error, "details", {}),
+        ) from None
 
 
 def _open_listed(name: str, decode: bool) -> Array | Typed | Group | None:

@@ -19,6 +19,7 @@ import numpy as np
 from outcore import _core
 from outcore._base import files
 from outcore._base.system_errors import refusing
+from outcore._lazy.annotated import fill_text
 from outcore._lazy.array import Array
 from outcore._lazy.hooks import functions
 from outcore._lazy.typed import Typed, carried
@@ -69,6 +70,15 @@ def encoded(array: Array | Typed) -> Array:
     else:
         attrs["dtype"] = f"timedelta64[{unit}]"
     result: Array = numbers.annotate(attrs=attrs)
+    return result
+
+
+def as_zarr(array: Array | Typed) -> Array:
+    """The array as Zarr has it: numbers, and a fill value of floating ones in the form that xarray reads."""
+    made = encoded(array)
+    if made.dtype.kind != "f" or "_FillValue" not in made.attrs:
+        return made
+    result: Array = made.annotate(attrs={**made.attrs, "_FillValue": fill_text(made.attrs["_FillValue"])})
     return result
 
 
@@ -137,7 +147,7 @@ class _Output:
                 continue
             # The engine writes to names that end so; those of members may end in anything.
             path = str(self._folder / f"{len(self.staged)}-{name[:50]}.zarr")
-            self.staged[path] = self._lengths.named(encoded(member))
+            self.staged[path] = self._lengths.named(as_zarr(member))
             self.names[f"{self.path}/{place}"] = path
             self._places[path] = self._new / place
 
@@ -387,4 +397,4 @@ def store_groups(
     return outcome
 
 
-__all__ = ["consolidated_apart", "encoded", "is_group", "staged_groups", "store_groups", "tell_groups_above"]
+__all__ = ["as_zarr", "consolidated_apart", "encoded", "is_group", "staged_groups", "store_groups", "tell_groups_above"]

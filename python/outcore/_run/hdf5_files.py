@@ -22,7 +22,7 @@ from outcore import _core
 from outcore._base import files
 from outcore._base.system_errors import refusing
 from outcore._base.types import JSONObject
-from outcore._lazy.annotated import Annotations
+from outcore._lazy.annotated import Annotations, fill_from
 from outcore._lazy.array import Array
 from outcore._lazy.hooks import above
 from outcore._lazy.node import integers, node
@@ -265,7 +265,8 @@ def _annotate(item: H5Object, attrs: Annotations, name: str) -> None:
     """Annotations as HDF5 has them. Raises DTypeError for what it has nothing for."""
     for key, value in attrs.items():
         if key == "_FillValue" and hasattr(item, "dtype"):
-            value = np.asarray(value).astype(item.dtype)
+            number = fill_from(value) if isinstance(value, str) and item.dtype.kind == "f" else None
+            value = np.asarray(value if number is None else number).astype(item.dtype)
         if isinstance(value, (list, tuple)) and value and all(isinstance(part, str) for part in value):
             value = np.array(value, dtype=object)
         try:

@@ -18,7 +18,7 @@ from outcore._lazy.typed import Item, Typed, carried, decoded
 from outcore._objects.mounting import StorageOptions
 from outcore._run.codecs import Compression, by_target, codecs_text
 from outcore._run.foresight import UnforeseenError, for_all
-from outcore._run.group_files import encoded, is_group, staged_groups, store_groups, tell_groups_above
+from outcore._run.group_files import as_zarr, is_group, staged_groups, store_groups, tell_groups_above
 from outcore._run.hdf5_files import hdf5_place, planned_hdf5, store_hdf5
 from outcore._run.object_files import TargetLayout, has_urls, store_objects
 from outcore._run.parts import PartUpdate, region_update
@@ -283,14 +283,15 @@ def store(
 
 
 def _with_encoded(targets: Targets) -> Targets:
-    """Dates that go to Zarr as the numbers that stand for them there."""
-    if not isinstance(targets, Mapping) or not any(isinstance(array, Typed) for array in targets.values()):
+    """Arrays and dates that go to Zarr as Zarr has them: see `as_zarr`."""
+    if not isinstance(targets, Mapping):
         return targets
     numbers: dict[Any, Item] = dict(targets)
     for path, array in targets.items():
-        is_date = isinstance(array, Typed) and array.dtype.kind in "mM" and not isinstance(path, tuple)
-        if is_date and os.fsdecode(path).rstrip("/").endswith(".zarr"):
-            numbers[path] = encoded(array)  # type: ignore[arg-type]  # dates
+        if isinstance(path, tuple) or not os.fsdecode(path).rstrip("/").endswith(".zarr"):
+            continue
+        if isinstance(array, Array) or (isinstance(array, Typed) and array.dtype.kind in "mM"):
+            numbers[path] = as_zarr(array)
     return numbers
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from outcore._base import files
 from outcore._base.system_errors import refusing
 from outcore._base.types import PathLike
+from outcore._base.urls import refuse_url
 from outcore._opening.several import parts_of
 from outcore._session.session import current
 from outcore._tables.arrow import ColumnTypes, Field, Nulls, arrow, check_nulls
@@ -266,6 +267,8 @@ def read_csv(
     arrow("read_csv")
     check_nulls("read_csv", nulls)
     paths = parts_of(path) or [os.fsdecode(path)]  # type: ignore[arg-type]
+    for path in paths:
+        refuse_url(path, "read_csv reads files, not objects")
     if delimiter is None:
         plain = paths[0].lower().removesuffix(".gz").removesuffix(".zst")
         delimiter = "\t" if plain.endswith((".tsv", ".tab")) else ","

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from outcore._base import files
 from outcore._base.system_errors import refusing
 from outcore._base.types import PathLike
+from outcore._base.urls import refuse_url
 from outcore._opening.several import parts_of
 from outcore._tables.arrow import ColumnTypes, Nulls, arrow, check_nulls
 from outcore._tables.ingest import fields_of, ingested
@@ -53,6 +54,8 @@ def read_arrow(
 
     check_nulls("read_arrow", nulls)
     paths = parts_of(path) or [os.fsdecode(path)]  # type: ignore[arg-type]
+    for path in paths:
+        refuse_url(path, "read_arrow reads files, not objects")
     with _opened(paths[0]) as (schema, _):
         fields = fields_of(schema, columns, dtypes, nulls, paths[0])
     names = [field.name for field in fields]

@@ -25,6 +25,7 @@ from outcore import _core
 from outcore._base import files
 from outcore._base.system_errors import refusing
 from outcore._base.types import NDArray, PathLike
+from outcore._base.urls import refuse_url
 from outcore._lazy.array import Array
 from outcore._opening.several import parts_of
 from outcore._session.session import current
@@ -271,6 +272,8 @@ def _tile_rows(lengths: Sequence[int], most: int) -> int:
 
 def _opened(path: PathLike | Sequence[PathLike]) -> list[ParquetPart]:
     names = parts_of(path) or [os.fsdecode(path)]  # type: ignore[arg-type]
+    for name in names:
+        refuse_url(name, "read_parquet reads files, not objects")
     from concurrent.futures import ThreadPoolExecutor  # and with it logging, which imports of outcore do without
 
     with ThreadPoolExecutor(_OPENING_THREADS) as threads:

@@ -13,6 +13,7 @@ from xarray.backends.common import BackendEntrypoint
 from xarray.backends.zarr import FillValueCoder
 from xarray.core import indexing
 
+from outcore._lazy.annotated import fill_from
 from outcore._lazy.array import Array
 from outcore._xarray.dispatch import teach
 from outcore._xarray.foreign import Foreign
@@ -41,13 +42,17 @@ class Backend(BackendEntrypoint):
         use_cftime: Foreign = None,
         decode_timedelta: Foreign = None,
         group: str | None = None,
+        storage_options: Foreign = None,
     ) -> xarray.Dataset:
         """A dataset of a group; options as of xarray's other engines. I/O: metadata, and coordinates when indexed.
 
-        Raises FormatError, StorageError.
+        `storage_options` are those of `outcore.open`, for URLs. Text of HDF5 and Zarr is read into memory at once,
+        other kinds of variables that outcore does not read are refused; `drop_variables` leaves them out. Raises
+        MissingFileError, FormatError, StorageError.
         """
         teach()
-        stored, attributes = group_of(filename_or_obj, group)
+        dropped = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())
+        stored, attributes = group_of(filename_or_obj, group, storage_options, dropped)
         variables, general, coordinates = conventions.decode_cf_variables(
             {name: _variable(part) for name, part in stored.items()},
             attributes,
@@ -72,7 +77,8 @@ class Backend(BackendEntrypoint):
 
     def open_groups_as_dict(self, filename_or_obj: Foreign, **options: Foreign) -> dict[str, xarray.Dataset]:
         """Datasets of all groups by their names. I/O and errors as of `open_dataset`."""
-        return {name: self.open_dataset(filename_or_obj, group=name, **options) for name in groups_of(filename_or_obj)}
+        names = groups_of(filename_or_obj, options.get("storage_options"))
+        return {name: self.open_dataset(filename_or_obj, group=name, **options) for name in names}
 
     def open_datatree(self, filename_or_obj: Foreign, **options: Foreign) -> xarray.DataTree:
         """All groups as a tree. I/O and errors as of `open_dataset`."""
@@ -88,8 +94,12 @@ def _variable(stored: StoredVariable) -> xarray.Variable:
         kind = array.dtype
     else:
         data, kind = np.asarray(array), np.dtype(array.dtype)
-    if isinstance(attributes.get("_FillValue"), str) and kind.kind in "fcS":
-        attributes["_FillValue"] = FillValueCoder.decode(attributes["_FillValue"], kind)
+    fill = attributes.get("_FillValue")
+    if isinstance(fill, str) and kind.kind == "f":
+        number = fill_from(fill)
+        attributes["_FillValue"] = fill if number is None else number
+    elif isinstance(fill, str) and kind.kind in "cS":
+        attributes["_FillValue"] = FillValueCoder.decode(fill, kind)
     encoding: dict[str, Foreign] = {}
     if stored.chunks is not None:
         encoding = {"chunks": stored.chunks, "preferred_chunks": dict(zip(stored.dims, stored.chunks, strict=True))}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Container, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from outcore import _core
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._xarray.foreign import Foreign
-from outcore.errors import DTypeError, FormatError, MissingFileError, OutcoreError
+from outcore.errors import DTypeError, FormatError, OutcoreError
 
 _NETCDFS = {"CLASS", "NAME", "REFERENCE_LIST", "DIMENSION_LIST", "DIMENSION_LABELS", "_nc3_strict", "_NCProperties"}
 _NETCDFS |= {"_Netcdf4Dimid", "_Netcdf4Coordinates"}
@@ -30,14 +31,22 @@ class StoredVariable(NamedTuple):
     chunks: tuple[int, ...] | None
 
 
-def group_of(path: str | os.PathLike[str], group: str | None) -> tuple[dict[str, StoredVariable], dict[str, Foreign]]:
-    """The variables of a group of a file by their names, and the attributes of the group. No numbers are read.
+def group_of(
+    path: str | os.PathLike[str],
+    group: str | None,
+    options: Foreign = None,
+    dropped: Container[str] = (),
+) -> tuple[dict[str, StoredVariable], dict[str, Foreign]]:
+    """The variables of a group of a file by their names, without dropped ones, and the attributes of the group. No
+    numbers are read.
 
-    Raises FormatError for a path that holds no group, StorageError.
+    Raises MissingFileError, FormatError for a path that holds no group, StorageError.
     """
-    opened = _opened(path, group)
+    opened = _opened(path, group, options)
     variables = {}
     for name in opened.arrays:
+        if name in dropped:
+            continue
         variable = _variable(opened, name)
         if not str(variable.attributes.get("NAME", "")).startswith(_NO_VARIABLE):
             kept = {key: value for key, value in variable.attributes.items() if key not in _NETCDFS}
@@ -45,9 +54,9 @@ def group_of(path: str | os.PathLike[str], group: str | None) -> tuple[dict[str,
     return variables, {key: _scalar(value) for key, value in opened.attrs.items() if key not in _NETCDFS}
 
 
-def groups_of(path: str | os.PathLike[str]) -> list[str]:
+def groups_of(path: str | os.PathLike[str], options: Foreign = None) -> list[str]:
     """Names of all groups of a file, from the root on: "/", "/a", "/a/b"."""
-    names, due = [], [("", _opened(path, None))]
+    names, due = [], [("", _opened(path, None, options))]
     while due:
         name, opened = due.pop(0)
         names.append(name or "/")
@@ -55,13 +64,10 @@ def groups_of(path: str | os.PathLike[str]) -> list[str]:
     return names
 
 
-def _opened(path: str | os.PathLike[str], group: str | None) -> oc.Group:
+def _opened(path: str | os.PathLike[str], group: str | None, options: Foreign) -> oc.Group:
     parts = [part for part in (group or "").split("/") if part]
     place = "/".join([os.fsdecode(path).rstrip("/"), *parts])
-    try:
-        opened = oc.open(place, decode=False)
-    except MissingFileError as error:
-        raise FormatError(f"{place} is no group of a file: {error}") from None
+    opened = oc.open(place, decode=False, storage_options=options)
     if not isinstance(opened, oc.Group):
         raise FormatError(f"{place} is an array, no group; use outcore.open")
     return opened
@@ -70,10 +76,10 @@ def _opened(path: str | os.PathLike[str], group: str | None) -> oc.Group:
 def _variable(group: oc.Group, name: str) -> StoredVariable:
     try:
         member = group[name]
-    except (FormatError, DTypeError):
-        return _unread(group.name, name)
+    except (FormatError, DTypeError) as error:
+        return _unread(group.name, name, error)
     attributes = {key: _scalar(value) for key, value in member.attrs.items()}
-    dims = tuple(dim or f"{name}_{place}" for place, dim in enumerate(member.dims))
+    dims = _named(member.dims, name)
     if not isinstance(member, Array):
         return StoredVariable(dims, member.compute(), attributes, None)
     return StoredVariable(dims, member, attributes, _chunk_shape(f"{group.name}/{name}") or member.tile or None)
@@ -88,10 +94,10 @@ def _chunk_shape(path: str) -> tuple[int, ...] | None:
     return tuple(chunks) if isinstance(chunks, list) and all(isinstance(part, int) for part in chunks) else None
 
 
-def _unread(folder: str, name: str) -> StoredVariable:
+def _unread(folder: str, name: str, error: OutcoreError) -> StoredVariable:
     """A variable that outcore does not read, text for one, as its own library does: into memory."""
     if not Path(folder).is_dir():
-        raise FormatError(f'{folder}/{name} is read by its own library alone: engine="netcdf4" and drop_variables=')
+        return _text_of_hdf5(folder, name, error)
     import zarr
 
     array = zarr.open_array(f"{folder}/{name}", mode="r")
@@ -99,9 +105,36 @@ def _unread(folder: str, name: str) -> StoredVariable:
     dims: Foreign = getattr(array.metadata, "dimension_names", None) or attributes.pop(
         "_ARRAY_DIMENSIONS", [None] * array.ndim
     )
-    named = tuple(dim or f"{name}_{place}" for place, dim in enumerate(dims))
     values: NDArray = np.asarray(array[...])
-    return StoredVariable(named, values, attributes, None)
+    return StoredVariable(_named(dims, name), values, attributes, None)
+
+
+def _text_of_hdf5(folder: str, name: str, error: OutcoreError) -> StoredVariable:
+    """Text in an HDF5 file. Raises FormatError for what is no text, and where h5py is missing."""
+    refusal = FormatError(f"{error}; drop_variables={name!r} leaves this variable out")
+    file_path = next((str(above) for above in (Path(folder), *Path(folder).parents) if above.is_file()), None)
+    try:
+        import h5py
+    except ImportError:
+        raise refusal from None
+    if file_path is None or not h5py.is_hdf5(file_path):
+        raise refusal
+    with h5py.File(file_path) as file:
+        stored: Foreign = file.get(f"{folder[len(file_path) :]}/{name}")
+        kind = h5py.check_string_dtype(stored.dtype) if isinstance(stored, h5py.Dataset) else None
+        if kind is None or stored.shape is None:
+            raise refusal
+        is_long = kind.length is None
+        values: NDArray = np.asarray(stored.asstr()[...], dtype=object) if is_long else np.asarray(stored[...])
+        attributes = {key: value for key, value in stored.attrs.items() if key not in _NETCDFS}
+        scales = [axis[0].name.rpartition("/")[2] if len(axis) else None for axis in stored.dims]
+        if stored.is_scale and values.ndim == 1:
+            scales = [name]
+    return StoredVariable(_named(scales, name), values, attributes, None)
+
+
+def _named(dims: Iterable[str | None], name: str) -> tuple[str, ...]:
+    return tuple(dim or f"{name}_{place}" for place, dim in enumerate(dims))
 
 
 def _scalar(value: Foreign) -> Foreign:
