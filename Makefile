@@ -16,7 +16,7 @@ requirements = $$($(BIN)/python -c 'import sys, tomllib; p = tomllib.load(open("
 .PHONY: demo test test-rust test-python test-large lint bench bench-tilepack bench-speed bench-matmul bench-transpose \
 	bench-overhead bench-nas bench-sort bench-algorithms bench-learning bench-sparse bench-sparse-ingest \
 	bench-solve bench-solve-dense bench-loops bench-loop-versions bench-loop-speed bench-loop-polybench bench-loop-disk \
-	bench-loop-seconds bench-graph bench-graph-programs bench-raw-io bench-page-cache bench-climatology build clean fuzz miri
+	bench-loop-seconds bench-graph bench-graph-programs bench-raw-io bench-page-cache bench-climatology bench-formats build clean fuzz miri
 
 demo: build
 	$(BIN)/python -m outcore demo --size $(SIZE)
@@ -58,11 +58,11 @@ lint: $(VENV)/.core $(VENV)/.test
 
 bench: bench-speed bench-matmul bench-transpose bench-overhead bench-tilepack bench-nas bench-sort bench-algorithms bench-learning \
 	bench-sparse bench-sparse-ingest bench-solve bench-solve-dense bench-loops bench-graph bench-graph-programs bench-raw-io bench-page-cache \
-	bench-climatology
+	bench-climatology bench-formats
 
 bench-tilepack bench-speed bench-matmul bench-transpose bench-overhead bench-nas bench-sort bench-algorithms bench-learning \
 	bench-sparse bench-sparse-ingest bench-solve bench-solve-dense bench-loops bench-loop-versions bench-loop-speed bench-loop-polybench bench-loop-disk \
-	bench-loop-seconds bench-graph bench-graph-programs bench-raw-io bench-page-cache bench-climatology: bench-%: $(VENV)/.core $(VENV)/.bench
+	bench-loop-seconds bench-graph bench-graph-programs bench-raw-io bench-page-cache bench-climatology bench-formats: bench-%: $(VENV)/.core $(VENV)/.bench
 	$(BIN)/python -m benchmarks.$(subst -,_,$*) $(BENCH_FLAGS)
 
 bench-loops: bench-loop-versions bench-loop-speed bench-loop-polybench # the paper's versions, numba, and PolyBench beside bounds
