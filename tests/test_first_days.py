@@ -8,11 +8,15 @@ from typing import Any
 
 import h5py
 import numpy as np
+import pyarrow as pa
 import pytest
 import xarray as xr
+from click.testing import CliRunner
+from scipy.sparse import csr_array
 from support.running import session
 
 import outcore as oc
+from outcore._command.cli import main
 from outcore.errors import DTypeError, FormatError, UnsupportedFormatError
 
 STATIONS = xr.Dataset(
@@ -68,10 +72,63 @@ def test_refusals_of_hdf5_say_why_and_what_reads_it(records: Path) -> None:
         oc.open(records / "rec", field="a")
 
 
+T = oc.table(key=np.asarray(["a", "b", "a"]), x=np.asarray([1.0, 2.0, 4.0]))
+
+
+def test_labels_join_with_text_on_both_sides() -> None:
+    labels = oc.Categorical(oc.asarray(np.asarray([1, 0, 1, -1], dtype="int32")), ["a", "b"])
+    marked = oc.table(key=labels, n=np.arange(4))
+    with session():
+        assert marked.join(oc.table(key=["b", "c"], y=[5, 6]), "key").compute()["n"].tolist() == [0, 2]
+        assert T.join(marked, "key").compute()["n"].tolist() == [1, 1, 0, 2]
+        assert marked.concat(oc.table(key=["c"], n=[9]))["key"].compute().tolist() == ["b", "a", "b", None, "c"]
+
+
+def test_results_of_groups_by_a_mapping_keep_the_names_of_columns() -> None:
+    with session():
+        totals = T.groupby("key").agg({"x": "sum"}, most=("x", "max")).compute()
+    assert {name: list(values) for name, values in totals.items()} == {
+        "key": ["a", "b"],
+        "x": [5.0, 2.0],
+        "most": [4.0, 2.0],
+    }
+
+
+def test_a_pyramid_is_compressed(tmp_path: Path) -> None:
+    with session():
+        oc.pyramid(oc.zeros((64, 64)), 2, tmp_path / "p.zarr", compression="zstd")
+        assert sum(part.stat().st_size for part in (tmp_path / "p.zarr").rglob("c/*/*")) < 1000
+        assert oc.open(tmp_path / "p.zarr/1").sum().item() == 0
+
+
+def test_files_are_joined_on_the_command_line(tmp_path: Path) -> None:
+    for year in range(2):
+        STATIONS[["t"]].drop_vars("station").to_netcdf(tmp_path / f"a_{year}.nc")
+    done = CliRunner().invoke(main, ["convert", f"{tmp_path}/a_*.nc", f"{tmp_path}/all.zarr", "--axis", "time"])
+    assert done.exit_code == 0, done.output
+    assert oc.open(tmp_path / "all.zarr/t").shape == (2, 6)
+
+
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "no format": (lambda: oc.open(__file__), "none of the formats .* dtype="),
     "a URL of a local file": (lambda: oc.open("file:///a.nc"), "a local file by its path"),
     "a table in a bucket": (lambda: oc.read_parquet("s3://b/a.parquet"), "read_parquet reads files, not objects"),
+    "a table as an array": (lambda: oc.store({"t.npy": T}), "a table is no array"),
+    "rows of tables": (lambda: oc.concat([T, T]), "t.concat"),
+    "a column as an attribute": (lambda: T.x, r"t\['x'\]"),
+    "a method of data frames": (lambda: T.to_parquet, "oc.to_parquet"),
+    "a mean of groups": (lambda: T.groupby("key").mean(), "agg"),
+    "a mean without NaN": (lambda: oc.groupby(np.arange(3)).nanmean, "skipna=True"),
+    "a data frame": (lambda: oc.table(pa.table({"a": [1]})), "outcore.from_arrow"),
+    "a sparse matrix": (lambda: oc.asarray(csr_array((2, 2))), "outcore.sparse.from_scipy"),
+    "selection by label": (lambda: oc.zeros(3).sel, "x\\[place\\]"),
+    "an ending": (lambda: oc.store({"a.parquet": oc.zeros(3)}), "a.h5/x, and outcore.to_parquet"),
+    "a codec for .npy": (lambda: oc.store({"a.npy": oc.zeros(3)}, compression="gzip"), "has no codecs"),
+    "chunks of a member": (
+        lambda: oc.store({"a.zarr": oc.group(x=oc.zeros(3))}, chunks={"x": (1,)}),
+        "named as 'a.zarr/x'",
+    ),
+    "more whole axes": (lambda: oc.map_blocks(np.sort, oc.zeros((64, 64)), whole=(0,)), r"whole=\(0, 1\)"),
     "text in a bucket": (lambda: oc.read_csv("s3://b/a.csv"), "read_csv reads files, not objects"),
 }
 

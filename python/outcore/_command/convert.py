@@ -44,6 +44,7 @@ class Wishes(NamedTuple):
     skip: bool
     decode: bool
     resume: bool
+    axis: str | None
     progress: bool | None
     as_json: bool
 
@@ -66,6 +67,7 @@ class Wishes(NamedTuple):
 @click.option("--overwrite", is_flag=True, help="Replace what is at TARGET.")
 @click.option("--skip", is_flag=True, help="Leave out members and columns that outcore does not read.")
 @click.option("--no-decode", "decode", flag_value=False, default=True, help="Keep numbers as stored (CF conventions).")
+@click.option("--axis", help="Axis along which files are joined, where SOURCE has wildcards, such as time or 0.")
 @click.option("--resume", is_flag=True, help="Go on where the same command was killed; of arrays alone.")
 @click.option("--progress/--no-progress", default=None, help="Show a bar; by default where stderr is a terminal.")
 @limit_option
@@ -78,6 +80,7 @@ def convert(source: str, target: str, memory_limit: int | None, **options: objec
     an array (.npy, Zarr, an HDF5 file's "a.h5/group/name")  to .npy, .zarr or "b.h5/name"
     a group (HDF5, NetCDF-4, Zarr)                           to .zarr, .h5 or .nc
     a table (.parquet, .csv, .tsv, .gz and .zst of text)     to .parquet or a folder of columns
+    many files ("t2m_*.nc" --axis time)                      as one of them
 
     Names of axes, attributes and dates go along where the target keeps them. Sparse matrices: `outcore sparse convert`.
     """
@@ -86,12 +89,20 @@ def convert(source: str, target: str, memory_limit: int | None, **options: objec
         if _is_table(source):
             content, text = _table(source, target, wishes)
         else:
-            opened = oc.open(source, decode=wishes.decode)
+            opened = oc.open(source, decode=wishes.decode, axis=_axis(wishes.axis))
             if isinstance(opened, oc.Group):
                 content, text = _group(opened, target, wishes)
             else:
                 content, text = _array(opened, target, wishes)
     show({"target": target, **content}, wishes.as_json, text)
+
+
+def _axis(text: str | None) -> int | str:
+    """A number of an axis, or the name of one; axis 0 where none is named."""
+    try:
+        return int(text or 0)
+    except ValueError:
+        return str(text)
 
 
 def _refuse(what: str, options: dict[str, object]) -> None:
@@ -178,6 +189,8 @@ def _exists(target: str) -> TargetExistsError:
 
 
 def _group(group: oc.Group, target: str, wishes: Wishes) -> tuple[JSONObject, str]:
+    if target.endswith(".ocs"):
+        raise UnsupportedFormatError(f"convert: a group is no matrix; outcore sparse convert makes {target} of AnnData")
     _refuse("groups; store their arrays one by one", {"--dtype": wishes.dtype, "--resume": wishes.resume})
     refused: dict[str, str] = {}
     arrays: list[str] = []
@@ -247,7 +260,7 @@ def _table(source: str, target: str, wishes: Wishes) -> tuple[JSONObject, str]:
         "--dtype": wishes.dtype,
         "--no-decode": not wishes.decode,
     }
-    _refuse("tables", {**further, "--resume": wishes.resume})
+    _refuse("tables", {**further, "--resume": wishes.resume, "--axis": wishes.axis})
     is_parquet_target = target.lower().endswith(_PARQUET)
     plain = target.lower().rstrip("/")
     if plain.endswith(_NO_FOLDER):

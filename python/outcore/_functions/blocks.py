@@ -50,9 +50,10 @@ def _check_mixing(function: Callable[..., object], exprs: list[_core.Expr], whol
                 parts = [call((*before, slice(None, half))), call((*before, slice(half, None)))]
                 if not _alike(np.concatenate(parts, axis=axis), once):
                     name = getattr(function, "__name__", "function")
+                    asked = tuple(sorted({*whole, axis}))
                     raise ArgumentError(
                         f"map_blocks: {name} gives other values on parts than on the whole along axis {axis}, and "
-                        f"tiles are the planner's choice; declare whole=({axis},), or pass dtype= if that is right"
+                        f"tiles are the planner's choice; declare whole={asked}, or pass dtype= if that is right"
                     )
     except ArgumentError:
         raise

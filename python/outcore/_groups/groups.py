@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, overload
+from typing import Any, NoReturn, overload
 
 import numpy as np
 
@@ -104,6 +104,11 @@ class GroupBy(GroupOrder):
         if self._few is not None:
             self._look()
         return self._is_known and self._rows is not None
+
+    def __getattr__(self, name: str) -> NoReturn:
+        plain = name.removeprefix("nan")
+        hint = f"; use {plain}(x, skipna=True)" if plain != name and plain in _SKIPPING else ""
+        raise AttributeError(f"groupby has no attribute {name!r}{hint}")
 
     def _check(self, name: str, x: Operand) -> None:
         if name in _ADDED_UP:

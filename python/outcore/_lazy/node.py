@@ -137,6 +137,8 @@ def node(value: Any) -> _core.Expr:
         return constant((), value.item(), dtype_of(value.dtype))
     if isinstance(value, (FunctionType, np.ufunc)):
         raise DTypeError(f"{value.__name__} is a function, and an array is taken here")
+    if type(value).__module__.startswith("scipy.sparse"):
+        raise DTypeError("a sparse matrix of SciPy is no dense array: outcore.sparse.from_scipy(matrix) takes it")
     source = foreign.stored(value)
     if source is not None:
         return source

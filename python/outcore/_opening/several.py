@@ -31,7 +31,10 @@ def parts_of(path: object) -> list[str] | None:
         names = [os.fsdecode(part) for part in path]
         return [match for name in names for match in (_matching(name) or [name])]
     if not isinstance(path, (str, bytes, os.PathLike)):
-        raise ArgumentError(f"open: takes a path or a list of paths, not {type(path).__name__}; use sorted(paths)")
+        raise ArgumentError(
+            f"open: takes a path or a list of paths, not {type(path).__name__}; use sorted(paths), or "
+            "outcore.asarray of an array"
+        )
     return _matching(os.fsdecode(path))
 
 

@@ -350,7 +350,11 @@ def staged_groups(
         asked = {os.fsdecode(name): shape for name, shape in (chunks or {}).items()}
         unknown = [name for name in asked if name not in places]
         if unknown:
-            raise ShapeError(f"store: chunks name {', '.join(map(repr, unknown))}, which nothing is stored to")
+            known = next(iter(places), "x.zarr/name")
+            raise ShapeError(
+                f"store: chunks name {', '.join(map(repr, unknown))}, which nothing is stored to; arrays of a group "
+                f"are named as {known!r}"
+            )
         staged = {path: array for output in outputs for path, array in output.staged.items()}
         codecs = {places[name]: codecs for name, codecs in by_target(compression, places).items()}
         yield outputs, staged, {places[name]: shape for name, shape in asked.items()}, codecs
@@ -358,7 +362,9 @@ def staged_groups(
 
 def _check_target(path: str, target: str, overwrite: bool) -> None:
     if not path.rstrip("/").endswith(".zarr"):
-        raise UnsupportedFormatError(f"store: {path}: a group is stored as Zarr, and its name ends in .zarr")
+        raise UnsupportedFormatError(
+            f"store: {path}: a group is stored as Zarr, and its name ends in .zarr, or in .h5 or .nc"
+        )
     if not os.path.lexists(target):
         return
     if not overwrite:

@@ -280,7 +280,7 @@ def _collected(targets: Items, overwrite: bool, stack: ExitStack) -> list[_File]
     try:
         import h5py  # noqa: F401
     except ImportError:
-        raise UnsupportedFormatError("store: HDF5 is written through h5py, which is not installed") from None
+        raise UnsupportedFormatError("store: HDF5 is written through h5py: pip install h5py") from None
     opened: dict[str, _File] = {}
     for path, item in targets.items():
         place = hdf5_place(path)
@@ -289,7 +289,7 @@ def _collected(targets: Items, overwrite: bool, stack: ExitStack) -> list[_File]
         if place.member and os.path.lexists(place.file):
             raise UnsupportedFormatError(
                 f"store: {place.file} is there, and HDF5 files are written whole; store all members in one call, to "
-                "another file"
+                "another file; a group replaces the file, with overwrite=True"
             )
         if place.file not in opened:
             opened[place.file] = _File(place.file, overwrite, stack)

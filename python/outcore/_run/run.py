@@ -37,6 +37,7 @@ from outcore.errors import (
     UnsupportedFormatError,
 )
 
+_ENDINGS = (".npy", ".zarr", ".ocs")
 _CHUNK_LENGTH_MAX = (1 << 63) - 1
 AnyPath: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes]"
 Asked: TypeAlias = "tuple[list[_core.Expr], list[_core.Target | None]]"
@@ -77,12 +78,20 @@ def _targets(
                 f"store: {name} is a sparse matrix, and its name does not end in .ocs; outcore.sparse.to_npz, to_mtx "
                 f"and their like write other formats"
             )
+        if not name.rstrip("/.").endswith(_ENDINGS):
+            raise UnsupportedFormatError(
+                f"{name}: outputs end in .npy or .zarr, sparse matrices in .ocs; an array in HDF5 or NetCDF-4 is named "
+                f"a.h5/x, and outcore.to_parquet stores tables",
+                {"path": name},
+            )
         expr, shape = _planned(array), asked.pop(name, None)
         if expr is None:
             continue
         lengths = None if shape is None else _chunk_shape(name, shape, tuple(expr.shape))
         target: _core.Target = {"path": name, "overwrite": overwrite, "chunks": lengths, "resume": resume}
         codecs = codecs_text(encoded_as.get(name), expr_dtype(expr))
+        if codecs is not None and name.endswith(".npy"):
+            raise UnsupportedFormatError(f"store: compression, and {name} has no codecs; .zarr and HDF5 have")
         if codecs is not None:
             target["codecs"] = codecs
         planned.append(target)

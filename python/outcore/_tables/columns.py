@@ -129,10 +129,14 @@ def _ordered_by(columns: list[TableColumn], place: int, step: int, descending: b
 
 
 def joined(columns: Sequence[TableColumn]) -> TableColumn:
-    """Columns one behind the other: units of dates meet, text is as long as the longest, labels are united.
+    """Columns one behind the other: units of dates meet, text is as long as the longest, labels are united, and text
+    beside labels becomes labels.
 
-    Raises DTypeError for columns that do not go together. No I/O of its own.
+    Raises DTypeError for columns that do not go together. No I/O of its own, but for text beside labels: as
+    `Text.categories`.
     """
+    if {type(column) for column in columns} == {Categorical, Text}:
+        columns = [_labelled(column) if isinstance(column, Text) else column for column in columns]
     first = columns[0]
     if all(type(column) is type(first) for column in columns) or not any(isinstance(part, Typed) for part in columns):
         if isinstance(first, Dates):
@@ -145,6 +149,13 @@ def joined(columns: Sequence[TableColumn]) -> TableColumn:
             return Categorical(concat([part.codes for part in united]), united[0].labels)
         return concat(cast("Sequence[Array]", columns))
     raise DTypeError(f"{' and '.join(dict.fromkeys(map(kind_of, columns)))} do not go together in one column")
+
+
+def _labelled(column: Text) -> Categorical:
+    """Text as labels, the distinct strings of it."""
+    codes, names = column.categories()
+    labels = [name.decode() if isinstance(name, bytes) else str(name) for name in names.compute()]
+    return Categorical(codes.astype(np.int32), labels)
 
 
 def _united(columns: Sequence[Categorical]) -> list[Categorical]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Generic, NoReturn, TypeVar
 
 from outcore._groups.groups import GroupBy, groupby, plain_result
 from outcore._lazy.array import Array
@@ -16,6 +16,7 @@ from outcore.errors import ArgumentError, DTypeError, IndexingError
 ResultTable = TypeVar("ResultTable")  # the table of the results
 # Functions whose results are elements of the column: dates, short text and labels have them as well.
 _ELEMENTS = ("min", "max", "first", "last")
+_FIGURES = ("sum", "prod", "mean", "var", "std", "count", "median", "argmin", "argmax")
 
 
 class TableGroups(Generic[ResultTable]):
@@ -44,8 +45,16 @@ class TableGroups(Generic[ResultTable]):
             return parts[list(self._keys).index(name)]
         return parts
 
-    def agg(self, **named: tuple[str, str]) -> ResultTable:
-        """A table of the keys, ascending, and results by name: each of a column and a function of its groups.
+    def __getattr__(self, name: str) -> NoReturn:
+        known = not name.startswith("_") and name.removeprefix("nan") in (*_ELEMENTS, *_FIGURES)
+        hint = f"; use agg(name=('column', {name!r}))" if known else ""
+        raise AttributeError(f"groups of a table have no attribute {name!r}{hint}")
+
+    def agg(
+        self, functions: Mapping[str, str | tuple[str, str]] | None = None, /, **named: tuple[str, str]
+    ) -> ResultTable:
+        """A table of the keys, ascending, and results by name: each of a column and a function of its groups. A mapping
+        of columns to functions keeps their names: `agg({"price": "mean"})`.
 
         Functions are those of `oc.groupby(...).aggregate`: "sum", "prod", "min", "max", "mean", "var", "std", "count",
         "median", "first", "last", and "nansum", "nanmean" and so on, which pass NaN over. Dates, labels and text of up
@@ -63,7 +72,13 @@ class TableGroups(Generic[ResultTable]):
         made: dict[str, TableColumn | Deferred] = {
             name: Deferred(partial(self._key, name), kind_of(column)) for name, column in self._keys.items()
         }
-        for name, pair in named.items():
+        if functions is not None and not isinstance(functions, Mapping):
+            raise ArgumentError(f"agg: {functions!r} is no mapping of columns to functions, as {{'price': 'mean'}}")
+        columns = {
+            name: (name, function) if isinstance(function, str) else function
+            for name, function in (functions or {}).items()
+        }
+        for name, pair in {**columns, **named}.items():
             if not isinstance(pair, tuple) or len(pair) != 2:
                 raise ArgumentError(f"agg: {name}={pair!r} is no pair of a column and a function")
             if name in made:

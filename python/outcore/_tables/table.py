@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from typing import Literal, overload
+from typing import Literal, NoReturn, overload
 
 import numpy as np
 
@@ -42,12 +42,38 @@ from outcore._tables.columns import (
 from outcore._tables.grouping import TableGroups
 from outcore._tables.joining import merged, partnered
 from outcore._tables.stream import capsule
-from outcore.errors import ArgumentError, IndexingError, ShapeError
+from outcore.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 
 JoinKind = Literal["inner", "left", "semi", "anti"]
 _HEAD_ROWS = 5
 # A head is shown where its program reads no more than so much.
 _HEAD_BYTES = 32 << 20
+# Names that data frames have, and the nearest that a table has.
+_NEAREST = {
+    "to_parquet": "oc.to_parquet(t, path)",
+    "write_parquet": "oc.to_parquet(t, path)",
+    "to_pandas": "pandas.DataFrame(t.compute()), or pyarrow.table(t).to_pandas()",
+    "to_arrow": "pyarrow.table(t), or pyarrow.RecordBatchReader.from_stream(t)",
+    "to_polars": "polars.DataFrame(t)",
+    "to_csv": "polars.DataFrame(t).write_csv(path), or pyarrow.csv of a stream",
+    "to_numpy": "t.compute(), a dict of arrays",
+    "values": "t.compute(), a dict of arrays",
+    "query": 't.filter(t["x"] > 1)',
+    "drop": "t.select(*names) with the names that stay",
+    "assign": "t.with_columns(y=...)",
+    "merge": 't.join(other, "key")',
+    "sort_values": 't.sort_by("x")',
+    "sort": 't.sort_by("x")',
+    "group_by": 't.groupby("x")',
+    "agg": 't.groupby("x").agg(...), and oc.mean(t["x"]) of all rows',
+    "iloc": "t[2:5]",
+    "loc": "t[mask]",
+    "tail": "t[-5:]",
+    "shape": "(len(t), len(t.columns))",
+    "dropna": 't.filter(~oc.isnan(t["x"]))',
+    "append": "t.concat(other)",
+    "vstack": "t.concat(other)",
+}
 _STATISTICS = ("count", "missing", "mean", "std", "min", "max")
 
 
@@ -337,7 +363,8 @@ class Table:
         how: JoinKind = "inner",
         suffix: str = "_right",
     ) -> Table:
-        """Rows of two tables whose keys are equal, by sorting both (see `outcore/_tables/joining.py`).
+        """Rows of two tables whose keys are equal, by sorting both (see `outcore/_tables/joining.py`). Text is equal to
+        labels that say the same.
 
         `on` names the keys, or maps those of this table to those of the other. "inner" and "left" give a row for each
         pair, in the order of the keys, with the keys once and the other columns of both; names of the other's that this
@@ -460,6 +487,19 @@ class Table:
         values = compute(*columns.values())
         return dict(zip(columns, values if len(columns) > 1 else (values,), strict=True)) if columns else {}
 
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> NDArray:
+        """Raises DTypeError: a table is no array, its columns are."""
+        raise DTypeError(
+            'a table is no array: t["x"] is one of its columns, t.compute() has all in memory, oc.to_parquet(t, path) '
+            "stores it, t.concat(other) adds rows"
+        )
+
+    def __getattr__(self, name: str) -> NoReturn:
+        hint = _NEAREST.get(name)
+        if not name.startswith("_") and name in self._columns:
+            hint = f"t[{name!r}] for the column"
+        raise AttributeError(f"outcore.Table has no attribute {name!r}" + (f"; use {hint}" if hint else ""))
+
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Arrow's C stream of the rows in batches of 1/32 of the memory at most: Polars, DuckDB, pandas and pyarrow
         read it. NaT and missing labels are nulls, NaN stays a number.
@@ -492,7 +532,8 @@ def table(columns: Mapping[str, object] | None = None, /, **named: object) -> Ta
     (['id', 'price'], 3)
     """
     if columns is not None and not isinstance(columns, Mapping):
-        raise ArgumentError(f"table: columns come as a mapping of names to rows, not {type(columns).__name__}")
+        instead = "; outcore.from_arrow takes it" if hasattr(columns, "__arrow_c_stream__") else ""
+        raise ArgumentError(f"table: columns come as a mapping of names to rows, not {type(columns).__name__}{instead}")
     together = {**(columns or {}), **named}
     if not together:
         raise ArgumentError("table: no column is named")
