@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks import cgroup, common
 
-COLUMNS = ("format", "beside", "file", "read", "of it", "written", "of it")
+COLUMNS = ("format", "beside", "file", "read", "× library", "written", "× library")
 WIDTH, ROWS_OF_CHUNK = 1024, 512  # 2 MiB of float32
 NAMES = ("price", "shares")
 Way = Callable[[Path], object]
@@ -95,14 +95,14 @@ def arrays(values: np.ndarray) -> list[Case]:
             *(".npy", "numpy", "a.npy", total(), lambda path: np.load(path).sum(dtype="f8"), stored()),
             lambda path: np.save(path, values),
         ),
-        Case("Zarr v3", "zarr", "a.zarr", total(), read_zarr, stored(chunked=True), zarr_of(None)),
+        Case("Zarr v3, no codec", "zarr", "a.zarr", total(), read_zarr, stored(chunked=True), zarr_of(None)),
         Case("Zarr v3, zstd", "zarr", "z.zarr", total(), read_zarr, stored("", ("zstd", 3), True), zarr_of([zstd])),
         Case("HDF5, in one piece", "h5py", "a.h5", total("x"), read_hdf5, stored("x"), hdf5()),
         Case(
             *("HDF5, NetCDF-4: shuffle, deflate", "h5py", "z.h5", total("x"), read_hdf5),
             *(stored("x", ["shuffle", ("gzip", 4)], True), hdf5(**shuffled)),
         ),
-        Case("NetCDF-3", "netCDF4", "a.nc", total("x"), read_netcdf3, None, netcdf3),
+        Case("NetCDF-3, 64-bit offset", "netCDF4", "a.nc", total("x"), read_netcdf3, None, netcdf3),
         Case(
             *("TIFF, deflate", "tifffile", "a.tif", total()),
             *(lambda path: tifffile.imread(path).sum(dtype="f8"), None, tiff),

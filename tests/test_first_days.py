@@ -94,9 +94,9 @@ def test_results_of_groups_by_a_mapping_keep_the_names_of_columns() -> None:
     }
 
 
-def test_a_pyramid_is_compressed(tmp_path: Path) -> None:
+def test_a_pyramid_is_compressed_by_store(tmp_path: Path) -> None:
     with session():
-        oc.pyramid(oc.zeros((64, 64)), 2, tmp_path / "p.zarr", compression="zstd")
+        oc.store({tmp_path / "p.zarr": oc.pyramid(oc.zeros((64, 64)), 2)}, compression="zstd")
         assert sum(part.stat().st_size for part in (tmp_path / "p.zarr").rglob("c/*/*")) < 1000
         assert oc.open(tmp_path / "p.zarr/1").sum().item() == 0
 

@@ -20,7 +20,6 @@ from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, axes_of, node
 from outcore._numpy_like.arranging import pad
 from outcore._opening.group import Group, group
-from outcore._run.codecs import Compression
 from outcore._run.run import store
 from outcore._session.record import Outcome
 from outcore._standard.creation import arange
@@ -110,7 +109,6 @@ def pyramid(
     method: Method = "mean",
     axes: int | str | Iterable[int | str] | None = None,
     scale: Scale | None = None,
-    compression: Compression = None,
     overwrite: bool = False,
 ) -> Group: ...
 @overload
@@ -123,7 +121,6 @@ def pyramid(
     method: Method = "mean",
     axes: int | str | Iterable[int | str] | None = None,
     scale: Scale | None = None,
-    compression: Compression = None,
     overwrite: bool = False,
 ) -> Outcome: ...
 def pyramid(
@@ -135,7 +132,6 @@ def pyramid(
     method: Method = "mean",
     axes: int | str | Iterable[int | str] | None = None,
     scale: Scale | None = None,
-    compression: Compression = None,
     overwrite: bool = False,
 ) -> Group | Outcome:
     """An image and its smaller forms, each half as long along some axes, as a group of OME-Zarr 0.5, stored at `path`.
@@ -153,11 +149,11 @@ def pyramid(
     "micrometer")}; 1 without. Scales of levels are 2ᵏ times as large, and a translation puts the first cell into the
     middle of those that it is made of.
 
-    Without `path` the result is the `Group`, for `store` with chunks of one's own and for `explain`; with it the
-    Outcome of storing, with `compression` as of `store`. Raises ShapeError for other numbers of axes or none in space,
-    and for arrays without elements, ArgumentError for levels below 1 or so many that 2³⁰ cells become one, for an
-    unknown method, axis or scale, DTypeError for means of bool and extremes of complex numbers; else as `store`. I/O:
-    one read of `x`, in one program, at some tens of tiles of memory; levels are written once.
+    Without `path` the result is the `Group`, for `explain`, and for `store` with chunks or compression of one's own;
+    with it the Outcome of storing. Raises ShapeError for other numbers of axes or none in space, and for arrays without
+    elements, ArgumentError for levels below 1 or so many that 2³⁰ cells become one, for an unknown method, axis or
+    scale, DTypeError for means of bool and extremes of complex numbers; else as `store`. I/O: one read of `x`, in one
+    program, at some tens of tiles of memory; levels are written once.
 
     >>> import numpy as np, outcore as oc, tempfile
     >>> image = np.arange(15, dtype=np.uint8).reshape(3, 5)
@@ -184,9 +180,7 @@ def pyramid(
     made = [first, *(_means if method == "mean" else _extremes)(first, cut, levels, method)]
     members = {str(level): part.annotate(dims=named.dims) for level, part in enumerate(made)}
     result = group(members, attrs=_attributes(named, halved, levels, method, scale or {}))
-    if path is None and compression is not None:
-        raise ArgumentError("pyramid: compression goes with a path; store takes it of the group")
-    return result if path is None else store({path: result}, compression=compression, overwrite=overwrite)
+    return result if path is None else store({path: result}, overwrite=overwrite)
 
 
 def _check_type(dtype: DType, method: Method) -> None:

@@ -67,8 +67,8 @@ def open(
     Datasets and groups are opened by the path of the file and their own in it: `open("x.h5/group/name")`,
     `open("x.nc/t2m")`, `open("a.npz/x")`; a Zarr group's members by theirs. NetCDF-4, `.h5ad` and MATLAB 7.3 files are
     HDF5; Zarr is v3, or v2. Elements are integers, floats, complex numbers, truths (h5py's) or enumerations, which
-    become their integers; filters are deflate, shuffle, fletcher32, lzf, zstd and blosc, and others are refused by
-    name. Chunks are read and decoded on all threads, without HDF5's library.
+    become their integers; filters are deflate, shuffle, fletcher32, scaleoffset, lzf, lz4, bitshuffle, zstd and blosc,
+    and others are refused by name. Chunks are read and decoded on all threads, without HDF5's library.
 
     NetCDF-3 files are read as well, of all three kinds (classic, 64-bit offset and data): records of an unlimited
     dimension are chunks, and variables of characters are refused when they are opened. Members of `.npz` files are read
