@@ -94,6 +94,14 @@ def test_results_of_groups_by_a_mapping_keep_the_names_of_columns() -> None:
     }
 
 
+def test_dates_go_into_a_group_that_is_there(tmp_path: Path) -> None:
+    days = np.arange("2001-01-01", "2001-01-04", dtype="datetime64[D]")
+    with session():
+        oc.store({tmp_path / "a.zarr": oc.group(x=oc.arange(3))})
+        oc.store({tmp_path / "a.zarr/day": oc.asarray(days)})
+        assert oc.open(tmp_path / "a.zarr/day").compute().tolist() == days.astype("datetime64[s]").tolist()
+
+
 def test_a_pyramid_is_compressed_by_store(tmp_path: Path) -> None:
     with session():
         oc.store({tmp_path / "p.zarr": oc.pyramid(oc.zeros((64, 64)), 2)}, compression="zstd")

@@ -78,7 +78,7 @@ def _targets(
                 f"store: {name} is a sparse matrix, and its name does not end in .ocs; outcore.sparse.to_npz, to_mtx "
                 f"and their like write other formats"
             )
-        if not name.rstrip("/.").endswith(_ENDINGS):
+        if not name.rstrip("/.").endswith(_ENDINGS) and not _is_zarr(name):
             raise UnsupportedFormatError(
                 f"{name}: outputs end in .npy or .zarr, sparse matrices in .ocs; an array in HDF5 or NetCDF-4 is named "
                 f"a.h5/x, and outcore.to_parquet stores tables",
@@ -297,11 +297,19 @@ def _with_encoded(targets: Targets) -> Targets:
         return targets
     numbers: dict[Any, Item] = dict(targets)
     for path, array in targets.items():
-        if isinstance(path, tuple) or not os.fsdecode(path).rstrip("/").endswith(".zarr"):
+        if isinstance(path, tuple) or not _is_zarr(os.fsdecode(path)):
             continue
         if isinstance(array, Array) or (isinstance(array, Typed) and array.dtype.kind in "mM"):
             numbers[path] = as_zarr(array)
     return numbers
+
+
+def _is_zarr(name: str) -> bool:
+    """Whether an array goes to Zarr by its name, or as a member of a group that is there."""
+    if name.endswith((".npy", ".ocs")):
+        return False
+    is_member = any((above / "zarr.json").is_file() for above in Path(os.path.abspath(name)).parents)
+    return name.rstrip("/").endswith(".zarr") or is_member
 
 
 def _read_back(targets: Targets) -> None:
