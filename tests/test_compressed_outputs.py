@@ -93,7 +93,7 @@ def test_members_of_groups_have_their_own_compression(out: Path) -> None:
 def test_what_cannot_be_compressed_is_refused(out: Path) -> None:
     x = oc.arange(10)
     cases: list[tuple[Any, Any, type[Exception], str]] = [
-        ("x.npy", "zstd", UnsupportedFormatError, "only Zarr outputs have codecs"),
+        ("x.npy", "zstd", UnsupportedFormatError, "has no codecs; .zarr and HDF5 have"),
         ("x.zarr", "zip", ArgumentError, "'zip' is none of"),
         ("x.zarr", ("crc32c", 1), ArgumentError, "has no level"),
         ("x.zarr", ("zstd", "fast"), ArgumentError, "a level is an integer"),
