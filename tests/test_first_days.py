@@ -129,6 +129,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "a mean without NaN": (lambda: oc.groupby(np.arange(3)).nanmean, "skipna=True"),
     "a data frame": (lambda: oc.table(pa.table({"a": [1]})), "outcore.from_arrow"),
     "a sparse matrix": (lambda: oc.asarray(csr_array((2, 2))), "outcore.sparse.from_scipy"),
+    "an order of arguments": (lambda: oc.random.integers(0, 10, (5,)), "shape comes first"),  # type: ignore[arg-type]
     "selection by label": (lambda: oc.zeros(3).sel, "x\\[place\\]"),
     "an ending": (lambda: oc.store({"a.parquet": oc.zeros(3)}), "a.h5/x, and outcore.to_parquet"),
     "a codec for .npy": (lambda: oc.store({"a.npy": oc.zeros(3)}, compression="gzip"), "has no codecs"),

@@ -93,7 +93,10 @@ def integers(
     kind = dtype_of(dtype or "int64")
     if kind.kind not in "iu":
         raise DTypeError(f"random.integers: gives integers, not {kind}")
-    low, high = int(low), int(high)
+    try:
+        low, high = int(low), int(high)
+    except TypeError:
+        raise DTypeError(f"random.integers: bounds {low!r} and {high!r}; the shape comes first") from None
     if not low < high:
         raise DTypeError(f"random.integers: no integer lies in {low} ≤ x < {high}")
     _check_range(low, high, kind)
