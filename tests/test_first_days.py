@@ -52,7 +52,7 @@ def test_text_of_hdf5_is_read_beside_lazy_numbers_by_the_engine_of_xarray(tmp_pa
 
 
 def test_variables_that_are_not_read_are_dropped_by_name(records: Path) -> None:
-    with pytest.raises(FormatError, match=r"a record, which are not read; .*drop_variables='rec'"):
+    with pytest.raises(FormatError, match=r"rec: elements are records; .*drop_variables='rec'"):
         xr.open_dataset(records, engine="outcore")
     assert list(xr.open_dataset(records, engine="outcore", drop_variables="rec")) == ["x"]
 
@@ -65,11 +65,15 @@ def records(tmp_path: Path) -> Path:
 
 
 def test_refusals_of_hdf5_say_why_and_what_reads_it(records: Path) -> None:
-    assert 'rec: not read: "rec" has elements of 12 bytes, a record' in repr(oc.open(records))
-    with pytest.raises(UnsupportedFormatError, match=r"h5py.File\('.*a.h5'\)\['rec'\]$"):
-        oc.open(records / "rec")
-    with pytest.raises(DTypeError, match=r"field and view are for .npy files"):
-        oc.open(records / "rec", field="a")
+    with h5py.File(records, "r+") as file:
+        file["words"] = ["any", "length"]
+    shown = repr(oc.open(records))
+    assert "rec: not read: elements are records; name one of their fields: a, b" in shown
+    assert 'words: not read: "words" has elements of 16 bytes, text of any length' in shown
+    with pytest.raises(UnsupportedFormatError, match=r"h5py.File\('.*a.h5'\)\['words'\]$"):
+        oc.open(records / "words")
+    with pytest.raises(DTypeError, match=r"field and view are for records, .npy files"):
+        oc.open(records / "x", field="a")
 
 
 T = oc.table(key=np.asarray(["a", "b", "a"]), x=np.asarray([1.0, 2.0, 4.0]))

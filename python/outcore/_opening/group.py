@@ -93,7 +93,8 @@ class Group(Mapping[str, GroupItem]):
         except (OutcoreError, OSError) as error:
             message = str(error).partition(WAY_OUT)[0]
             file, _, reason = message.partition(": ")
-            return f": not read: {reason if reason and self._name.startswith(file) else message}"
+            is_here = self._name.startswith(file) or file.startswith(self._name)
+            return f": not read: {reason if reason and is_here else message}"
 
 
 def _line_of(member: GroupItem) -> str:

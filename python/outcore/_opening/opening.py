@@ -185,8 +185,7 @@ def _open_one(name: str, field: str | None, view: DTypeLike, decode: bool) -> Ar
 
 def _element_array(name: str, stored: _core.Expr | _core.StoredRecords, decode: bool) -> Array | Typed:
     if isinstance(stored, _core.StoredRecords):
-        array: Array | Typed = open_records(name, stored, None, None)
-        return array
+        return open_records(name, stored, None, None)
     return decoded(Array(stored)) if decode else Array(stored)
 
 
@@ -194,8 +193,7 @@ def _open_field(name: str, field: str | None, view: DTypeLike) -> Array | Typed:
     """A field of the records of an array in a file of several."""
     stored = _core.find(current()._core, name)
     if isinstance(stored, _core.StoredRecords):
-        array: Array | Typed = open_records(name, stored, field, view)
-        return array
+        return open_records(name, stored, field, view)
     raise DTypeError(
         f"open: {name}: field and view are for records, .npy files, members of .npz and files with a dtype"
     )

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,9 @@ import numpy as np
 from outcore import _core
 from outcore._base.element_types import DTypeLike, dtype_of
 from outcore._base.files import Header, npy_header
-from outcore._base.types import DType
+from outcore._base.types import DType, JSONObject
 from outcore._lazy.array import Array
+from outcore._lazy.typed import Typed
 from outcore.dates import Dates
 from outcore.errors import DTypeError, FormatError, MissingFileError, PermissionDeniedError, UnsupportedFormatError
 from outcore.text import Text
@@ -73,7 +73,7 @@ def open_placed(session: _core.Session, path: str, header: Header, field: str | 
     return typed(Array(_core.permute_dims(made, list(order)) if reverse else made), kind)
 
 
-def open_records(path: str, stored: _core.StoredRecords, field: str | None, view: DTypeLike) -> Any:
+def open_records(path: str, stored: _core.StoredRecords, field: str | None, view: DTypeLike) -> Array | Typed:
     """As `open_part`, of an array of records or of text in a file of several arrays."""
     try:
         record = _described(json.loads(stored.record))
@@ -83,10 +83,11 @@ def open_records(path: str, stored: _core.StoredRecords, field: str | None, view
         raise FormatError(f"{path}: {_records(record)}: oc.open(path, field={record.names[0]!r})", {"path": path})
     kind, read_as, offset, inner = _placed(path, record, field, view)
     made = stored.field(offset, list(inner), dtype_of(read_as).name, not read_as.isnative)
-    return typed(Array(made), kind)
+    array: Array | Typed = typed(Array(made), kind)
+    return array
 
 
-def _described(about: Mapping[str, Any]) -> DType:
+def _described(about: JSONObject) -> DType:
     """The type that a file has elements of, of what the core says of them."""
     if "fields" in about:
         names, offsets, types = zip(*about["fields"], strict=True) if about["fields"] else ((), (), ())

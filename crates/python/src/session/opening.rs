@@ -65,12 +65,16 @@ impl PyStoredRecords {
             dtype: dtype_named(dtype)?,
             is_swapped,
         };
+        let within = place.shape.len();
         let source = self.0.field(place).map_err(store_error)?;
-        let opened = &self.0.bytes;
-        array(Opened {
+        let mut opened = Opened {
             source,
-            ..opened.clone()
-        })
+            ..self.0.bytes.clone()
+        };
+        if !opened.annotations.dims.is_empty() {
+            opened.annotations.dims.resize(opened.annotations.dims.len() + within, None);
+        }
+        array(opened)
     }
 }
 
