@@ -341,6 +341,16 @@ def test_what_is_wrong_in_text_has_its_line(
     assert not list(tmp_path.glob(".outcore-partial-*"))
 
 
+def test_integers_that_int64_does_not_hold_are_not_rounded(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text(f"id,x,y\n{2**64 - 1},1e19,-1\n5,2,{2**63}\n")
+    with session():
+        t = oc.read_csv(tmp_path / "x.csv").compute()
+        wished = oc.read_csv(tmp_path / "x.csv", dtypes={"id": "float64"})["id"]
+    assert t["id"].dtype == np.uint64
+    assert t["id"].tolist() == [2**64 - 1, 5]
+    assert (t["x"].dtype, t["y"].dtype, wished.dtype) == (np.float64, np.float64, np.float64)
+
+
 def test_other_faults_of_text(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("a,b\n1,2\n")
     (tmp_path / "y.csv").write_text("a,c\n1,2\n")

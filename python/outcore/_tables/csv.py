@@ -134,6 +134,16 @@ class _Parser:
                 raise DTypeError(f"column {field.name!r} is no text in UTF-8")
             self._types.setdefault(field.name, of)
 
+    def prefer(self, name: str, of: pa.DataType, path: str, block: _Block) -> None:
+        """Has a column without a type be of one that all elements of a block are of."""
+        if name in self._types:
+            return
+        self._types[name] = of
+        try:
+            self.parsed(path, block, [name])
+        except FormatError:
+            del self._types[name]
+
     def schema(self) -> pa.Schema:
         """All columns, with their types."""
         import pyarrow as pa
@@ -246,10 +256,11 @@ def read_csv(
 
     Names that end in `.gz` or `.zst` are decompressed on the way; of `.tsv` (`.tsv.gz`) the separator is a tab, else a
     comma unless `delimiter` says so. The first line names the columns, unless `names` does. Numbers, truths, dates and
-    times of ISO 8601 are recognized by the first block (1 MiB), all else becomes labels (`Categorical`); `dtypes` says
-    it otherwise: a type of NumPy's, "category", or the length of text, such as "U12". `columns` chooses some. Empty
-    fields, `NA`, `NaN`, `null` and the like are missing among numbers and dates, empty ones among labels: see `nulls`
-    in `from_arrow`. `folder` keeps the columns in a new folder, which `open_table` opens; scratch goes with the table.
+    times of ISO 8601 are recognized by the first block (1 MiB), integers beyond int64 as uint64, all else becomes
+    labels (`Categorical`); `dtypes` says it otherwise: a type of NumPy's, "category", or the length of text, such as
+    "U12". `columns` chooses some. Empty fields, `NA`, `NaN`, `null` and the like are missing among numbers and dates,
+    empty ones among labels: see `nulls` in `from_arrow`. `folder` keeps the columns in a new folder, which `open_table`
+    opens; scratch goes with the table.
 
     Raises MissingFileError, FormatError with the number of the line for records with more or fewer fields, for quotes
     that are never closed, or within a field that has further lines, and for elements that are not of the type of their
@@ -305,7 +316,18 @@ def _first(parser: _Parser, first: tuple[str, _Block] | None) -> pa.Table:
 
     if first is None:
         return pa.table({name: pa.nulls(0) for name in parser.names})
-    return parser.parsed(*first)
+    records = parser.parsed(*first)
+    for field in records.schema:
+        if pa.types.is_float64(field.type) and _largest(records[field.name]) >= 2.0**63:
+            parser.prefer(field.name, pa.uint64(), *first)
+    return records
+
+
+def _largest(column: pa.ChunkedArray) -> float:
+    import pyarrow.compute as pc
+
+    largest = pc.max(column).as_py()
+    return 0.0 if largest is None else float(largest)
 
 
 def _parsed(
