@@ -6,6 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, TypeAlias
 
+from outcore._base.threads import thread_pool
 from outcore._base.types import NDArray
 
 NumbaObject: TypeAlias = Any  # numba has no types of its own
@@ -18,9 +19,7 @@ def numba_module() -> NumbaObject:
     An import that an interrupt ends halfway leaves a module without some of its parts for as long as the process lives.
     Interrupts are heard by the main thread, so a thread of its own imports numba, to the end.
     """
-    from concurrent.futures import ThreadPoolExecutor  # and with it logging, which imports of outcore do without
-
-    importer = ThreadPoolExecutor(1, "outcore-import")
+    importer = thread_pool(1, "outcore-import")
     try:
         return importer.submit(import_module, "numba").result()
     except ImportError as error:

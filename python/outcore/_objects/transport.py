@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -14,6 +13,7 @@ import numpy as np
 import obstore
 from obstore.exceptions import NotFoundError, PermissionDeniedError, UnauthenticatedError
 
+from outcore._base.threads import thread_pool
 from outcore._base.types import NDArray
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Transport:
 
     def facts_of_many(self, keys: Sequence[str]) -> list[ObjectFacts | None]:
         """Lengths and tags of many objects, several requests at once; None for those that are not there."""
-        with ThreadPoolExecutor(min(_HEADS, max(len(keys), 1))) as threads:
+        with thread_pool(min(_HEADS, max(len(keys), 1))) as threads:
             return list(threads.map(self._facts_or_none, keys))
 
     def _facts_or_none(self, key: str) -> ObjectFacts | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from outcore._base.threads import thread_pool
 from outcore._base.urls import url_of
 from outcore._objects.mounting import transport_of
 from outcore.errors import MissingFileError, PermissionDeniedError, StorageError, TargetExistsError
@@ -58,9 +59,7 @@ def _keys_below(url: str) -> list[str]:
 
 
 def _each(call: Callable[[str], None], names: Iterable[str]) -> None:
-    from concurrent.futures import ThreadPoolExecutor  # and with it logging, which imports of outcore do without
-
-    with ThreadPoolExecutor(_PUTS) as threads:
+    with thread_pool(_PUTS) as threads:
         for _ in threads.map(call, names):
             pass
 

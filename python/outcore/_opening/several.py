@@ -10,6 +10,7 @@ from contextvars import copy_context
 from pathlib import Path
 from typing import TypeAlias
 
+from outcore._base.threads import thread_pool
 from outcore._base.urls import is_url
 from outcore._lazy.array import Array
 from outcore._lazy.node import axis_of
@@ -102,9 +103,7 @@ def _axes_of(group: Group) -> list[str]:
 
 def _each(names: list[str], open_one: Callable[[str], Opened]) -> list[Opened]:
     contexts = [copy_context() for _ in names]  # the session in use is the caller's
-    from concurrent.futures import ThreadPoolExecutor  # and with it logging, which imports of outcore do without
-
-    with ThreadPoolExecutor(min(_THREADS, len(names))) as threads:
+    with thread_pool(min(_THREADS, len(names))) as threads:
         return list(threads.map(lambda context, name: context.run(open_one, name), contexts, names))
 
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from outcore._base import files
 from outcore._base.system_errors import refusing
+from outcore._base.threads import thread_pool
 from outcore._base.types import PathLike
 from outcore._base.urls import refuse_url
 from outcore._opening.several import parts_of
@@ -339,9 +340,7 @@ def _parsed(
 ) -> Iterator[pa.Table]:
     """The blocks in their order, parsed in threads."""
     due: deque[Future[pa.Table]] = deque()
-    from concurrent.futures import ThreadPoolExecutor  # and with it logging, which imports of outcore do without
-
-    with ThreadPoolExecutor(threads) as pool:
+    with thread_pool(threads) as pool:
         try:
             if first is not None:
                 due.append(pool.submit(parser.parsed, *first, columns))

@@ -24,6 +24,7 @@ import numpy as np
 from outcore import _core
 from outcore._base import files
 from outcore._base.system_errors import refusing
+from outcore._base.threads import thread_pool
 from outcore._base.types import NDArray, PathLike
 from outcore._base.urls import refuse_url
 from outcore._lazy.array import Array
@@ -274,9 +275,7 @@ def _opened(path: PathLike | Sequence[PathLike]) -> list[ParquetPart]:
     names = parts_of(path) or [os.fsdecode(path)]  # type: ignore[arg-type]
     for name in names:
         refuse_url(name, "read_parquet reads files, not objects")
-    from concurrent.futures import ThreadPoolExecutor  # and with it logging, which imports of outcore do without
-
-    with ThreadPoolExecutor(_OPENING_THREADS) as threads:
+    with thread_pool(_OPENING_THREADS) as threads:
         parts = list(threads.map(ParquetPart, names))
     first = parts[0]
     for part in parts[1:]:

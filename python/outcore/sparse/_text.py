@@ -9,6 +9,7 @@ from contextvars import copy_context
 from typing import IO, Any, TypeVar
 
 from outcore import _core
+from outcore._base.threads import thread_pool
 from outcore._base.types import NDArray
 from outcore._session.session import current
 from outcore.errors import FormatError
@@ -45,9 +46,7 @@ def blocks_of(path: str | os.PathLike[str], file: IO[bytes]) -> Iterator[bytes]:
 def ahead(items: Iterable[T]) -> Iterator[Iterator[T]]:
     """The same, each made by another thread while the one before is worked on; the thread ends with the context."""
     source = iter(items)
-    from concurrent.futures import ThreadPoolExecutor  # and with it logging, which imports of outcore do without
-
-    with ThreadPoolExecutor(1) as other:
+    with thread_pool(1) as other:
 
         def begin() -> Any:
             # The session in use is that of the context.
