@@ -86,7 +86,9 @@ def tensordot(x1: Operand, x2: Operand, /, *, axes: int | tuple[Sequence[int], S
     outer = [left.shape[axis] for axis in free[0]], [right.shape[axis] for axis in free[1]]
     rows = reshape(permute_dims(left, (*free[0], *ours)), (fold(operator.mul, outer[0], 1), inner))
     columns = reshape(permute_dims(right, (*theirs, *free[1])), (inner, fold(operator.mul, outer[1], 1)))
-    return reshape(matmul(rows, columns), (*outer[0], *outer[1]))
+    product = reshape(matmul(rows, columns), (*outer[0], *outer[1]))
+    names = [left.dims[axis] for axis in free[0]] + [right.dims[axis] for axis in free[1]]
+    return product.annotate(dims=[None if names.count(name) > 1 else name for name in names])
 
 
 def vecdot(x1: Operand, x2: Operand, /, *, axis: int | str = -1) -> Array:

@@ -56,7 +56,7 @@ pub fn as_result_of(op: &Op, x: &Expr, result: Expr) -> Expr {
 ///
 /// Axes keep their names as long as they are the axes of an input; where inputs are worked on element by element, an axis has the name
 /// that they agree on, and attributes are those on which they agree. A product of matrices has the rows of the left and the columns of the
-/// right. Scans and sorts keep the names of their only input; other algorithms and stages carry nothing.
+/// right, and of stacks the axes that both agree on. Scans and sorts keep the names of their only input; other algorithms and stages carry nothing.
 pub(super) fn carried(op: &Op, inputs: &[Expr], shape: &[u64]) -> Carried {
     if inputs.iter().all(|input| input.annotations.is_none()) {
         return None;
@@ -102,14 +102,8 @@ pub(super) fn carried(op: &Op, inputs: &[Expr], shape: &[u64]) -> Carried {
         ),
         Op::Reshape => moved(reshaped(&inputs[0], shape)),
         Op::Matmul => {
-            let side = |input: &Expr, axis: usize| {
-                let dims = &input.annotations.as_ref()?.dims;
-                dims.get(dims.len().checked_sub(axis)?)?.clone()
-            };
-            let mut dims = vec![None; shape.len().saturating_sub(2)];
-            dims.extend([side(&inputs[0], 2), side(&inputs[1], 1)]);
             let annotations = Annotations {
-                dims,
+                dims: multiplied(&inputs[0], &inputs[1], shape.len()),
                 ..Annotations::default()
             };
             Some(annotations).filter(|own| !own.is_empty()).map(Arc::new)
@@ -119,6 +113,21 @@ pub(super) fn carried(op: &Op, inputs: &[Expr], shape: &[u64]) -> Carried {
         }
         Op::Source(_) | Op::Generate(_) | Op::Algorithm(..) | Op::Staged(..) => None,
     }
+}
+
+/// Names of the axes of a product of matrices or stacks of those: stacks lie side by side element by element.
+fn multiplied(x: &Expr, y: &Expr, axes: usize) -> Vec<Option<String>> {
+    let name = |input: &Expr, from_last: usize| {
+        let dims = &input.annotations.as_ref()?.dims;
+        dims.get(dims.len().checked_sub(from_last)?)?.clone()
+    };
+    let batch = (3..=axes)
+        .rev()
+        .map(|from_last| match (name(x, from_last), name(y, from_last)) {
+            (Some(left), Some(right)) if left != right => None,
+            (left, right) => left.or(right),
+        });
+    batch.chain([name(x, 2), name(y, 1)]).collect()
 }
 
 /// Whether an algorithm's results have the axes of its input.
@@ -248,5 +257,13 @@ mod tests {
         let product = ops::matmul(&x, &ops::permute(&y, &[1, 0]).unwrap()).unwrap();
         assert_eq!(dims(&product), ["time", "time"]);
         assert_eq!(product.annotations().unwrap().name, None);
+        let left = array(0.5, &[2, 5, 4, 3], &["step", "run", "row", "inner"]);
+        let right = array(0.25, &[5, 3, 6], &["run", "inner", "column"]);
+        let product = ops::matmul(&left, &right).unwrap();
+        assert_eq!(dims(&product), ["step", "run", "row", "column"]);
+        let right = array(0.25, &[5, 3, 6], &["other", "inner", ""]);
+        assert_eq!(dims(&ops::matmul(&left, &right).unwrap()), ["step", "", "row", ""]);
+        let bare = ops::matmul(&with(&left, None), &right).unwrap();
+        assert_eq!(dims(&bare), ["", "other", "", ""]);
     }
 }
