@@ -39,7 +39,7 @@ pub mod remote {
 }
 
 pub use array::annotations::{Annotation, AnnotationValue, Annotations};
-pub use array::format::Ability;
+pub use array::format::{Ability, ArrayUpdate, UpdatableArray};
 pub use array::in_memory::{MemorySink, MemorySource};
 pub use array::picked::Picked;
 pub use array::publish::{discard_replaced, publish};
@@ -76,7 +76,7 @@ pub use formats::sparse::{
     SparseOutput, SparseShape, SparseWriter, TileRowRecord, FIRST_OFFSET,
 };
 pub use formats::text::{LineFormat, Lines, NumberType, TextColumns, Unzstd};
-pub use formats::zarr::{find_updatable, parse_zarr_json, ArrayUpdate, UpdatableArray};
+pub use formats::zarr::parse_zarr_json;
 pub use io::{Counters, Faults, Io};
 pub use memory::frames::{Frame, FramePool};
 pub use memory::ledger::{Ledger, Reclaim, Reservation};
@@ -88,6 +88,6 @@ pub use outputs::held::{hold_factor, hold_sparse, Held};
 pub use outputs::resume::{list_unfinished, remove_unfinished, resume_name, Resumable, Unfinished};
 pub use outputs::sums::{agrees_with_sums, checksum_behind, remove_with_sums};
 pub use registry::create::{create, plan_sink, SinkPlan};
-pub use registry::formats::{formats, FormatFacts};
+pub use registry::formats::{find_updatable, formats, FormatFacts};
 pub use registry::listing::{decode_listed_chunk, open_listing, ChunkListing};
 pub use registry::open::{find_for, open, open_for};

@@ -35,6 +35,25 @@ pub(crate) enum Evidence<'a> {
     Head(&'a [u8]),
 }
 
+/// The part of an existing array that is to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArrayUpdate {
+    /// The shape that the array has now.
+    pub shape: Vec<u64>,
+    /// The shape that it gets.
+    pub grown: Vec<u64>,
+    /// Where the part begins: at the front of a chunk.
+    pub start: Vec<u64>,
+}
+
+/// An existing array of which parts can be written.
+#[derive(Clone, Debug)]
+pub struct UpdatableArray {
+    pub shape: Vec<u64>,
+    pub chunk: Vec<u64>,
+    pub dtype: DType,
+}
+
 /// A format of files or folders that hold arrays of any dtype and shape.
 ///
 /// Contract: `sniff` reads nothing; `find` reads metadata alone and checks every number of them; an output plan creates nothing.
@@ -56,6 +75,32 @@ pub(crate) trait Format: Sync {
     fn takes(&self, path: &Path) -> bool {
         self.suffix()
             .is_some_and(|suffix| path.extension().is_some_and(|end| end == suffix))
+    }
+    /// The array at `path`, if parts of it can be written.
+    ///
+    /// # Errors
+    /// Nothing is there; an array that is written whole, with the reason.
+    fn find_updatable(&self, path: &Path) -> Result<UpdatableArray, StoreError> {
+        Err(StoreError::unsupported(
+            path,
+            format!("{} is written whole", self.name()),
+        ))
+    }
+    /// An output of a part of the array at `path`: whole chunks of it, in an array of `shape`.
+    ///
+    /// # Errors
+    /// Those of `find_updatable`; an array that is not the one that the update is for.
+    fn plan_update(
+        &self,
+        path: &Path,
+        _update: &ArrayUpdate,
+        _shape: &[u64],
+        _dtype: DType,
+    ) -> Result<Arc<dyn OutputPlan>, StoreError> {
+        Err(StoreError::unsupported(
+            path,
+            format!("{} is written whole", self.name()),
+        ))
     }
     /// An output whose writes come in the grid of `tile`.
     ///

@@ -22,7 +22,9 @@ pub trait WriteCosts {
     /// The bytes of headers and metadata that creating and finishing transfer.
     fn overhead_bytes(&self) -> u64;
     /// Memory that one `write` uses while it runs.
-    fn workspace_bytes(&self, region: &Region) -> usize;
+    fn workspace_bytes(&self, _region: &Region) -> usize {
+        0
+    }
     /// Whether what was written can be read back before the output is complete, in whole pages, with [`Sink::read_back`].
     fn is_read_back(&self) -> bool {
         false
@@ -34,7 +36,9 @@ pub(crate) trait OutputPlan: WriteCosts + std::fmt::Debug + Send + Sync {
     fn shape(&self) -> &[u64];
     fn dtype(&self) -> DType;
     /// Whether the output is a folder.
-    fn is_folder(&self) -> bool;
+    fn is_folder(&self) -> bool {
+        false
+    }
     /// The same with annotations, where the format has any.
     fn annotated(&self, _annotations: &Annotations) -> Option<Arc<dyn OutputPlan>> {
         None
@@ -57,16 +61,22 @@ pub(crate) trait OutputPlan: WriteCosts + std::fmt::Debug + Send + Sync {
     /// Goes on with an output that was begun in `folder`, of which the tiles `done` are durable.
     fn reopen(
         &self,
-        folder: LockedDir,
+        _folder: LockedDir,
         path: &Path,
-        overwrite: bool,
-        done: &[JournalRecord],
-        io: &Io,
-    ) -> Result<Arc<dyn Sink>, StoreError>;
+        _overwrite: bool,
+        _done: &[JournalRecord],
+        _io: &Io,
+    ) -> Result<Arc<dyn Sink>, StoreError> {
+        Err(StoreError::unsupported(path, "is written in one go"))
+    }
     /// Whether what is at `path` says of itself what an output of this plan says.
-    fn is_begun_at(&self, path: &Path, io: &Io) -> Result<bool, StoreError>;
-    /// What a file begins with; nothing of a folder.
-    fn head(&self) -> Vec<u8>;
+    fn is_begun_at(&self, _path: &Path, _io: &Io) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+    /// What a file begins with, where that is known before anything is written.
+    fn head(&self) -> Vec<u8> {
+        vec![]
+    }
     /// Of the costs beside tiles those of finishing, which come again where the output was begun before.
     fn finish_bytes(&self) -> u64 {
         0

@@ -143,7 +143,10 @@ pub(crate) trait Manifest: Send + Sync + std::fmt::Debug {
     }
     /// The array, as messages name it.
     fn name(&self) -> String {
-        self.path().display().to_string()
+        match self.member() {
+            Some(member) => format!("{}/{member}", self.path().display()),
+            None => self.path().display().to_string(),
+        }
     }
     /// Equal identities hold equal bytes.
     fn identity(&self) -> &str;
@@ -171,7 +174,9 @@ pub(crate) trait Manifest: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// `changed`, when there is one; a folder that cannot be looked into.
-    fn check_absent(&self, index: &[u64]) -> Result<(), StoreError>;
+    fn check_absent(&self, _index: &[u64]) -> Result<(), StoreError> {
+        self.check(|stamp| stamp)
+    }
     /// Where a unit of a cell is, within the file; nothing where it is all fill value. `open` gives the file, where that must be read.
     ///
     /// # Errors
@@ -186,5 +191,7 @@ pub(crate) trait Manifest: Send + Sync + std::fmt::Debug {
         open: &mut dyn FnMut() -> Result<&'f File, StoreError>,
     ) -> Result<Option<UnitPlace>, StoreError>;
     /// Memory that locating takes.
-    fn search_bytes(&self) -> usize;
+    fn search_bytes(&self) -> usize {
+        0
+    }
 }

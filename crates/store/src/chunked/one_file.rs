@@ -63,10 +63,6 @@ impl<P: UnitPlaces> Manifest for OneFile<P> {
         Some(&self.member)
     }
 
-    fn name(&self) -> String {
-        format!("{}/{}", self.path.display(), self.member)
-    }
-
     fn identity(&self) -> &str {
         &self.identity
     }
@@ -96,10 +92,6 @@ impl<P: UnitPlaces> Manifest for OneFile<P> {
         self.stamp.difference(now, since_ns)
     }
 
-    fn check_absent(&self, _index: &[u64]) -> Result<(), StoreError> {
-        self.check(|stamp| stamp)
-    }
-
     fn locate<'f>(
         &self,
         _cell: CellFile,
@@ -110,9 +102,5 @@ impl<P: UnitPlaces> Manifest for OneFile<P> {
         _open: &mut dyn FnMut() -> Result<&'f File, StoreError>,
     ) -> Result<Option<UnitPlace>, StoreError> {
         Ok(self.units.place(unit))
-    }
-
-    fn search_bytes(&self) -> usize {
-        0
     }
 }

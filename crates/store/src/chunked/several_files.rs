@@ -67,13 +67,6 @@ impl Manifest for SeveralFiles {
         (!self.member.is_empty()).then_some(&self.member)
     }
 
-    fn name(&self) -> String {
-        match self.member() {
-            Some(member) => format!("{}/{member}", self.opened.path.display()),
-            None => self.opened.path.display().to_string(),
-        }
-    }
-
     fn identity(&self) -> &str {
         &self.identity
     }
@@ -106,10 +99,6 @@ impl Manifest for SeveralFiles {
         self.file(cell.number)?.stamp.difference(now, since_ns)
     }
 
-    fn check_absent(&self, _index: &[u64]) -> Result<(), StoreError> {
-        self.check(|stamp| stamp)
-    }
-
     fn locate<'f>(
         &self,
         cell: CellFile,
@@ -121,9 +110,5 @@ impl Manifest for SeveralFiles {
     ) -> Result<Option<UnitPlace>, StoreError> {
         let number = if self.is_one() { unit } else { cell.number };
         Ok(self.listed.find(number).map(|at| self.listed.chunks[at].place()))
-    }
-
-    fn search_bytes(&self) -> usize {
-        0
     }
 }

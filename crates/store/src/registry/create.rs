@@ -10,9 +10,10 @@ use rustix::fs::{access, lstat, stat, statx, Access, AtFlags, FileType, Mode, St
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use super::formats::{is_array_name, FORMATS};
+use super::formats::{is_array_name, updatable, FORMATS};
 use crate::array::annotations::Annotations;
-use crate::array::region::checked_elements;
+use crate::array::format::ArrayUpdate;
+use crate::array::region::{checked_elements, region_of};
 use crate::array::sink::OutputPlan;
 use crate::base::directory::parent_of;
 use crate::base::interval::Interval;
@@ -23,7 +24,6 @@ use crate::durable::target::{check_space, resolve, whole};
 use crate::formats::factor::{FactorOutput, FactorPlan};
 use crate::formats::hdf5::{FilePart, PartPlan};
 use crate::formats::sparse::{SparseOutput, SparsePlan};
-use crate::formats::zarr::{ArrayUpdate, ZarrUpdatePlan};
 use crate::{Io, Region, Sink, StoreError};
 
 /// The output of an array, by the suffix of its name.
@@ -185,9 +185,10 @@ impl SinkPlan {
     /// in; too little space.
     pub fn update(path: &Path, update: &ArrayUpdate, shape: &[u64], dtype: DType) -> Result<SinkPlan, StoreError> {
         let path = whole(path)?;
-        let format = ZarrUpdatePlan::new(&resolve(&path)?, update, shape, dtype)?;
+        let target = resolve(&path)?;
+        let format = updatable(&target)?.0.plan_update(&target, update, shape, dtype)?;
         let bytes = shape.iter().product::<u64>() * dtype.size() as u64;
-        SinkPlan::checked(path, true, Arc::new(format), bytes)
+        SinkPlan::checked(path, true, format, bytes)
     }
 
     fn checked(
@@ -278,6 +279,12 @@ impl SinkPlan {
     /// The bytes that `write` transfers.
     pub fn write_bytes(&self, region: &Region) -> u64 {
         self.format.write_bytes(region)
+    }
+
+    /// The bytes that writing all tiles transfers.
+    pub fn data_bytes(&self) -> u64 {
+        let regions = (0..).map_while(|index| region_of(self.shape(), self.tile(), index));
+        regions.map(|region| self.write_bytes(&region)).sum()
     }
 
     /// The bytes of headers and metadata that creating and finishing transfer.

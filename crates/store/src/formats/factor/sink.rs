@@ -133,9 +133,6 @@ impl OutputPlan for FactorPlan {
     fn dtype(&self) -> DType {
         DType::U8
     }
-    fn is_folder(&self) -> bool {
-        false
-    }
     fn create(
         &self,
         folder: Option<LockedDir>,
@@ -171,9 +168,6 @@ impl OutputPlan for FactorPlan {
     }
     fn is_begun_at(&self, path: &Path, _io: &Io) -> Result<bool, StoreError> {
         Ok(path.metadata().is_ok_and(|found| found.len() == self.bytes()))
-    }
-    fn head(&self) -> Vec<u8> {
-        vec![]
     }
     fn finish_bytes(&self) -> u64 {
         self.overhead_bytes()

@@ -9,7 +9,6 @@ use outcore_dtype::DType;
 
 use crate::array::sink::{OutputPlan, Sink, WriteCosts};
 use crate::base::page::PAGE;
-use crate::durable::journal::JournalRecord;
 use crate::durable::locked::LockedDir;
 use crate::io::{File, Mode};
 use crate::{Io, Region, StoreError};
@@ -64,10 +63,6 @@ impl WriteCosts for PartPlan {
     fn overhead_bytes(&self) -> u64 {
         0
     }
-
-    fn workspace_bytes(&self, _region: &Region) -> usize {
-        0
-    }
 }
 
 impl OutputPlan for PartPlan {
@@ -77,29 +72,6 @@ impl OutputPlan for PartPlan {
 
     fn shape(&self) -> &[u64] {
         &self.shape
-    }
-
-    fn is_folder(&self) -> bool {
-        false
-    }
-
-    fn head(&self) -> Vec<u8> {
-        vec![]
-    }
-
-    fn is_begun_at(&self, _path: &Path, _io: &Io) -> Result<bool, StoreError> {
-        Ok(false)
-    }
-
-    fn reopen(
-        &self,
-        _folder: LockedDir,
-        path: &Path,
-        _overwrite: bool,
-        _done: &[JournalRecord],
-        _io: &Io,
-    ) -> Result<Arc<dyn Sink>, StoreError> {
-        Err(StoreError::unsupported(path, "a part of a file is not gone on with"))
     }
 
     fn create(

@@ -66,10 +66,6 @@ impl WriteCosts for NpyPlan {
     fn overhead_bytes(&self) -> u64 {
         PAGE as u64
     }
-
-    fn workspace_bytes(&self, _region: &Region) -> usize {
-        0
-    }
 }
 
 impl OutputPlan for NpyPlan {
@@ -79,10 +75,6 @@ impl OutputPlan for NpyPlan {
 
     fn shape(&self) -> &[u64] {
         &self.shape
-    }
-
-    fn is_folder(&self) -> bool {
-        false
     }
 
     fn is_begun_at(&self, path: &Path, io: &Io) -> Result<bool, StoreError> {

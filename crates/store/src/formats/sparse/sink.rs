@@ -11,7 +11,6 @@ use super::pending::{placed, FIRST_OFFSET};
 use super::writer::complete;
 use crate::array::sink::{OutputPlan, Sink, WriteCosts};
 use crate::base::locked::locked;
-use crate::durable::journal::JournalRecord;
 use crate::durable::locked::LockedDir;
 use crate::durable::partial::Partial;
 use crate::io::{File, Mode};
@@ -68,9 +67,6 @@ impl OutputPlan for SparsePlan {
     fn dtype(&self) -> DType {
         DType::U8
     }
-    fn is_folder(&self) -> bool {
-        false
-    }
     fn create(
         &self,
         folder: Option<LockedDir>,
@@ -87,22 +83,6 @@ impl OutputPlan for SparsePlan {
             partial,
             records: Mutex::default(),
         }))
-    }
-    fn reopen(
-        &self,
-        _folder: LockedDir,
-        path: &Path,
-        _overwrite: bool,
-        _done: &[JournalRecord],
-        _io: &Io,
-    ) -> Result<Arc<dyn Sink>, StoreError> {
-        Err(StoreError::unsupported(path, "a sparse matrix is written anew"))
-    }
-    fn is_begun_at(&self, _path: &Path, _io: &Io) -> Result<bool, StoreError> {
-        Ok(false)
-    }
-    fn head(&self) -> Vec<u8> {
-        vec![]
     }
     fn is_exact(&self) -> bool {
         self.output.is_exact

@@ -8,7 +8,9 @@ use outcore_dtype::DType;
 use super::array::find_zarr;
 use super::document::is_in_group;
 use super::sink::ZarrPlan;
-use crate::array::format::{Ability, Evidence, Format};
+use super::updatable::find_updatable;
+use super::update::ZarrUpdatePlan;
+use crate::array::format::{Ability, ArrayUpdate, Evidence, Format, UpdatableArray};
 use crate::array::sink::OutputPlan;
 use crate::array::source::Opening;
 use crate::array::stored::StoredObject;
@@ -48,6 +50,20 @@ impl Format for Zarr {
             Some(end) => end == "zarr",
             None => is_in_group(path),
         }
+    }
+
+    fn find_updatable(&self, path: &Path) -> Result<UpdatableArray, StoreError> {
+        find_updatable(path)
+    }
+
+    fn plan_update(
+        &self,
+        path: &Path,
+        update: &ArrayUpdate,
+        shape: &[u64],
+        dtype: DType,
+    ) -> Result<Arc<dyn OutputPlan>, StoreError> {
+        Ok(Arc::new(ZarrUpdatePlan::new(path, update, shape, dtype)?))
     }
 
     fn plan_sink(&self, shape: &[u64], dtype: DType, tile: &[u64]) -> Result<Arc<dyn OutputPlan>, StoreError> {

@@ -29,5 +29,3 @@ pub(crate) use document::NO_DOCUMENT;
 pub(crate) use format::Zarr;
 pub(crate) use metadata::parse_grid;
 pub use metadata::parse_zarr_json;
-pub use updatable::{find_updatable, ArrayUpdate, UpdatableArray};
-pub(crate) use update::ZarrUpdatePlan;

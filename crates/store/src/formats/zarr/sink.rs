@@ -115,10 +115,6 @@ impl OutputPlan for ZarrPlan {
         true
     }
 
-    fn head(&self) -> Vec<u8> {
-        vec![]
-    }
-
     fn annotated(&self, annotations: &Annotations) -> Option<Arc<dyn OutputPlan>> {
         let annotations = annotations.clone();
         let plan = ZarrPlan {

@@ -4,36 +4,17 @@ use std::fs;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
-use outcore_dtype::DType;
 use serde_json::Value;
 
 use super::encoding::chunk_encoder;
 use super::json::Extension;
 use super::metadata::{array_of, json_of, ArrayMetadata};
+use crate::array::format::UpdatableArray;
 use crate::base::words::JSON_MAX;
 use crate::chunked::encoder::ChunkEncoder;
 use crate::StoreError;
 
 const JSON: &str = "zarr.json";
-
-/// The part of an existing array that is to be written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ArrayUpdate {
-    /// The shape that the array has now.
-    pub shape: Vec<u64>,
-    /// The shape that it gets.
-    pub grown: Vec<u64>,
-    /// Where the part begins: at the front of a chunk.
-    pub start: Vec<u64>,
-}
-
-/// An existing array of which parts can be written.
-#[derive(Clone, Debug)]
-pub struct UpdatableArray {
-    pub shape: Vec<u64>,
-    pub chunk: Vec<u64>,
-    pub dtype: DType,
-}
 
 /// An array's document.
 #[derive(Debug)]
@@ -47,7 +28,7 @@ pub(super) struct UpdatableDocument {
 ///
 /// # Errors
 /// Nothing is there; another format than Zarr v3; shards, or codecs that are not written, which the error names; a volume.
-pub fn find_updatable(path: &Path) -> Result<UpdatableArray, StoreError> {
+pub(super) fn find_updatable(path: &Path) -> Result<UpdatableArray, StoreError> {
     let ArrayMetadata {
         shape, chunk, dtype, ..
     } = read(path)?.metadata;

@@ -24,10 +24,10 @@ use super::made::{gone_or, Modes};
 use super::metadata::ArrayMetadata;
 use super::sink::{check_document, JSON};
 use super::tree::{changed, sum_of, walk, TreeSum};
-use super::updatable::{check_not_consolidated, read, ArrayUpdate};
+use super::updatable::{check_not_consolidated, read};
+use crate::array::format::ArrayUpdate;
 use crate::array::sink::{OutputPlan, Sink, WriteCosts};
 use crate::chunked::encoder::ChunkEncoder;
-use crate::durable::journal::JournalRecord;
 use crate::durable::locked::{lock, LockedDir};
 use crate::durable::partial::Partial;
 use crate::io::{File, Mode};
@@ -175,27 +175,8 @@ impl OutputPlan for ZarrUpdatePlan {
         true
     }
 
-    fn head(&self) -> Vec<u8> {
-        vec![]
-    }
-
-    fn is_begun_at(&self, _path: &Path, _io: &Io) -> Result<bool, StoreError> {
-        Ok(false)
-    }
-
     fn is_exact(&self) -> bool {
         self.encoder.is_none()
-    }
-
-    fn reopen(
-        &self,
-        _folder: LockedDir,
-        path: &Path,
-        _overwrite: bool,
-        _done: &[JournalRecord],
-        _io: &Io,
-    ) -> Result<Arc<dyn Sink>, StoreError> {
-        Err(StoreError::unsupported(path, "an update is not gone on with"))
     }
 
     fn create(
