@@ -72,6 +72,27 @@ def test_elements_in_one_piece_are_written_once_and_as_forecast(out: Path, scrat
             np.testing.assert_array_equal(file[name][...], expected)
 
 
+@pytest.mark.parametrize("way", [None, "gzip"])
+def test_chunks_are_put_together_as_forecast_and_plans_leave_nothing(out: Path, scratch: Path, way: Any) -> None:
+    path, x = out / "x.h5", values((1001, 513))
+    group = oc.group(x=oc.asarray(x) + 0, y=oc.asarray(x).T)
+    options: dict[str, Any] = {"chunks": {path / "x": (100, 200), path / "y": (600, 50)}, "compression": way}
+    with session(scratch):
+        said = oc.explain({path: group}, **options)
+        oc.visualize({path: group})
+        oc.explain({out / "x.zarr": group})
+        assert list(out.iterdir()) == []
+        outcome = oc.store({path: group}, **options)
+    assert said.exact == (way is None)
+    assert {name for part in said.passes for name in part.outputs} == {str(path / "x"), str(path / "y")}
+    assert outcome.peak_bytes <= said.peak_bytes
+    if way is None:
+        assert (said.bytes_read, said.bytes_written) == (outcome.bytes_read, outcome.bytes_written)
+    else:
+        assert outcome.bytes_read < said.bytes_read
+        assert outcome.bytes_written < said.bytes_written
+
+
 @pytest.mark.parametrize("way", [None, ["shuffle", "gzip"]])
 def test_xarray_reads_groups_as_they_were(out: Path, way: Any) -> None:
     path, x = out / "era.nc", values((4, 5))

@@ -24,7 +24,7 @@ from outcore._lazy.array import Array
 from outcore._lazy.hooks import functions
 from outcore._lazy.typed import Typed, carried
 from outcore._run.codecs import Compression, by_target
-from outcore._run.typed_files import partial_folder
+from outcore._run.typed_files import staging
 from outcore._session.record import Outcome
 from outcore.errors import ArgumentError, DTypeError, ShapeError, TargetExistsError, UnsupportedFormatError
 
@@ -118,24 +118,28 @@ class _Lengths:
 class _Output:
     """A group in its folder, until it has its name."""
 
-    def __init__(self, path: str, group: Mapping[str, MemberContent], folder: str, overwrite: bool) -> None:
-        self.path, self._group, self._folder, self._overwrite = path, group, Path(folder), overwrite
-        self._new, self._target = self._folder / _NEW, Path(os.path.realpath(path))
-        self._old = self._folder / _OLD
+    def __init__(self, path: str, group: Mapping[str, MemberContent], prefix: str, overwrite: bool) -> None:
+        self.path, self._group, self._prefix, self._overwrite = path, group, prefix, overwrite
+        self._new, self._target = Path(prefix + _NEW), Path(os.path.realpath(path))
+        self._old = Path(prefix + _OLD)
         self.staged: Staged = {}
         self.names: dict[str, str] = {}
         self._places: dict[str, Path] = {}
+        self._documents: dict[Path, bytes] = {}  # of groups, by their folders; those above before those below
         self._lengths = _Lengths()
         self._lengths.read(group)
         self._is_exchanged = False
-        self._begin(group, "")
+        self._list(group, "")
 
-    def _begin(self, group: Mapping[str, MemberContent], below: str) -> None:
-        """Makes folders and documents of groups, and lists the arrays."""
-        folder = self._new / below
+    def begin(self) -> None:
+        """Makes folders and documents of groups."""
         with refusing(self.path, "make the folder of"):
-            folder.mkdir()
-            _write(folder / _DOCUMENT, _document(group.attrs, {}))  # type: ignore[attr-defined]
+            for folder, document in self._documents.items():
+                folder.mkdir()
+                _write(folder / _DOCUMENT, document)
+
+    def _list(self, group: Mapping[str, MemberContent], below: str) -> None:
+        self._documents[self._new / below] = _document(group.attrs, {})  # type: ignore[attr-defined]
         for name, member in group.items():
             place = f"{below}/{name}" if below else name
             if name.endswith((".npy", ".ocs")) or name == _DOCUMENT or name.startswith("."):
@@ -143,10 +147,10 @@ class _Output:
                     f"store: {self.path}/{place}: arrays of a group are Zarr, by any other name"
                 )
             if is_group(member):
-                self._begin(member, place)
+                self._list(member, place)
                 continue
             # The engine writes to names that end so; those of members may end in anything.
-            path = str(self._folder / f"{len(self.staged)}-{name[:50]}.zarr")
+            path = f"{self._prefix}{len(self.staged)}-{name[:50]}.zarr"
             self.staged[path] = self._lengths.named(as_zarr(member))
             self.names[f"{self.path}/{place}"] = path
             self._places[path] = self._new / place
@@ -182,7 +186,7 @@ class _Output:
                 if self._is_exchanged:
                     files.sync_name(str(self._target))
                     return
-                _write(self._folder / _NOTE, self._target.name.encode())
+                _write(Path(self._prefix + _NOTE), os.fsencode(self._target.name))
                 os.rename(self._target, self._old)
             os.rename(self._new, self._target)
             files.sync_name(str(self._target))
@@ -325,9 +329,10 @@ def staged_groups(
     overwrite: bool,
     chunks: Mapping[str, Sequence[int]] | None,
     compression: Compression = None,
+    is_planned: bool = False,
 ) -> Iterator[tuple[list[_Output], Staged, dict[str, Sequence[int]], dict[str, Compression]]]:
     """Groups in folders beside their names, which go in the end; the arrays by their places there, their chunks, and
-    their compression.
+    their compression. Nothing is made for what is only planned.
 
     Raises TargetExistsError without `overwrite`, UnsupportedFormatError for names that do not end in `.zarr` and for
     arrays beside groups.
@@ -345,7 +350,8 @@ def staged_groups(
             path = os.fsdecode(key)
             target = os.path.realpath(path)
             _check_target(path, target, overwrite)
-            outputs.append(_Output(path, group, stack.enter_context(partial_folder(path, target)), overwrite))
+            prefix = stack.enter_context(staging(path, target, is_planned))
+            outputs.append(_Output(path, group, prefix, overwrite))
         places = {name: path for output in outputs for name, path in output.names.items()}
         asked = {os.fsdecode(name): shape for name, shape in (chunks or {}).items()}
         unknown = [name for name in asked if name not in places]
@@ -386,6 +392,8 @@ def store_groups(
     if resume:
         raise ArgumentError("store: resume=True is not supported for groups; store their arrays to paths of their own")
     with staged_groups(targets, overwrite, chunks, compression) as (outputs, staged, shapes, codecs):
+        for output in outputs:
+            output.begin()
         outcome = store(staged, chunks=shapes, compression=codecs or None, progress=progress)
         for output in outputs:
             output.finish()

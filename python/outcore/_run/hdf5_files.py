@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
+import mmap
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,12 +34,16 @@ from outcore._run.group_files import encoded, is_group
 from outcore._run.running import plan_and_run
 from outcore._run.typed_files import PartialOutput, output, publish
 from outcore._session.record import Outcome
-from outcore._session.session import current
+from outcore._session.session import current, leave_room
+from outcore._show.explanation import Explanation
 from outcore.errors import ArgumentError, DTypeError, OutcoreError, ShapeError, UnsupportedFormatError
 
 _ENDINGS = (".h5", ".hdf5", ".nc", ".nc4")
 _ELSEWHERE = (".npy", ".zarr", ".ocs")
 _PAGE = 4096
+_CHUNK_BYTES_MAX = (1 << 32) - 1
+# Memory that h5py takes when it is loaded.
+_LOADED_BYTES = 24 << 20
 # How NetCDF-4 names the scale of an axis that has no coordinates.
 _NO_COORDINATES = "This is a netCDF dimension but not a netCDF variable."
 Request: TypeAlias = "tuple[list[_core.Expr], list[_core.Target | None]]"
@@ -80,13 +86,17 @@ class _Dataset:
     def is_chunked(self) -> bool:
         return bool(self.filters or self.chunks) and self.array.ndim > 0 and self.array.size > 0
 
+    @property
+    def chunk_bytes_max(self) -> int:
+        """The bytes of a chunk of the lengths that are asked for, without those of the planner."""
+        return math.prod(map(min, self.chunks or (), self.array.shape)) * np.dtype(self.array.dtype).itemsize
+
     def target(self, part: PartialOutput, number: int, offset: int | None) -> _core.Target:
-        """The target of the elements, in the folder of the file."""
-        folder = os.path.dirname(part.new)
+        """The target of the elements, beside the file."""
         if offset is not None:
-            path = os.path.join(folder, f"{number}-{self.place.replace('/', '-')[-50:]}")
-            return {"path": path, "overwrite": False, "chunks": None, "part": (part.new, offset)}
-        self.staged = os.path.join(folder, f"{number}.zarr")
+            self.staged = f"{part.prefix}{number}"
+            return {"path": self.staged, "overwrite": False, "chunks": None, "part": (part.new, offset)}
+        self.staged = f"{part.prefix}{number}.zarr"
         target: _core.Target = {"path": self.staged, "overwrite": False, "chunks": self.chunks}
         if self.filters:
             target["codecs"] = json.dumps(self.filters)
@@ -96,17 +106,16 @@ class _Dataset:
 class _File:
     """A file that is written, with its groups and data sets by their places."""
 
-    def __init__(self, path: str, overwrite: bool, stack: ExitStack) -> None:
-        self.path = path
-        with suppress(OutcoreError):  # what a killed process left
-            _core.clean(os.path.dirname(os.path.realpath(path)))
-        self.part = stack.enter_context(output(path, overwrite))
+    def __init__(self, path: str, part: PartialOutput) -> None:
+        self.path, self.part = path, part
         self.groups: dict[str, Annotations] = {"": {}}
         self.datasets: list[_Dataset] = []
 
     def add(self, place: str, item: Any) -> None:
         """Lists an array, or all members of a group. Raises DTypeError for text, ArgumentError for two of one name."""
         name = f"{self.path}/{place}" if place else self.path
+        if any(part in ("", ".", "..") or "\0" in part for part in place.split("/") if place):
+            raise UnsupportedFormatError(f"store: {name!r}: '', '.', '..' and names with zero bytes are none in HDF5")
         if is_group(item):
             self.groups[place] = item.attrs
             for member, value in item.items():
@@ -123,6 +132,17 @@ class _File:
             raise ArgumentError(f"store: {name} is named twice, or as an array and as a group of others")
         array = Array(node(encoded(item))) if not isinstance(item, Array) else item
         self.datasets.append(_Dataset(name, place, array))
+
+    def check(self) -> None:
+        """Refuses what HDF5 does not keep: makes all but the elements, in memory. Raises DTypeError, StorageError."""
+        import h5py
+
+        with refusing(self.path, "describe"), h5py.File("check", "w", driver="core", backing_store=False) as file:
+            for place in self.groups:
+                file.require_group(f"/{place}")
+            for dataset in self.datasets:
+                file.create_dataset(dataset.place, shape=dataset.array.shape, dtype=dataset.array.dtype)
+            self._describe(file)
 
     def begin(self) -> list[int | None]:
         """Makes the file with its groups, and with room for arrays without chunks; gives the offsets of that room."""
@@ -148,14 +168,18 @@ class _File:
             for dataset in self.datasets:
                 if dataset.is_chunked:
                     put += _put_chunks(file, dataset)
-            _add_scales(file, self.datasets)
-            for place, attrs in self.groups.items():
-                _annotate(file[f"/{place}"], attrs, f"{self.path}/{place}")
-            for dataset in self.datasets:
-                _annotate(file[dataset.place], dataset.array.attrs, dataset.name)
-        with refusing(self.path, "sync"), open(self.part.new, "rb") as written:
-            os.fsync(written.fileno())
+            self._describe(file)
+        with refusing(self.path, "sync"):
+            files.sync(self.part.new)
         return put
+
+    def _describe(self, file: H5Object) -> None:
+        """Scales and attributes of all groups and data sets."""
+        _add_scales(file, self.datasets)
+        for place, attrs in self.groups.items():
+            _annotate(file[f"/{place}"], attrs, f"{self.path}/{place}")
+        for dataset in self.datasets:
+            _annotate(file[dataset.place], dataset.array.attrs, dataset.name)
 
 
 def _room(file: H5Object, dataset: _Dataset) -> int | None:
@@ -187,11 +211,12 @@ def _put_chunks(file: H5Object, dataset: _Dataset) -> int:
     counts = [-(-length // along) for length, along in zip(array.shape, chunk, strict=True)]
     for index in itertools.product(*map(range, counts)):
         path = os.path.join(dataset.staged, "c", *map(str, index))
-        with open(path, "rb") as stored:
-            content = stored.read()
-        made.id.write_direct_chunk(tuple(at * along for at, along in zip(index, chunk, strict=True)), content)
+        place = tuple(at * along for at, along in zip(index, chunk, strict=True))
+        # Pages of a mapping go when memory is short, whatever the length of a chunk is.
+        with open(path, "rb") as stored, mmap.mmap(stored.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            made.id.write_direct_chunk(place, content)
+            put += len(content)
         files.remove(path)
-        put += len(content)
     return put
 
 
@@ -275,13 +300,14 @@ def _annotate(item: H5Object, attrs: Annotations, name: str) -> None:
             raise DTypeError(f"store: attribute {key!r} of {name}: {value!r} is nothing that HDF5 keeps") from None
 
 
-def _collected(targets: Items, overwrite: bool, stack: ExitStack) -> list[_File]:
-    """The files of targets, checked. Raises UnsupportedFormatError for targets of other formats."""
+def _collected(targets: Items, overwrite: bool, is_planned: bool, stack: ExitStack) -> list[_File]:
+    """The files of targets. Raises UnsupportedFormatError for targets of other formats."""
+    leave_room(_LOADED_BYTES, unless="h5py")
     try:
         import h5py  # noqa: F401
     except ImportError:
         raise UnsupportedFormatError("store: HDF5 is written through h5py: pip install h5py") from None
-    opened: dict[str, _File] = {}
+    opened: dict[str, _File] = {}  # by their places without links, of which there may be several names
     for path, item in targets.items():
         place = hdf5_place(path)
         if place is None:
@@ -291,9 +317,13 @@ def _collected(targets: Items, overwrite: bool, stack: ExitStack) -> list[_File]
                 f"store: {place.file} is there, and HDF5 files are written whole; store all members in one call, to "
                 "another file; a group replaces the file, with overwrite=True"
             )
-        if place.file not in opened:
-            opened[place.file] = _File(place.file, overwrite, stack)
-        opened[place.file].add(place.member, item)
+        target = os.path.realpath(place.file)
+        if target not in opened:
+            if not is_planned:
+                with suppress(OutcoreError):  # what a killed process left
+                    _core.clean(os.path.dirname(target))
+            opened[target] = _File(place.file, stack.enter_context(output(place.file, overwrite, is_planned)))
+        opened[target].add(place.member, item)
     return list(opened.values())
 
 
@@ -311,20 +341,25 @@ def _set_chunks(opened: Sequence[_File], chunks: Shapes, compression: Compressio
         if len(asked) != len(shape) or any(length < 1 for length in asked):
             raise ShapeError(f"store: chunks {asked} for {name} do not go with the shape {shape}")
         datasets[name].chunks = asked
+        if datasets[name].chunk_bytes_max > _CHUNK_BYTES_MAX:
+            raise ShapeError(f"store: chunks {asked} for {name} are of 4 GiB or more, which HDF5 has none of")
 
 
 @contextmanager
-def _begun(
-    targets: Items, overwrite: bool, chunks: Shapes, compression: Compression
+def _asked(
+    targets: Items, overwrite: bool, chunks: Shapes, compression: Compression, is_planned: bool
 ) -> Iterator[tuple[list[_File], Request]]:
-    """Files with their metadata and room, and nodes and targets of the engine."""
+    """Files with their metadata and room, and nodes and targets of the engine. Nothing is made for plans."""
     with ExitStack() as stack:
-        opened = _collected(targets, overwrite, stack)
+        opened = _collected(targets, overwrite, is_planned, stack)
         _set_chunks(opened, chunks, compression)
+        for file in opened:
+            file.check()
         exprs: list[_core.Expr] = []
         asked: list[_core.Target | None] = []
         for file in opened:
-            for number, (dataset, offset) in enumerate(zip(file.datasets, file.begin(), strict=True)):
+            offsets = [None if data.is_chunked else 0 for data in file.datasets] if is_planned else file.begin()
+            for number, (dataset, offset) in enumerate(zip(file.datasets, offsets, strict=True)):
                 if dataset.array.size:
                     exprs.append(node(dataset.array))
                     asked.append(dataset.target(file.part, number, offset))
@@ -345,7 +380,7 @@ def store_hdf5(
     """
     if resume:
         raise ArgumentError("store: resume=True is not supported for HDF5 files; store to .zarr, and convert")
-    with _begun(targets, overwrite, chunks, compression) as (opened, (exprs, asked)):
+    with _asked(targets, overwrite, chunks, compression, is_planned=False) as (opened, (exprs, asked)):
         outcome = Outcome()
         if exprs:
             request = for_all(lambda: (exprs, asked), lambda: current().plan(exprs, asked))
@@ -358,11 +393,34 @@ def store_hdf5(
 
 @contextmanager
 def planned_hdf5(
-    targets: Items, overwrite: bool, compression: Compression
-) -> Iterator[tuple[list[_core.Expr], list[_core.Target | None]]]:
-    """Nodes and targets of `store_hdf5`, to be planned and not run."""
-    with _begun(targets, overwrite, None, compression) as (_, request):
-        yield request
+    targets: Items, overwrite: bool, chunks: Shapes, compression: Compression
+) -> Iterator[tuple[Request, Assembly]]:
+    """Nodes and targets of `store_hdf5`, to be planned and not run, and what follows such a run. Makes nothing."""
+    with _asked(targets, overwrite, chunks, compression, is_planned=True) as (opened, request):
+        yield request, Assembly([dataset for file in opened for dataset in file.datasets])
 
 
-__all__ = ["hdf5_place", "planned_hdf5", "store_hdf5"]
+class Assembly:
+    """Files that are put together of what was staged."""
+
+    def __init__(self, datasets: Sequence[_Dataset]) -> None:
+        self._datasets = {dataset.staged: dataset for dataset in datasets if dataset.staged}
+
+    def forecast(self, said: Explanation) -> Explanation:
+        """A forecast of the staging with that of chunks which are read once more and put into the file."""
+        names = {staged: dataset.name for staged, dataset in self._datasets.items()}
+        moved = 0
+        for part in said.outputs:
+            dataset = self._datasets[part["path"]]
+            if dataset.is_chunked:
+                moved += part["bytes_written"] if dataset.filters else _plain_bytes(dataset.array, part["tile"])
+        return said.followed_by("assemble", sorted(names.values()), moved, names) if names else said
+
+
+def _plain_bytes(array: Array, chunk: Sequence[int]) -> int:
+    """The bytes of whole chunks around an array."""
+    lengths = (-(-length // along) * along for length, along in zip(array.shape, chunk, strict=True))
+    return math.prod(lengths) * np.dtype(array.dtype).itemsize
+
+
+__all__ = ["Assembly", "hdf5_place", "planned_hdf5", "store_hdf5"]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, overload
 
@@ -356,26 +356,41 @@ def persist(*arrays: Item, directory: AnyPath | None = None) -> Any:
     return held[0] if len(arrays) == 1 else held
 
 
-def _program(arrays: tuple[Any, ...], overwrite: bool, compression: Compression = None) -> _core.Program:
+@contextmanager
+def _planned_targets(
+    arrays: tuple[Any, ...], overwrite: bool, chunks: ChunkShapes | None = None, compression: Compression = None
+) -> Iterator[tuple[_core.Program, Callable[[Explanation], Explanation]]]:
+    """The program of what `explain` takes, and what its forecast becomes for all that the call does."""
     session = current()
-    if len(arrays) == 1 and isinstance(arrays[0], Mapping) and any(hdf5_place(path) for path in arrays[0]):
-        with planned_hdf5(arrays[0], overwrite, compression) as request:
-            return session.plan(*request)
-    if len(arrays) == 1 and isinstance(arrays[0], Mapping) and any(is_group(part) for part in arrays[0].values()):
-        with staged_groups(arrays[0], overwrite, None, compression) as (_, staged, _, codecs):
-            return session.plan(*_asked(lambda: _targets(staged, False, None, compression=codecs)))
-    if len(arrays) == 1 and isinstance(arrays[0], Mapping):
-        return session.plan(*_asked(lambda: _targets(arrays[0], overwrite, None, compression=compression)))
-    if compression is not None:
-        raise ArgumentError("explain: compression goes with a mapping of paths, as `store` takes it")
-    return session.plan(*_asked(lambda: _in_memory(arrays)))
+    targets = arrays[0] if len(arrays) == 1 and isinstance(arrays[0], Mapping) else None
+    if targets is None:
+        if compression is not None or chunks is not None:
+            raise ArgumentError("explain: chunks and compression go with a mapping of paths, as `store` takes it")
+        yield session.plan(*_asked(lambda: _in_memory(arrays))), lambda said: said
+    elif any(hdf5_place(path) for path in targets):
+        with planned_hdf5(targets, overwrite, chunks, compression) as (request, assembly):
+            yield session.plan(*request), assembly.forecast
+    elif any(is_group(part) for part in targets.values()):
+        planned = staged_groups(targets, overwrite, chunks, compression, is_planned=True)
+        with planned as (outputs, staged, shapes, codecs):
+            names = {path: name for output in outputs for name, path in output.names.items()}
+            program = session.plan(*_asked(lambda: _targets(staged, False, shapes, compression=codecs)))
+            yield program, lambda said: said.followed_by("rename", [], 0, names)
+    else:
+        asked = _asked(lambda: _targets(targets, overwrite, chunks, compression=compression))
+        yield session.plan(*asked), lambda said: said
 
 
-def explain(*arrays: Item | Targets, overwrite: bool = False, compression: Compression = None) -> Explanation:
+def explain(
+    *arrays: Item | Targets,
+    overwrite: bool = False,
+    chunks: ChunkShapes | None = None,
+    compression: Compression = None,
+) -> Explanation:
     """The plan of computing the arrays, before anything runs: passes, bytes read and written, peak memory.
 
-    Takes what `compute` takes, or one mapping of paths as `store` does, with its `compression`, of which bytes are
-    bounds. No I/O. Tiles that are still in memory from
+    Takes what `compute` takes, or one mapping of paths as `store` does, with its `chunks` and its `compression`, of
+    which bytes are bounds. No I/O, and nothing is made. Tiles that are still in memory from
     earlier runs are counted as there. Once runs of the session moved 16 MiB and more, `seconds` is a band of the time
     that this one takes, by the slowest and the fastest of the last sixteen. Raises MemoryLimitError when it cannot fit,
     naming the smallest limit that would.
@@ -391,7 +406,8 @@ def explain(*arrays: Item | Targets, overwrite: bool = False, compression: Compr
             raise ArgumentError(
                 "explain: a graph is no expression; outcore.graph.explain(function, G) tells what a function takes"
             )
-    return Explanation.from_json(_program(arrays, overwrite, compression).explain(), current().rates)
+    with _planned_targets(arrays, overwrite, chunks, compression) as (program, whole):
+        return whole(Explanation.from_json(program.explain(), current().rates))
 
 
 def visualize(*arrays: Item | Targets, filename: AnyPath | None = None, overwrite: bool = True) -> Picture:
@@ -403,7 +419,8 @@ def visualize(*arrays: Item | Targets, filename: AnyPath | None = None, overwrit
     >>> oc.visualize(oc.arange(4).sum()).dot.startswith("digraph")
     True
     """
-    picture = Picture(_program(arrays, overwrite).dot())
+    with _planned_targets(arrays, overwrite) as (program, _):
+        picture = Picture(program.dot())
     if filename is not None:
         path = Path(os.fsdecode(filename))
         if path.suffix not in (".dot", ".svg"):

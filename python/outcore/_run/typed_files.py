@@ -83,12 +83,12 @@ def _check(arrays: Mapping[str, object], resume: bool, chunks: Mapping[str, Sequ
 class PartialOutput:
     """A file in its folder, and what is needed to take it back once it has got its name."""
 
-    def __init__(self, path: str, folder: str, overwrite: bool) -> None:
-        self.path = path
-        self.new = os.path.join(folder, _NEW)
+    def __init__(self, path: str, prefix: str, overwrite: bool) -> None:
+        self.path, self.prefix = path, prefix
+        self.new = prefix + _NEW
         self._target = os.path.realpath(path)  # links are followed
-        self._old = os.path.join(folder, _OLD)
-        self._note = os.path.join(folder, _NAME)
+        self._old = prefix + _OLD
+        self._note = prefix + _NAME
         self._overwrite = overwrite
 
     def place(self) -> None:
@@ -117,14 +117,26 @@ class PartialOutput:
 
 
 @contextmanager
-def output(path: str, overwrite: bool) -> Iterator[PartialOutput]:
-    """A place for an output, in a folder that is locked as long as it is there. Raises TargetExistsError."""
+def output(path: str, overwrite: bool, is_planned: bool = False) -> Iterator[PartialOutput]:
+    """A place for an output, as `staging` has it. Raises TargetExistsError."""
     target = os.path.realpath(path)
     if os.path.lexists(target) and not (overwrite and os.path.isfile(target)):
         what = "exists; pass overwrite=True to replace it" if os.path.isfile(target) else "is no file"
         raise TargetExistsError(f"{path} {what}", {"path": path})
+    with staging(path, target, is_planned) as prefix:
+        yield PartialOutput(path, prefix, overwrite)
+
+
+@contextmanager
+def staging(path: str, target: str, is_planned: bool) -> Iterator[str]:
+    """The first part of the names of staged files: a locked folder beside a target, or, for plans, which make nothing,
+    the folder of the target and a name that nothing has.
+    """
+    if is_planned:
+        yield os.path.join(os.path.dirname(target), f".outcore-planned-{os.urandom(8).hex()}-")
+        return
     with partial_folder(path, target) as folder:
-        yield PartialOutput(path, folder, overwrite)
+        yield os.path.join(folder, "")
 
 
 @contextmanager
@@ -163,4 +175,4 @@ def _write_header(path: str, dtype: DType, shape: tuple[int, ...]) -> None:
     _core.write_bytes(path, _PREFIX_BYTES, repr(said).encode("latin-1").ljust(length - 1) + b"\n")
 
 
-__all__ = ["PartialOutput", "output", "partial_folder", "publish", "store_typed"]
+__all__ = ["PartialOutput", "output", "partial_folder", "publish", "staging", "store_typed"]

@@ -57,6 +57,7 @@ def _joined(stages: Sequence[JSONObject]) -> JSONObject:
     content["bytes_read"] += sum(stage["lookup_bytes"] for stage in stages)
     content["exact"] = all(stage["exact"] for stage in stages)
     passes = [part for program in programs for part in program["passes"]]
+    content["outputs"] = [output for program in programs for output in program.get("outputs", ())]
     content["passes"] = [{**part, "index": index} for index, part in enumerate(passes)]
     content["rewrites"] = [rewrite for program in programs for rewrite in program["rewrites"]]
     content["advice"] = sorted({text for program in programs for text in program["advice"]})
@@ -158,6 +159,29 @@ class Explanation:
     def from_stages(cls, stages: Sequence[JSONObject]) -> Explanation:
         """The forecast of what runs in these stages, each as the planner writes it."""
         return cls(_joined(stages))
+
+    @property
+    def outputs(self) -> tuple[JSONObject, ...]:
+        """Files and folders that are written: path, grid (`tile`) and bytes of their tiles."""
+        return tuple(self._content.get("outputs", ()))
+
+    def followed_by(self, label: str, outputs: Sequence[str], moved: int, names: Mapping[str, str]) -> Explanation:
+        """The same with a pass at the end that reads so many bytes and writes those again; outputs that passes before
+        write have other names, where the mapping has one.
+        """
+        content = dict(self._content)
+        if moved:
+            sums = {"tasks": 0, "flops": 0, "bytes_read": moved, "bytes_written": moved}
+            last = {"index": len(self.passes), "label": label, "domain": [], "inputs": [], "outputs": [*outputs]}
+            content["passes"] = [*content["passes"], last | sums]
+            content |= {name: content[name] + moved for name in ("bytes_read", "bytes_written")}
+            moves = ("bytes_read", "bytes_written")
+            content["candidates"] = [one | {name: one[name] + moved for name in moves} for one in self.candidates]
+        content["passes"] = [
+            part | {"outputs": [names.get(name, name) for name in part["outputs"]]} for part in content["passes"]
+        ]
+        content["outputs"] = [one | {"path": names.get(one["path"], one["path"])} for one in self.outputs]
+        return Explanation(content, self._rates)
 
     @property
     def seconds(self) -> tuple[float, float] | None:

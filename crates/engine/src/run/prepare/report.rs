@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use crate::place::Traffic;
 use crate::plan::{ArrayKind, Producer};
-use crate::run::prepare::program::PreparedProgram;
+use crate::run::prepare::program::{Output, PreparedProgram};
 
 pub(in crate::run) fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
@@ -43,7 +43,7 @@ impl PreparedProgram {
         format!(
             "{{\"memory_limit\":{},\"overhead_bytes\":{},\"budget_bytes\":{},\"fixed_bytes\":{},\"peak_bytes\":{},\
              \"bytes_read\":{},\"bytes_written\":{},\"bytes_spilled\":{},\"bytes_scratch\":{},\"bytes_temporary\":{},\"bytes_discarded\":{},\
-             \"tasks\":{},\"window\":{},\"policy\":{},\"order\":{},\"exact\":{},\"passes\":{},\"candidates\":{},\
+             \"outputs\":{},\"tasks\":{},\"window\":{},\"policy\":{},\"order\":{},\"exact\":{},\"passes\":{},\"candidates\":{},\
              \"rewrites\":{},\"advice\":{},\"least_bytes\":{},\"plan_seconds\":{},\"program_bytes\":{},\"kept\":{},\"known\":{},\"remembered\":{}}}",
             options.memory_limit,
             self.session.overhead(),
@@ -56,6 +56,7 @@ impl PreparedProgram {
             totals.scratch_bytes,
             totals.temporary_bytes,
             totals.discarded_bytes,
+            self.outputs_json(),
             self.placed.tasks.len(),
             self.placed.program.reach.tasks,
             quoted(options.policy.name()),
@@ -72,6 +73,16 @@ impl PreparedProgram {
             count_json(self.knows()),
             count_json(self.remembers()),
         )
+    }
+
+    /// Files and folders that are written, with the grid and the bytes of their tiles.
+    fn outputs_json(&self) -> String {
+        let files = self.outputs.iter().filter_map(Output::file);
+        list(files.map(|sink| {
+            let (path, bytes) = (quoted(&sink.path().display().to_string()), sink.data_bytes());
+            let tile = list(sink.tile().iter().map(u64::to_string));
+            format!("{{\"path\":{path},\"tile\":{tile},\"bytes_written\":{bytes}}}")
+        }))
     }
 
     /// The orders that were tried, with headers and metadata as the totals have them. The one that was chosen has its
