@@ -27,6 +27,17 @@ from outcore.errors import (
 )
 
 
+WORDS = {"name": "numcodecs.shuffle", "configuration": {"elementsize": 4}}
+UNKEPT: list[dict[str, Any]] = [
+    {"a": {"b": 1}},
+    {"a": np.arange(1 << 16)},
+    {"": 1},
+    {"CLASS": "DIMENSION_SCALE"},
+    {"_FillValue": np.nan},
+    {"_FillValue": "none"},
+]
+
+
 def values(shape: tuple[int, ...], dtype: str = "float64") -> Any:
     return (np.arange(np.prod(shape)) % 1000 // 3).reshape(shape).astype(dtype)
 
@@ -34,7 +45,7 @@ def values(shape: tuple[int, ...], dtype: str = "float64") -> Any:
 @settings(max_examples=25, deadline=None)
 @given(
     shapes=st.lists(st.lists(st.integers(0, 9), max_size=3).map(tuple), min_size=1, max_size=4),
-    way=st.sampled_from([None, "gzip", ("gzip", 9), "shuffle", ["shuffle", "gzip"]]),
+    way=st.sampled_from([None, {"name": "gzip"}, ("gzip", 9), {"name": "numcodecs.shuffle"}, ["shuffle", "gzip"]]),
     chunk=st.none() | st.integers(1, 5),
     dtype=st.sampled_from(["int8", "bool", "uint16", "float16", "float32", "int64", "complex128"]),
 )
@@ -54,7 +65,7 @@ def test_h5py_reads_what_is_stored(
                 np.testing.assert_array_equal(oc.open(name).compute(), x)
                 if x.size and x.ndim and (way is not None or chunk is not None):
                     assert member.chunks is not None
-                    assert member.compression == (None if way in (None, "shuffle") else "gzip")
+                    assert member.compression == (None if way in (None, {"name": "numcodecs.shuffle"}) else "gzip")
 
 
 def test_elements_in_one_piece_are_written_once_and_as_forecast(out: Path, scratch: Path) -> None:
@@ -132,6 +143,7 @@ def test_xarray_reads_groups_as_they_were(out: Path, way: Any) -> None:
 
 def test_what_hdf5_cannot_have_is_refused(out: Path) -> None:
     x, path = oc.arange(6), out / "x.h5"
+    large = oc.zeros(1 << 33, dtype="int8")
     (out / "folder.h5").mkdir()
     with session():
         oc.store({out / "old.h5": oc.group(x=x)})
@@ -141,11 +153,17 @@ def test_what_hdf5_cannot_have_is_refused(out: Path) -> None:
             ({path / "x": x, out / "y.npy": x}, {}, UnsupportedFormatError, "beside HDF5 files"),
             ({path / "x": x, path / "x/y": x}, {}, ArgumentError, "as an array and as a group"),
             ({path / "x": x}, {"resume": True}, ArgumentError, "resume=True"),
+            ({path / "x": x, path / "../y": x}, {}, UnsupportedFormatError, "none in HDF5"),
             ({path / "x": x}, {"compression": "zstd"}, ArgumentError, "compressed by 'gzip'"),
-            ({path / "x": x}, {"chunks": {path / "x": (1, 1)}}, ShapeError, "do not go with the shape"),
+            ({path / "x": x}, {"compression": ("gzip", 10)}, UnsupportedFormatError, "^[^:]*/x.h5/x: .*from 0 to 9"),
+            ({path / "x": x}, {"compression": WORDS}, ArgumentError, "elements of 8 bytes"),
+            ({path / "x": x}, {"chunks": {path / "x": (1, 1)}}, ShapeError, "do not have the dimensions"),
+            ({path / "x": x}, {"chunks": {path / "x": (1 << 70,)}}, ShapeError, "lengths run from 1"),
             ({path / "x": x}, {"chunks": {path / "y": (1,)}}, ShapeError, "nothing is stored to"),
+            ({path / "x": x}, {"chunks": (1,)}, ShapeError, "mapping of paths"),
+            ({path / "x": large}, {"chunks": {path / "x": large.shape}}, ShapeError, "4 GiB or more"),
             ({path / "x": oc.asarray(np.array(["a"]))}, {}, DTypeError, "text"),
-            ({path / "x": x.annotate(attrs={"a": {"b": 1}})}, {}, DTypeError, "nothing that HDF5 keeps"),
+            *(({path / "x": x.annotate(attrs=attrs)}, {}, DTypeError, "nothing that HDF5 keeps") for attrs in UNKEPT),
             ({out / "old.h5": oc.group(y=x)}, {}, TargetExistsError, "overwrite=True"),
             ({out / "old.h5/y": x}, {"overwrite": True}, UnsupportedFormatError, "HDF5 files are written whole"),
             ({out / "none" / "x.h5/x": x}, {}, OutcoreError, "none"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from outcore.errors import (
@@ -14,6 +14,7 @@ from outcore.errors import (
     PermissionDeniedError,
     StorageError,
     TargetExistsError,
+    from_code,
 )
 
 _KINDS: dict[int | None, type[OutcoreError]] = {
@@ -46,4 +47,23 @@ def refusing(path: str | os.PathLike[str], action: str) -> Iterator[None]:
         raise kind(f"{path}: cannot {action}: {error.strerror}", details) from None
 
 
-__all__ = ["WAY_OUT", "refusing"]
+@contextmanager
+def naming(names: Mapping[str, str]) -> Iterator[None]:
+    """Errors of outcore with the names of outputs in place of the paths at which these are staged."""
+    try:
+        yield
+    except OutcoreError as error:
+        text, details = _named(str(error), names), error.details
+        if text == str(error):
+            raise
+        details = {key: _named(value, names) if isinstance(value, str) else value for key, value in details.items()}
+        raise from_code(error.code, text, details) from None
+
+
+def _named(text: str, names: Mapping[str, str]) -> str:
+    for path, name in names.items():
+        text = text.replace(path, name)
+    return text
+
+
+__all__ = ["WAY_OUT", "naming", "refusing"]

@@ -18,11 +18,12 @@ import numpy as np
 
 from outcore import _core
 from outcore._base import files
-from outcore._base.system_errors import refusing
+from outcore._base.system_errors import naming, refusing
 from outcore._lazy.annotated import fill_text
 from outcore._lazy.array import Array
 from outcore._lazy.hooks import functions
 from outcore._lazy.typed import Typed, carried
+from outcore._run.chunk_shapes import ChunkShapes, shapes_by_path
 from outcore._run.codecs import Compression, by_target
 from outcore._run.typed_files import staging
 from outcore._session.record import Outcome
@@ -327,7 +328,7 @@ def _locked(folder: Path) -> Iterator[None]:
 def staged_groups(
     targets: Mapping[MemberContent, MemberContent],
     overwrite: bool,
-    chunks: Mapping[str, Sequence[int]] | None,
+    chunks: ChunkShapes | None,
     compression: Compression = None,
     is_planned: bool = False,
 ) -> Iterator[tuple[list[_Output], Staged, dict[str, Sequence[int]], dict[str, Compression]]]:
@@ -353,7 +354,7 @@ def staged_groups(
             prefix = stack.enter_context(staging(path, target, is_planned))
             outputs.append(_Output(path, group, prefix, overwrite))
         places = {name: path for output in outputs for name, path in output.names.items()}
-        asked = {os.fsdecode(name): shape for name, shape in (chunks or {}).items()}
+        asked = shapes_by_path(chunks)
         unknown = [name for name in asked if name not in places]
         if unknown:
             known = next(iter(places), "x.zarr/name")
@@ -384,7 +385,7 @@ def store_groups(
     targets: Mapping[MemberContent, MemberContent],
     overwrite: bool,
     resume: bool,
-    chunks: Mapping[str, Sequence[int]] | None,
+    chunks: ChunkShapes | None,
     compression: Compression,
     progress: bool | None,
 ) -> Outcome:
@@ -394,9 +395,10 @@ def store_groups(
     with staged_groups(targets, overwrite, chunks, compression) as (outputs, staged, shapes, codecs):
         for output in outputs:
             output.begin()
-        outcome = store(staged, chunks=shapes, compression=codecs or None, progress=progress)
-        for output in outputs:
-            output.finish()
+        with naming({place: name for output in outputs for name, place in output.names.items()}):
+            outcome = store(staged, chunks=shapes, compression=codecs or None, progress=progress)
+            for output in outputs:
+                output.finish()
         placed: list[_Output] = []
         try:
             for output in outputs:

@@ -22,12 +22,13 @@ import numpy as np
 
 from outcore import _core
 from outcore._base import files
-from outcore._base.system_errors import refusing
+from outcore._base.system_errors import naming, refusing
 from outcore._base.types import JSONObject
 from outcore._lazy.annotated import Annotations, fill_from
 from outcore._lazy.array import Array
 from outcore._lazy.hooks import above
-from outcore._lazy.node import integers, node
+from outcore._lazy.node import node
+from outcore._run.chunk_shapes import ChunkShapes, chunk_lengths, shapes_by_path
 from outcore._run.codecs import Compression, by_target, codecs_of
 from outcore._run.foresight import for_all
 from outcore._run.group_files import encoded, is_group
@@ -40,16 +41,17 @@ from outcore.errors import ArgumentError, DTypeError, OutcoreError, ShapeError, 
 
 _ENDINGS = (".h5", ".hdf5", ".nc", ".nc4")
 _ELSEWHERE = (".npy", ".zarr", ".ocs")
-_PAGE = 4096
+_PAGE, _GZIP_LEVEL = 4096, 5
 _CHUNK_BYTES_MAX = (1 << 32) - 1
 # Memory that h5py takes when it is loaded.
 _LOADED_BYTES = 24 << 20
 # How NetCDF-4 names the scale of an axis that has no coordinates.
 _NO_COORDINATES = "This is a netCDF dimension but not a netCDF variable."
+_OF_SCALES = {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS"}
+_OF_SCALES |= {"_Netcdf4Dimid", "_Netcdf4Coordinates", "_NCProperties"}
 Request: TypeAlias = "tuple[list[_core.Expr], list[_core.Target | None]]"
 H5Object: TypeAlias = Any  # an object of h5py
 Items: TypeAlias = "Mapping[Any, Any]"  # arrays and groups by path
-Shapes: TypeAlias = "Mapping[Any, Sequence[int]] | None"  # by path
 
 
 class HDF5Place(NamedTuple):
@@ -238,8 +240,17 @@ def _filters(name: str, compression: Compression, array: Array) -> list[JSONObje
         raise ArgumentError(
             f"store: {name} in HDF5 is compressed by 'gzip', ('gzip', 4) or ['shuffle', 'gzip'], not by {compression!r}"
         )
-    # Deflate stands in HDF5 without the header of a gzip file.
-    return [{**codec, "name": "numcodecs.zlib"} if codec["name"] == "gzip" else codec for codec in filters]
+    size = np.dtype(array.dtype).itemsize
+    made = []
+    for codec in filters:
+        settings = codec.get("configuration", {})
+        if codec["name"] == "gzip":  # deflate stands in HDF5 without the header of a gzip file
+            made.append({"name": "numcodecs.zlib", "configuration": {"level": _GZIP_LEVEL, **settings}})
+            continue
+        if settings.get("elementsize", size) != size:
+            raise ArgumentError(f"store: {name} in HDF5 is shuffled by its elements of {size} bytes, not by {codec!r}")
+        made.append({"name": "numcodecs.shuffle", "configuration": {"elementsize": size}})
+    return made
 
 
 def _add_scales(file: H5Object, datasets: Iterable[_Dataset]) -> None:
@@ -289,15 +300,36 @@ def _new_scale(file: H5Object, group: str, dim: str, length: int) -> H5Object:
 def _annotate(item: H5Object, attrs: Annotations, name: str) -> None:
     """Annotations as HDF5 has them. Raises DTypeError for what it has nothing for."""
     for key, value in attrs.items():
-        if key == "_FillValue" and hasattr(item, "dtype"):
-            number = fill_from(value) if isinstance(value, str) and item.dtype.kind == "f" else None
-            value = np.asarray(value if number is None else number).astype(item.dtype)
-        if isinstance(value, (list, tuple)) and value and all(isinstance(part, str) for part in value):
-            value = np.array(value, dtype=object)
+
+        def refused(reason: object, key: str = key, value: object = value) -> DTypeError:
+            said = re.sub("(?s)^(.{200}).+", r"\1…", repr(value))
+            return DTypeError(f"store: attribute {key!r} of {name}: {said} is nothing that HDF5 keeps: {reason}")
+
+        if key in _OF_SCALES:
+            raise refused("names of axes and NetCDF-4 have this attribute")
         try:
+            if key == "_FillValue" and hasattr(item, "dtype"):
+                value = _fill_value(value, item.dtype)
+            if isinstance(value, (list, tuple)) and value and all(isinstance(part, str) for part in value):
+                value = np.array(value, dtype=object)
             item.attrs[key] = value
-        except (TypeError, ValueError):
-            raise DTypeError(f"store: attribute {key!r} of {name}: {value!r} is nothing that HDF5 keeps") from None
+        except OSError as error:
+            if error.errno is not None:
+                raise
+            raise refused(error) from None
+        except (OverflowError, RuntimeError, TypeError, ValueError) as error:
+            raise refused(error) from None
+
+
+def _fill_value(value: Any, dtype: np.dtype[Any]) -> Any:
+    """A fill value as NetCDF-4 has it: of the type of the elements. Raises ValueError where it is none of those."""
+    number = fill_from(value) if isinstance(value, str) and dtype.kind == "f" else None
+    given = np.asarray(value if number is None else number)
+    with np.errstate(all="ignore"):
+        cast = given.astype(dtype)
+    if given.dtype.kind in "biufc" and dtype.kind in "biu" and not np.array_equal(cast, given):
+        raise ValueError(f"elements are {dtype}")
+    return cast
 
 
 def _collected(targets: Items, overwrite: bool, is_planned: bool, stack: ExitStack) -> list[_File]:
@@ -327,27 +359,23 @@ def _collected(targets: Items, overwrite: bool, is_planned: bool, stack: ExitSta
     return list(opened.values())
 
 
-def _set_chunks(opened: Sequence[_File], chunks: Shapes, compression: Compression) -> None:
+def _set_chunks(opened: Sequence[_File], chunks: ChunkShapes | None, compression: Compression) -> None:
     """The chunks and filters that are asked for. Raises ShapeError, ArgumentError."""
     datasets = {dataset.name: dataset for file in opened for dataset in file.datasets}
     for name, chosen in by_target(compression, datasets).items():
         datasets[name].filters = _filters(name, chosen, datasets[name].array)
-    for path, lengths in (chunks or {}).items():
-        name = re.sub("/+", "/", os.fsdecode(path))
+    for path, lengths in shapes_by_path(chunks).items():
+        name = re.sub("/+", "/", path)
         if name not in datasets:
             raise ShapeError(f"store: chunks name {name!r}, which nothing is stored to")
-        shape = datasets[name].array.shape
-        asked = list(integers(lengths))
-        if len(asked) != len(shape) or any(length < 1 for length in asked):
-            raise ShapeError(f"store: chunks {asked} for {name} do not go with the shape {shape}")
-        datasets[name].chunks = asked
+        asked = datasets[name].chunks = chunk_lengths(name, lengths, datasets[name].array.shape)
         if datasets[name].chunk_bytes_max > _CHUNK_BYTES_MAX:
             raise ShapeError(f"store: chunks {asked} for {name} are of 4 GiB or more, which HDF5 has none of")
 
 
 @contextmanager
 def _asked(
-    targets: Items, overwrite: bool, chunks: Shapes, compression: Compression, is_planned: bool
+    targets: Items, overwrite: bool, chunks: ChunkShapes | None, compression: Compression, is_planned: bool
 ) -> Iterator[tuple[list[_File], Request]]:
     """Files with their metadata and room, and nodes and targets of the engine. Nothing is made for plans."""
     with ExitStack() as stack:
@@ -370,7 +398,7 @@ def store_hdf5(
     targets: Items,
     overwrite: bool,
     resume: bool,
-    chunks: Shapes,
+    chunks: ChunkShapes | None,
     compression: Compression,
     progress: bool | None,
 ) -> Outcome:
@@ -382,9 +410,10 @@ def store_hdf5(
         raise ArgumentError("store: resume=True is not supported for HDF5 files; store to .zarr, and convert")
     with _asked(targets, overwrite, chunks, compression, is_planned=False) as (opened, (exprs, asked)):
         outcome = Outcome()
-        if exprs:
-            request = for_all(lambda: (exprs, asked), lambda: current().plan(exprs, asked))
-            outcome = plan_and_run(*request, progress)[1]
+        with naming({data.staged: data.name for file in opened for data in file.datasets if data.staged}):
+            if exprs:
+                request = for_all(lambda: (exprs, asked), lambda: current().plan(exprs, asked))
+                outcome = plan_and_run(*request, progress)[1]
         put = sum(file.finish() for file in opened)
         publish([file.part for file in opened])
     read, written = outcome.bytes_read + put, outcome.bytes_written + put
@@ -393,7 +422,7 @@ def store_hdf5(
 
 @contextmanager
 def planned_hdf5(
-    targets: Items, overwrite: bool, chunks: Shapes, compression: Compression
+    targets: Items, overwrite: bool, chunks: ChunkShapes | None, compression: Compression
 ) -> Iterator[tuple[Request, Assembly]]:
     """Nodes and targets of `store_hdf5`, to be planned and not run, and what follows such a run. Makes nothing."""
     with _asked(targets, overwrite, chunks, compression, is_planned=True) as (opened, request):

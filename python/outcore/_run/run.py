@@ -13,9 +13,10 @@ from outcore._base.types import NDArray
 from outcore._base.urls import refuse_url
 from outcore._lazy.array import Array
 from outcore._lazy.hooks import above, functions
-from outcore._lazy.node import Operand, expr_dtype, integers, node
+from outcore._lazy.node import Operand, expr_dtype, node
 from outcore._lazy.typed import Item, Typed, carried, decoded
 from outcore._objects.mounting import StorageOptions
+from outcore._run.chunk_shapes import ChunkShapes, chunk_lengths, shapes_by_path
 from outcore._run.codecs import Compression, by_target, codecs_text
 from outcore._run.foresight import UnforeseenError, for_all
 from outcore._run.group_files import as_zarr, is_group, staged_groups, store_groups, tell_groups_above
@@ -31,18 +32,15 @@ from outcore._show.explanation import Explanation
 from outcore._show.picture import Picture
 from outcore.errors import (
     ArgumentError,
-    DTypeError,
     OutcoreError,
     ShapeError,
     UnsupportedFormatError,
 )
 
 _ENDINGS = (".npy", ".zarr", ".ocs")
-_CHUNK_LENGTH_MAX = (1 << 63) - 1
 AnyPath: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes]"
 Asked: TypeAlias = "tuple[list[_core.Expr], list[_core.Target | None]]"
 Named = TypeVar("Named", bound="tuple[Any, ...]")
-ChunkShapes: TypeAlias = "Mapping[Any, Sequence[int]]"  # by path, as `Targets`
 Targets: TypeAlias = "Mapping[Any, Item]"  # keys are paths, or paths and indices; mappings are invariant in their keys
 
 
@@ -55,9 +53,7 @@ def _targets(
 ) -> tuple[list[_core.Expr], list[_core.Target | None]]:
     if not isinstance(targets, Mapping):
         raise ShapeError(f"store: takes a mapping of paths to arrays, {{'y.zarr': y}}, not {type(targets).__name__}")
-    if not isinstance(chunks, Mapping | None):
-        raise ShapeError(f"store: chunks is a mapping of paths to shapes, {{'y.zarr': {chunks!r}}}, not {chunks!r}")
-    asked = {os.fsdecode(path): shape for path, shape in (chunks or {}).items()}
+    asked = shapes_by_path(chunks)
     encoded_as = by_target(compression, (os.fsdecode(path) for path in targets if not isinstance(path, tuple)))
     _check_compression(targets, compression)
     planned: list[_core.Target | None] = []
@@ -87,7 +83,7 @@ def _targets(
         expr, shape = _planned(array), asked.pop(name, None)
         if expr is None:
             continue
-        lengths = None if shape is None else _chunk_shape(name, shape, tuple(expr.shape))
+        lengths = None if shape is None else chunk_lengths(name, shape, tuple(expr.shape))
         target: _core.Target = {"path": name, "overwrite": overwrite, "chunks": lengths, "resume": resume}
         codecs = codecs_text(encoded_as.get(name), expr_dtype(expr))
         if codecs is not None and name.endswith(".npy"):
@@ -125,20 +121,6 @@ def _part(path: tuple[Any, ...], array: Item, resume: bool) -> PartUpdate | None
         return region_update(name, path[1], array)
     except UnforeseenError:
         return None
-
-
-def _chunk_shape(name: str, chunks: Sequence[int], shape: tuple[int, ...]) -> list[int]:
-    try:
-        lengths = integers(chunks)
-    except DTypeError:
-        raise ShapeError(f"store: chunks {chunks!r} for {name} are not integers") from None
-    if name.endswith(".npy"):
-        raise ShapeError(f"store: chunks {lengths} for {name}, and a .npy file has none; store to a .zarr path")
-    if len(lengths) != len(shape):
-        raise ShapeError(f"store: chunks {lengths} for {name} do not have the dimensions of {shape}")
-    if any(not 1 <= length <= _CHUNK_LENGTH_MAX for length in lengths):
-        raise ShapeError(f"store: chunks {lengths} for {name} of shape {shape}: lengths run from 1 to 2⁶³ − 1")
-    return list(lengths)
 
 
 @overload

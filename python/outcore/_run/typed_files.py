@@ -18,7 +18,7 @@ import numpy as np
 
 from outcore import _core
 from outcore._base import files
-from outcore._base.system_errors import refusing
+from outcore._base.system_errors import naming, refusing
 from outcore._base.types import DType
 from outcore._lazy.node import node
 from outcore._lazy.typed import Item, Typed, carried
@@ -55,7 +55,8 @@ def store_typed(
     with ExitStack() as stack:
         outputs = [stack.enter_context(output(path, overwrite)) for path in arrays]
         staged = {part.new: carried(array) for part, array in zip(outputs, arrays.values(), strict=True)}
-        outcome = store(staged, progress=progress)
+        with naming({part.new: path for part, path in zip(outputs, arrays, strict=True)}):
+            outcome = store(staged, progress=progress)
         for part, array in zip(outputs, arrays.values(), strict=True):
             if isinstance(array, Typed):
                 with refusing(part.path, "write the header of"):
