@@ -26,7 +26,6 @@ from outcore.errors import (
     UnsupportedFormatError,
 )
 
-
 WORDS = {"name": "numcodecs.shuffle", "configuration": {"elementsize": 4}}
 UNKEPT: list[dict[str, Any]] = [
     {"a": {"b": 1}},

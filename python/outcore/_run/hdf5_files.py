@@ -324,10 +324,10 @@ def _annotate(item: H5Object, attrs: Annotations, name: str) -> None:
 def _fill_value(value: Any, dtype: np.dtype[Any]) -> Any:
     """A fill value as NetCDF-4 has it: of the type of the elements. Raises ValueError where it is none of those."""
     number = fill_from(value) if isinstance(value, str) and dtype.kind == "f" else None
-    given = np.asarray(value if number is None else number)
+    fill = np.asarray(value if number is None else number)
     with np.errstate(all="ignore"):
-        cast = given.astype(dtype)
-    if given.dtype.kind in "biufc" and dtype.kind in "biu" and not np.array_equal(cast, given):
+        cast = fill.astype(dtype)
+    if fill.dtype.kind in "biufc" and dtype.kind in "biu" and not np.array_equal(cast, fill):
         raise ValueError(f"elements are {dtype}")
     return cast
 
