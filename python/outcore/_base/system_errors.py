@@ -42,9 +42,10 @@ def refusing(path: str | os.PathLike[str], action: str) -> Iterator[None]:
     except OSError as error:
         if error.errno is None:
             raise
-        details = {"path": str(path), "action": action, "cause": error.strerror, "errno": error.errno}
+        cause = os.strerror(error.errno)  # libraries of C put other text into the error
+        details = {"path": str(path), "action": action, "cause": cause, "errno": error.errno}
         kind = _KINDS.get(error.errno, StorageError)
-        raise kind(f"{path}: cannot {action}: {error.strerror}", details) from None
+        raise kind(f"{path}: cannot {action}: {cause}", details) from None
 
 
 @contextmanager

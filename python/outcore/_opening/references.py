@@ -35,6 +35,7 @@ _INLINE_BYTES_MAX = 256 << 20
 _ARRAYS = (".zarray", "zarr.json")
 _CONSOLIDATED, _PARQUET_BYTES = ".zmetadata", 48 << 20
 _TEMPLATE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+_DIGITS = re.compile(r"[0-9]{1,19}")  # of a number of a chunk
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
 _LOCAL = ("file", "local")
 
@@ -148,7 +149,7 @@ def _number(key: str, counts: tuple[int, ...], separator: str, prefix: str) -> i
     if not key.startswith(prefix):
         return None
     parts = key.removeprefix(prefix).split(separator) if counts else []
-    if len(parts) != len(counts) or not all(part.isascii() and part.isdigit() for part in parts):
+    if len(parts) != len(counts) or not all(_DIGITS.fullmatch(part) for part in parts):
         return None
     number = 0
     for part, count in zip(parts, counts, strict=True):
@@ -216,15 +217,13 @@ def open_references(place: ReferencePlace, decode: bool) -> Array | Group:
             kinds[first] = kinds.get(first, True) and not is_array
     if not kinds and member:
         raise FormatError(f"{path}: no array {member!r} in these references", {"path": path})
-    attrs = documents.get(f"{begin}.zattrs")
-    if attrs is None:
-        attrs = (documents.get(f"{begin}zarr.json") or {}).get("attributes")
+    attrs = _attributes(references, begin, f"{begin}zarr.json")
 
     def load(name: str) -> JSON:
         opened = open_references(ReferencePlace(references, begin + name), decode)
         return decoded(opened) if decode and isinstance(opened, Array) else opened
 
-    return Group(os.path.join(path, member) if member else path, dict(attrs or {}), kinds, load)
+    return Group(os.path.join(path, member) if member else path, attrs, kinds, load)
 
 
 def _is_array(document: JSON) -> bool:
@@ -247,14 +246,29 @@ def _array(references: References, member: str, name: str) -> Array:
             f"not read; make the references with inline_threshold=0",
             {"path": path},
         )
-    attrs = references.documents.get(f"{member}/.zattrs" if member else ".zattrs")
-    attrs = dict(document.get("attributes") or {} if attrs is None else attrs)
+    attrs = _attributes(references, f"{member}/" if member else "", name)
     dims = attrs.pop("_ARRAY_DIMENSIONS", document.get("dimension_names"))
     fill = document.get("fill_value")
     if dims is not None and fill is not None and name.endswith(".zarray"):
         attrs.setdefault("_FillValue", fill)  # of xarray: what was never written is what is missing
-    is_named = isinstance(dims, list) and len(dims) == array.ndim
+    is_named = isinstance(dims, list) and len(dims) == array.ndim and _are_names(dims)
     return array.annotate(dims=dims if is_named else None, attrs=attrs, name=_leaf(member) or None)
+
+
+def _are_names(dims: list[JSON]) -> bool:
+    names = [dim for dim in dims if dim is not None]
+    return all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
+
+
+def _attributes(references: References, begin: str, name: str) -> dict[str, JSON]:
+    """The attributes of an array or a group: a document beside its own, or in that. Raises FormatError."""
+    documents = references.documents
+    attrs = documents.get(f"{begin}.zattrs")
+    if attrs is None and isinstance(documents.get(name), dict):
+        attrs = documents[name].get("attributes")
+    if not isinstance(attrs, dict | None):
+        raise FormatError(f"{references.path}: {begin}.zattrs is no object of JSON", {"path": references.path})
+    return dict(attrs or {})
 
 
 def _grid(path: str, name: str, document: Mapping[str, JSON]) -> tuple[tuple[int, ...], tuple[int, ...], str, str]:
@@ -272,6 +286,8 @@ def _grid(path: str, name: str, document: Mapping[str, JSON]) -> tuple[tuple[int
             prefix = f"c{separator}" if is_default and shape else "c" if is_default else ""
         if len(shape) != len(lengths) or not all(isinstance(one, int) for one in (*shape, *lengths)):
             raise ValueError("shape and chunks are not of one length")
+        if separator not in (".", "/"):
+            raise ValueError(f"numbers of chunks are separated by {separator!r}")
         if min(lengths, default=1) < 1 or min(shape, default=0) < 0:
             raise ValueError(f"chunks {lengths} of shape {shape}")
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -298,11 +314,13 @@ def _listed(path: str, document: Mapping[str, JSON], chunks: list[ChunkReference
 
 
 def _is_range(numbers: list[JSON]) -> bool:
-    return len(numbers) == 2 and all(isinstance(one, int) and 0 <= one < 1 << 63 for one in numbers)
+    return len(numbers) == 2 and all(type(one) is int and 0 <= one < 1 << 63 for one in numbers)
 
 
 def _local(path: str, url: str) -> str:
     """The path of a file that references lead to. Raises UnsupportedFormatError for files elsewhere."""
+    if "\0" in url:
+        raise FormatError(f"{path}: {url!r} is no path of a file", {"path": path})
     scheme = _SCHEME.match(url)
     if scheme is not None and scheme[1].lower() not in _LOCAL:
         raise UnsupportedFormatError(

@@ -139,7 +139,8 @@ class _File:
         """Refuses what HDF5 does not keep: makes all but the elements, in memory. Raises DTypeError, StorageError."""
         import h5py
 
-        with refusing(self.path, "describe"), h5py.File("check", "w", driver="core", backing_store=False) as file:
+        unused = os.urandom(16).hex()  # files that are open at once have different names
+        with refusing(self.path, "describe"), h5py.File(unused, "w", driver="core", backing_store=False) as file:
             for place in self.groups:
                 file.require_group(f"/{place}")
             for dataset in self.datasets:
