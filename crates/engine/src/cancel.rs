@@ -3,16 +3,13 @@
 //! A plan is a pure function of expressions, so it may be left in the middle of any loop: the stack unwinds to `until`,
 //! and locks, reservations and turns are given back on the way. Every loop that grows with a program calls `check`.
 
-use std::cell::RefCell;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
-use crate::EngineError;
+use outcore_store::{is_unwanted, watch_unwanted};
 
-thread_local! {
-    static UNWANTED: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
-}
+use crate::EngineError;
 
 /// Watches for what ends the work early.
 pub type Watch<'a> = dyn FnMut() -> Result<(), EngineError> + 'a;
@@ -25,9 +22,9 @@ struct Unwound(EngineError);
 /// # Errors
 /// `Cancelled` then, what `refuse` was given, else what `work` returns.
 pub fn until<T>(unwanted: &Arc<AtomicBool>, work: impl FnOnce() -> Result<T, EngineError>) -> Result<T, EngineError> {
-    let outer = UNWANTED.replace(Some(unwanted.clone()));
+    let watched = watch_unwanted(unwanted);
     let result = catch_unwind(AssertUnwindSafe(work));
-    UNWANTED.set(outer);
+    drop(watched);
     match result {
         Ok(result) => result,
         Err(panic) => Err(panic
@@ -38,8 +35,7 @@ pub fn until<T>(unwanted: &Arc<AtomicBool>, work: impl FnOnce() -> Result<T, Eng
 
 /// Goes on, unless the work of this thread is not wanted any more.
 pub fn check() {
-    let unwanted = UNWANTED.with_borrow(|flag| flag.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed)));
-    if unwanted {
+    if is_unwanted() {
         refuse(EngineError::Cancelled);
     }
 }
@@ -51,6 +47,8 @@ pub fn refuse(error: EngineError) -> ! {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
+
     use super::*;
 
     #[test]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from outcore import _core
 from outcore._base.urls import Url, url_of
+from outcore._objects.secrets import secrets_of, without_secrets
 from outcore.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -59,17 +60,18 @@ def _mount(url: Url, options: dict[str, Any]) -> None:
         from obstore.exceptions import BaseError  # the extra `cloud`
     except ImportError:
         raise ImportError(f"{url.text}: needs obstore: pip install outcore[cloud]") from None
-    from outcore._objects.transport import Transport, secrets_of  # imports obstore
+    from outcore._objects.transport import Transport  # imports obstore
 
+    secrets = secrets_of({**options, **{_OTHER_NAMES.get(name, name): value for name, value in options.items()}})
+    refusal = None
     try:
         store, endpoint = _store(url, options)
     except (BaseError, TypeError, ValueError) as error:
-        line = str(error).split("\n")[0]
-        for secret in secrets_of(options.items()):
-            line = line.replace(secret, "…")
-        raise ArgumentError(f"open: {url.root}: storage_options: {line}") from None
-    config = {_OTHER_NAMES.get(name, name): value for name, value in options.items()}
-    transport = Transport(store, secrets_of(config.items()))
+        refusal = without_secrets(str(error).split("\n")[0], secrets)
+    if refusal is not None:
+        raise ArgumentError(f"open: {url.root}: storage_options: {refusal}")
+    retries = {**_RETRY, **options.get("retry_config", {})}["max_retries"]
+    transport = Transport(store, secrets, retries)
     _core.mount(url.root, endpoint, url.scheme in ("s3", "gs"), transport)
     _transports[url.root] = transport
     _mounted[url.root] = options

@@ -1,29 +1,29 @@
-"""Requests to a bucket or a host, as the engine asks for them: from many threads, each until it is answered."""
+"""Requests to a bucket or a host, as the engine makes them: from many threads, each until it is answered."""
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 import obstore
 from obstore.exceptions import NotFoundError, PermissionDeniedError, UnauthenticatedError
 
-from outcore._base.threads import thread_pool
 from outcore._base.types import NDArray
+from outcore._objects.awaiting import await_each
+from outcore._objects.secrets import without_secrets
 
 if TYPE_CHECKING:
+    from obstore import GetResult
     from obstore.store import ObjectStore
 
 ObjectFacts: TypeAlias = "tuple[int, str]"  # the length of an object, and its entity tag or what stands for one
+_Answer = TypeVar("_Answer")
 _PAGE = 1000  # keys of one answer, at most, of S3
-_HEADS = 32  # requests at once, where objects are asked for one by one
-_SECRET_BYTES_MIN = 4
-_SECRETS = re.compile("KEY|SECRET|TOKEN|PASSWORD|CREDENTIAL")
+_PART_BYTES = 1 << 20  # of an answer, in memory at once
 
 
 class Transport:
@@ -32,97 +32,101 @@ class Transport:
     Errors are FileNotFoundError, PermissionError and OSError, in words without credentials.
     """
 
-    def __init__(self, store: ObjectStore, secrets: Sequence[str] = ()) -> None:
-        self._store, self._secrets = store, tuple(secrets)
+    def __init__(self, store: ObjectStore, secrets: Sequence[str] = (), retries: int = 0) -> None:
+        self._store, self._secrets, self._retries = store, tuple(secrets), retries
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({type(self._store).__name__})"
 
     def facts(self, key: str) -> ObjectFacts:
         """An object's length and tag."""
-        with self._answered():
-            return _facts_of(obstore.head(self._store, key))
+        return self._answered(lambda: _facts_of(obstore.head(self._store, key)))
 
-    def read(self, key: str, start: int, end: int) -> tuple[NDArray, ObjectFacts]:
-        """Bytes of an object, fewer where the object ends before, and what the object was then."""
-        with self._answered():
-            result = obstore.get(self._store, key, options={"range": (start, end)})
-            return np.frombuffer(memoryview(result.bytes()), np.uint8), _facts_of(result.meta)
+    def read(self, key: str, start: int, end: int) -> tuple[ObjectFacts, Iterator[NDArray]]:
+        """Facts of an object, and its bytes in parts, fewer where the object ends before."""
+        result = self._get(key, start, end)
+        return _facts_of(result.meta), self._parts(key, result, end)
+
+    def _get(self, key: str, start: int, end: int) -> GetResult:
+        return self._answered(lambda: obstore.get(self._store, key, options={"range": (start, end)}))
+
+    def _parts(self, key: str, result: GetResult, end: int) -> Iterator[NDArray]:
+        """The bytes of an answer. One that is cut is gone on with: by obstore where the object has a tag, else here."""
+        facts, (at, end) = _facts_of(result.meta), (result.range[0], min(end, result.range[1]))
+        attempts = 0 if result.meta["e_tag"] else self._retries
+        while at < end:
+            parts = iter(result.stream(min_chunk_size=_PART_BYTES))
+            try:
+                while (part := self._answered(partial(next, parts, None))) is not None:
+                    yield np.frombuffer(part, np.uint8)
+                    at += len(part)
+                return
+            except OSError:
+                if attempts == 0 or at >= end:
+                    raise
+            attempts -= 1
+            result = self._get(key, at, end)
+            if _facts_of(result.meta) != facts:
+                raise OSError("another object than when its first bytes were read")
 
     def content(self, key: str, most: int) -> tuple[bytes, ObjectFacts]:
         """All of an object. Raises OSError for one of more than `most` bytes, before those are read."""
-        with self._answered():
-            result = obstore.get(self._store, key)
-            facts = _facts_of(result.meta)
-            if facts[0] > most:
-                raise OSError(f"{facts[0]} bytes are too many")
-            return bytes(result.bytes()), facts
+        result = self._answered(lambda: obstore.get(self._store, key))
+        facts = _facts_of(result.meta)
+        if facts[0] > most:
+            raise OSError(f"{facts[0]} bytes are too many")
+        return b"".join(part.tobytes() for part in self._parts(key, result, facts[0])), facts
 
     def pages(self, prefix: str) -> Callable[[], list[tuple[str, int, str]] | None]:
         """The keys below a prefix with lengths and tags, some at each call; None after the last."""
-        with self._answered():
-            listed = iter(obstore.list(self._store, prefix.rstrip("/") or None, chunk_size=_PAGE))
+        listed = self._answered(lambda: iter(obstore.list(self._store, prefix.rstrip("/") or None, chunk_size=_PAGE)))
 
         def page() -> list[tuple[str, int, str]] | None:
-            with self._answered():
-                metas = next(listed, None)
+            metas = self._answered(lambda: next(listed, None))
             return None if metas is None else [(meta["path"], *_facts_of(meta)) for meta in metas]
 
         return page
 
     def folders(self, prefix: str) -> list[str]:
         """Names of the folders right below a prefix."""
-        with self._answered():
-            listed = obstore.list_with_delimiter(self._store, prefix.rstrip("/") or None)
+        listed = self._answered(lambda: obstore.list_with_delimiter(self._store, prefix.rstrip("/") or None))
         return [name.rstrip("/").rpartition("/")[2] for name in listed["common_prefixes"]]
 
-    def put(self, key: str, file: Path) -> None:
-        """An object of the content of a file, in parts where that is large; all of it appears or nothing."""
-        with self._answered():
-            obstore.put(self._store, key, file, max_concurrency=1)
+    def put(self, files: Iterable[tuple[str, Path]]) -> None:
+        """Objects of the contents of files, by key, some at once; each in parts where it is large.
 
-    def delete(self, key: str) -> None:
-        """Removes an object."""
-        with self._answered():
-            obstore.delete(self._store, key)
+        All of an object appears or nothing. An interrupt, or the first failure, ends the requests under way.
+        """
 
-    def facts_of_many(self, keys: Sequence[str]) -> list[ObjectFacts | None]:
-        """Lengths and tags of many objects, several requests at once; None for those that are not there."""
-        with thread_pool(min(_HEADS, max(len(keys), 1))) as threads:
-            return list(threads.map(self._facts_or_none, keys))
+        async def put(pair: tuple[str, Path]) -> None:
+            await obstore.put_async(self._store, pair[0], pair[1], max_concurrency=1)
 
-    def _facts_or_none(self, key: str) -> ObjectFacts | None:
+        self._answered(lambda: await_each(put, files))
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Removes objects, some at once, as `put` makes them."""
+
+        async def delete(key: str) -> None:
+            await obstore.delete_async(self._store, key)
+
+        self._answered(lambda: await_each(delete, keys))
+
+    def _answered(self, request: Callable[[], _Answer]) -> _Answer:
         try:
-            return self.facts(key)
-        except FileNotFoundError:
-            return None
-
-    @contextmanager
-    def _answered(self) -> Iterator[None]:
-        try:
-            yield
+            return request()
         except (NotFoundError, FileNotFoundError):
-            raise FileNotFoundError("no such object") from None
+            failure: OSError = FileNotFoundError("no such object")
         except (PermissionDeniedError, UnauthenticatedError, PermissionError) as error:
-            raise PermissionError(self._shown(error)) from None
+            failure = PermissionError(self._shown(error))
         except Exception as error:
-            raise OSError(self._shown(error)) from None
+            failure = OSError(self._shown(error))
+        # Behind the handler: the error of the transport, which may show credentials, is no context of this one.
+        raise failure
 
     def _shown(self, error: Exception) -> str:
         """The first line of an error, without the server's document and without credentials."""
         line = re.split(r"[\n<]", str(error))[0].strip().rstrip(":")
-        for secret in self._secrets + secrets_of(os.environ.items()):
-            line = line.replace(secret, "…")
-        return line or type(error).__name__
-
-
-def secrets_of(options: Any) -> tuple[str, ...]:
-    """The values of options whose names are those of credentials."""
-    return tuple(
-        value
-        for name, value in options
-        if isinstance(value, str) and len(value) >= _SECRET_BYTES_MIN and _SECRETS.search(str(name).upper())
-    )
+        return without_secrets(line, self._secrets) or type(error).__name__
 
 
 def _facts_of(meta: Any) -> ObjectFacts:
@@ -133,4 +137,4 @@ def _facts_of(meta: Any) -> ObjectFacts:
     return meta["size"], tag
 
 
-__all__ = ["ObjectFacts", "Transport", "secrets_of"]
+__all__ = ["ObjectFacts", "Transport"]

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from outcore._base.threads import thread_pool
 from outcore._base.urls import url_of
 from outcore._objects.mounting import transport_of
 from outcore.errors import MissingFileError, PermissionDeniedError, StorageError, TargetExistsError
 
 _DOCUMENTS = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
-_PUTS = 8  # requests at once
 
 
 def check_target(url: str, overwrite: bool) -> None:
@@ -32,16 +30,13 @@ def upload(folder: Path, url: str) -> None:
     chunks = [name for name in names if _base(name) not in _DOCUMENTS]
     documents = sorted(set(names) - set(chunks), key=lambda name: -name.count("/"))  # the outermost last
 
-    def put(name: str) -> None:
-        transport.put(f"{key}/{name}", folder / name)
-
     with _refusing(url, "write"):
-        _each(transport.delete, [name for name in before if _base(name) in _DOCUMENTS])
-        _each(put, chunks)
+        transport.delete(name for name in before if _base(name) in _DOCUMENTS)
+        transport.put((f"{key}/{name}", folder / name) for name in chunks)
         for name in documents:
-            put(name)
+            transport.put([(f"{key}/{name}", folder / name)])
         kept = {f"{key}/{name}" for name in names}
-        _each(transport.delete, [name for name in before if name not in kept and _base(name) not in _DOCUMENTS])
+        transport.delete(name for name in before if name not in kept and _base(name) not in _DOCUMENTS)
 
 
 def _base(name: str) -> str:
@@ -56,12 +51,6 @@ def _keys_below(url: str) -> list[str]:
         while (part := page()) is not None:
             keys += [name for name, _, _ in part]
     return keys
-
-
-def _each(call: Callable[[str], None], names: Iterable[str]) -> None:
-    with thread_pool(_PUTS) as threads:
-        for _ in threads.map(call, names):
-            pass
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 mod cached;
 mod remote;
+mod requests;
 mod text;
 mod volume;
 

@@ -13,4 +13,5 @@ pub mod page;
 pub mod pool;
 pub mod size;
 pub mod sync;
+pub mod unwanted;
 pub mod words;

@@ -5,7 +5,7 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
-use outcore_store::Frame;
+use outcore_store::{watch_unwanted, Frame};
 
 use crate::plan::ArrayKind;
 use crate::run::compute::value::TileMemory;
@@ -113,6 +113,8 @@ impl Issuer<'_, '_> {
             let result = if shared.lock().stopping {
                 Err(EngineError::Cancelled)
             } else {
+                // Requests to a store may wait for long: a run that ends does not wait for them.
+                let _watched = watch_unwanted(&shared.unwanted);
                 guarded(|| work(&mut frames))
             };
             shared.trace(|| label, "io", 100, begin);

@@ -3,10 +3,12 @@
 //! The wait for a file system cannot be broken off, so work that nobody waits for any more goes on by itself. It asks `Wanted`
 //! before each step that must not be left half done, and is waited for until that step is over.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use outcore_store::watch_unwanted;
 
 use crate::run::session::POLL;
 use crate::EngineError;
@@ -56,10 +58,13 @@ pub(in crate::run) fn aside<T: Send + 'static>(
 ) -> Result<T, EngineError> {
     let demand = Arc::new(Demand::default());
     let seen = demand.clone();
+    let unwanted = Arc::new(AtomicBool::new(false));
+    let watched = unwanted.clone();
     let (sender, receiver) = channel();
     let thread = std::thread::Builder::new()
         .name("outcore-files".into())
         .spawn(move || {
+            let _watched = watch_unwanted(&watched);
             // Nobody takes what comes when the caller has gone.
             let _ = sender.send(work(&seen));
         })
@@ -77,7 +82,10 @@ pub(in crate::run) fn aside<T: Send + 'static>(
             }
         }
         left = match left {
-            None => watch().err().map(|error| (error, Instant::now())),
+            None => watch().err().map(|error| {
+                unwanted.store(true, Ordering::Relaxed);
+                (error, Instant::now())
+            }),
             Some((error, since)) if demand.leave() && since.elapsed() >= GRACE => return Err(error),
             left => left,
         };
