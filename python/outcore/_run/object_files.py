@@ -50,11 +50,15 @@ def store_objects(
     Raises UnsupportedFormatError for other formats than Zarr and for web servers, ArgumentError for `resume=True`, and
     what `store` raises.
     """
-    import tempfile  # some modules of its own, which files need not
+    import shutil  # some modules of its own, which files need not
 
     if resume:
         raise ArgumentError("store: resume=True, and what goes to a URL is written in one go")
-    with tempfile.TemporaryDirectory(prefix="outcore-upload-", dir=current().options["scratch"][0]) as scratch:
+    session = current()
+    # Within the session's folder, which the next session clears away after a kill.
+    scratch = session._core.unused_path() + ".upload"
+    os.mkdir(scratch)
+    try:
         staged = {path: _staged(path, targets[path], Path(scratch, str(at))) for at, path in enumerate(targets)}
         urls = {path: mounted(path, options) for path in targets if is_url(path)}
         if len(set(urls.values())) < len(urls):
@@ -70,6 +74,8 @@ def store_objects(
         outcome = store(named, overwrite=overwrite, chunks=shapes, compression=codecs, progress=progress)
         for path, url in urls.items():
             upload(Path(staged[path]), url)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
     return outcome
 
 
