@@ -5,9 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import pickle
+import signal
+import socket
+import subprocess
 import sys
+import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +32,7 @@ import outcore as oc
 from outcore._command.cli import main
 from outcore._objects import mounting
 from outcore._objects.mounting import mounted
+from outcore._objects.secrets import secrets_of, without_secrets
 from outcore.errors import (
     ArgumentError,
     FormatError,
@@ -179,6 +185,77 @@ def test_passing_failures_of_a_server_are_met_by_further_requests(failures: list
     assert web.failures == []
 
 
+def test_an_answer_that_is_cut_is_gone_on_with_where_a_server_gives_no_tags(web: Web) -> None:
+    web.tags = False
+    opened = oc.open(f"{web.url}/x.npy", storage_options=QUICK)
+    web.failures += ["cut", "cut"]
+    np.testing.assert_array_equal(opened.compute(), X)
+    web.failures += ["cut"] * 3
+    with session(), pytest.raises(StorageError, match=r"x\.npy: cannot read"):
+        (opened + 1).compute()
+
+
+@contextmanager
+def interrupted(after_seconds: float) -> Iterator[None]:
+    """An interrupt amid the block, as that of a terminal, which ends the block within about a second."""
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, after_seconds)
+    begun = time.perf_counter()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert time.perf_counter() - begun < after_seconds + 1.5
+
+
+def test_an_interrupt_ends_requests_that_are_stalled(bucket: Bucket, web: Web, tmp_path: Path) -> None:
+    with session():
+        opened = oc.open(f"{web.url}/plain.zarr")
+        web.failures += ["stall"] * 20
+        with interrupted(0.2):
+            opened.compute()
+        with interrupted(0.2):
+            oc.open(f"{web.url}/shards.zarr")
+        web.failures.clear()
+        np.testing.assert_array_equal(opened.compute(), X)
+    address = f"http://127.0.0.1:{closed_ears()}"
+    options = {**bucket.options, "endpoint": address}
+    transport = mounting.transport_of(mounted("s3://deaf", options))
+    (tmp_path / "x").write_bytes(b"x")
+    with interrupted(0.2):
+        transport.put([("x", tmp_path / "x")])
+    with interrupted(0.2):
+        oc.open("s3://deaf/x.npy")
+
+
+def closed_ears() -> int:
+    """The port of a server that takes connections and answers none, until this process ends."""
+    ears = socket.create_server(("127.0.0.1", 0), backlog=16)
+    EARS.append(ears)
+    return int(ears.getsockname()[1])
+
+
+EARS: list[socket.socket] = []
+
+
+def test_uploads_of_killed_processes_are_cleared_away(tmp_path: Path) -> None:
+    program = f"""
+import os, outcore as oc
+from outcore._run import object_files
+oc.config.set(scratch={str(tmp_path)!r})
+object_files.check_target = lambda url, overwrite: None
+object_files.upload = lambda folder, url: os.kill(os.getpid(), 9)
+oc.store({{"s3://none/x.zarr": oc.arange(10)}}, storage_options={{"region": "us-east-1", "skip_signature": True}})
+"""
+    assert subprocess.run([sys.executable, "-c", program], timeout=60).returncode == -signal.SIGKILL
+    assert list(tmp_path.glob("*/*.upload/0/x.zarr/zarr.json"))
+    with session(tmp_path):
+        (oc.arange(10) + 1).compute()
+        assert not list(tmp_path.glob("*/*.upload"))
+
+
 def test_lasting_failures_name_the_url(web: Web) -> None:
     opened = oc.open(f"{web.url}/plain.zarr", storage_options={**QUICK, "retry_config": {"max_retries": 1}})
     web.failures += ["503"] * 200
@@ -253,6 +330,28 @@ def test_credentials_are_in_no_text_and_no_pickle(bucket: Bucket) -> None:
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(result)).compute(), result.compute())
 
 
+def test_headers_and_logins_are_secrets(web: Web, caplog: pytest.LogCaptureFixture) -> None:
+    options = {
+        "default_headers": {"x-api-key": "hush-1", "Authorization": "Bearer hush-2"},
+        "proxy_url": "http://user:hush%2D3@127.0.0.1:9",
+    }
+    secrets = secrets_of({"client_options": options, "endpoint": "http://me:hush-4@host"})
+    text = "hush-1 Bearer hush-2 hush-3 hush%2D3 hush-4 at http://x:hush-5@host/a?X-Amz-Signature=hush-6 (b)"
+    assert "hush" not in without_secrets(text, secrets)
+    assert without_secrets("https://host/a?b=c failed", ()) == "https://host/a?… failed"
+    shown = []
+    for wrong in ({"timeout": "hush-7"}, {"nonsense": 1}):
+        for given in ({**options, **wrong}, {**options, "user_agent": 3}):
+            with pytest.raises((ArgumentError, StorageError)) as raised:
+                oc.open(
+                    f"{web.url}/plain.zarr",
+                    storage_options={"client_options": given, "retry_config": {"max_retries": 0}},
+                )
+            shown += [str(raised.value), repr(raised.value.__context__)]
+    assert not [text for text in (*shown, caplog.text) if "hush-1" in text or "hush-2" in text or "hush%2D3" in text]
+    mounted(web.url, {})
+
+
 @pytest.mark.parametrize(
     ("url", "said"),
     [
@@ -275,7 +374,13 @@ def test_arrays_and_groups_are_stored_with_their_documents_last(bucket: Bucket, 
     transport = mounting.transport_of(mounted(bucket.url, bucket.options))
     with session(tmp_path) as current, pytest.MonkeyPatch.context() as patch:
         put = transport.put
-        patch.setattr(transport, "put", lambda key, file: (made.append(key), put(key, file)))
+
+        def noting(files: Iterable[tuple[str, Path]]) -> None:
+            pairs = list(files)
+            made.extend(key for key, _ in pairs)
+            put(pairs)
+
+        patch.setattr(transport, "put", noting)
         y = oc.open(f"{bucket.url}/plain.zarr") + 1
         targets = {url: y, str(tmp_path / "y.npy"): y}
         codecs = {url: "gzip"}
@@ -296,11 +401,11 @@ def test_arrays_and_groups_are_stored_with_their_documents_last(bucket: Bucket, 
             oc.store({url: oc.arange(3)}, overwrite=True)
         with pytest.raises(MissingFileError):
             oc.open(url)
-        assert not list(tmp_path.glob("outcore-upload-*"))
+        assert not list(tmp_path.glob("**/*.upload"))
         assert current.counters()["bytes_read"] > 0
 
 
-def _refused(key: str, file: Path) -> None:
+def _refused(files: Iterable[tuple[str, Path]]) -> None:
     raise OSError("refused")
 
 
