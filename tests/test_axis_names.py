@@ -115,3 +115,13 @@ def test_a_new_axis_of_a_stack_has_the_name_that_it_is_given() -> None:
     assert oc.stack([x, x, x, x], axis="time").shape == (4, 2, 3)
     with pytest.raises(ArgumentError, match="concat joins along it"):
         oc.stack([x, x], axis="lat")
+
+
+def test_products_have_the_axes_of_their_stacks_and_sides() -> None:
+    x = oc.zeros((2, 3, 4, 5)).annotate(dims=("step", "run", "row", "inner"))
+    y = oc.zeros((3, 5, 6)).annotate(dims=("run", "inner", "column"))
+    assert (x @ y).dims == ("step", "run", "row", "column")
+    assert (x @ y.annotate(dims=("other", "inner", "column"))).dims == ("step", None, "row", "column")
+    assert (x @ oc.zeros((3, 5, 6))).dims == ("step", "run", "row", None)
+    assert oc.tensordot(x, y, axes=([1, 3], [0, 1])).dims == ("step", "row", "column")
+    assert oc.tensordot(x, y, axes=([3], [1])).dims == ("step", None, "row", None, "column")

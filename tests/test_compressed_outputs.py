@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +13,7 @@ import xarray as xr
 import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.running import assert_nothing_but_kept, files_below, load, session, tree_hash
+from support.running import assert_nothing_but_kept, failures, files_below, killed_at, load, session, tree_hash
 
 import outcore as oc
 from outcore.errors import ArgumentError, OutcoreError, UnsupportedFormatError
@@ -113,24 +110,13 @@ def test_what_cannot_be_compressed_is_refused(out: Path) -> None:
 @pytest.mark.parametrize("fault", ["write:{n}", "write:{n}:enospc", "torn-write:{n}", "sync:{n}", "rename:{n}"])
 def test_faults_leave_nothing(fault: str, out: Path, scratch: Path) -> None:
     path, x = out / "x.zarr", values((60, 50))
-    failed = 0
-    for n in range(1, 40):
-        with session(scratch, faults=fault.format(n=n)) as current:
-            targets, options = {path: oc.asarray(x)}, {"compression": "zstd", "chunks": {path: (30, 30)}}
-            try:
-                oc.store(targets, **options)
-            except OutcoreError:
-                failed += 1
-                assert_nothing_but_kept(current)
-                assert files_below(out) == []
-                oc.store(targets, **options)
-                np.testing.assert_array_equal(load(path), x)
-            else:
-                break
-        for file in sorted(path.rglob("*"), reverse=True):
-            file.unlink() if file.is_file() else file.rmdir()
-        path.rmdir()
-    assert 0 < failed < 39
+
+    def work() -> None:
+        oc.store({path: oc.asarray(x)}, compression="zstd", chunks={path: (30, 30)}, overwrite=True)
+
+    for _ in failures(fault, scratch, work):
+        assert files_below(out) == []
+    np.testing.assert_array_equal(load(path), x)
 
 
 def test_a_run_that_failed_goes_on_to_the_same_bytes(out: Path, data: Path, scratch: Path) -> None:
@@ -168,14 +154,7 @@ def test_a_killed_process_leaves_no_output(out: Path, data: Path, scratch: Path)
         "import sys, outcore as oc\nprint('begins', flush=True)\n"
         "oc.store({sys.argv[1]: oc.open(sys.argv[2])}, compression=('zstd', 19), progress=False)"
     )
-    command = [sys.executable, "-c", program, str(path), str(data / "x.npy")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ) as child:
-        assert child.stdout
-        child.stdout.readline()
-        while not list(out.glob(".outcore-*")) and child.poll() is None:
-            pass
-        child.send_signal(signal.SIGKILL)
-    if child.returncode == -signal.SIGKILL:
+    if killed_at(out, ".outcore-*", program, path, data / "x.npy") == -signal.SIGKILL:
         assert not path.exists()
     with session(scratch):
         oc.store({path: oc.open(data / "x.npy")}, compression="zstd", overwrite=True)

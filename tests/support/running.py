@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import outcore as oc
-from outcore.errors import MemoryLimitError
+from outcore.errors import MemoryLimitError, OutcoreError
 
 FIGURES = ("bytes_read", "bytes_written", "peak_bytes")
 POLICIES = ("next-use", "clean-first-lru", "consumer-count", "lru", "clock")
@@ -43,6 +46,34 @@ def assert_nothing_but_kept(current: Any) -> None:
     """No memory is reserved but that of tiles and values which later runs may start from."""
     counted = current.counters()
     assert counted["reserved_bytes"] == counted["kept_bytes"]
+
+
+def failures(fault: str, scratch: Path, work: Callable[[], Any]) -> Iterator[None]:
+    """Does work again and again, of which the n-th call of a kind fails, until none does; yields after each failure."""
+    failed = 0
+    for n in range(1, 40):
+        with session(scratch, faults=fault.format(n=n)) as current:
+            try:
+                work()
+            except OutcoreError:
+                failed += 1
+                assert_nothing_but_kept(current)
+                yield
+            else:
+                break
+    assert 0 < failed < 39
+
+
+def killed_at(out: Path, pattern: str, program: str, *arguments: Path) -> int:
+    """Kills a program when a file appears, and gives its code of return: it may have ended before."""
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout
+        child.stdout.readline()
+        while not list(out.glob(pattern)) and child.poll() is None:
+            pass
+        child.send_signal(signal.SIGKILL)
+    return int(child.returncode)
 
 
 def read_by(current: Any, call: Callable[[], Any]) -> int:
