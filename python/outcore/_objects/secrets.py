@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 from urllib.parse import unquote
 
 _BYTES_MIN = 4  # shorter values are no secrets, and would be met in any text
@@ -14,7 +13,7 @@ _LOGIN = re.compile(r"://([^/@\s]*)@")
 _QUERY = re.compile(r"(\w+://[^\s?#\"'()]+)[?#][^\s\"'()]*")
 
 
-def secrets_of(options: Mapping[str, Any]) -> tuple[str, ...]:
+def secrets_of(options: Mapping[str, object]) -> tuple[str, ...]:
     """The texts of options that are not to be shown, the longest first.
 
     Secrets are values by the names of credentials, default headers, and logins in URLs of proxies and endpoints.
@@ -23,7 +22,7 @@ def secrets_of(options: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(sorted(secrets, key=len, reverse=True))
 
 
-def _secrets(options: Mapping[str, Any], is_secret: bool = False) -> Iterator[str]:
+def _secrets(options: Mapping[str, object], is_secret: bool = False) -> Iterator[str]:
     for name, value in options.items():
         is_named = is_secret or name == "default_headers" or _NAMES.search(str(name).upper()) is not None
         if isinstance(value, Mapping):

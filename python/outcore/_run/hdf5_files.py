@@ -23,7 +23,7 @@ import numpy as np
 from outcore import _core
 from outcore._base import files
 from outcore._base.system_errors import naming, refusing
-from outcore._base.types import JSONObject
+from outcore._base.types import DType, JSONObject, NDArray
 from outcore._lazy.annotated import Annotations, fill_from
 from outcore._lazy.array import Array
 from outcore._lazy.hooks import above
@@ -322,7 +322,7 @@ def _annotate(item: H5Object, attrs: Annotations, name: str) -> None:
             raise refused(error) from None
 
 
-def _fill_value(value: Any, dtype: np.dtype[Any]) -> Any:
+def _fill_value(value: object, dtype: DType) -> NDArray:
     """A fill value as NetCDF-4 has it: of the type of the elements. Raises ValueError where it is none of those."""
     number = fill_from(value) if isinstance(value, str) and dtype.kind == "f" else None
     fill = np.asarray(value if number is None else number)

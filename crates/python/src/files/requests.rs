@@ -39,7 +39,7 @@ fn idle() -> MutexGuard<'static, IdleThreads> {
     if idle.process != process {
         idle.process = process;
         // Of the parent: a channel whose other end is in no thread here is not to be dropped, as locks in it may be held.
-        std::mem::forget(std::mem::take(&mut idle.waiting));
+        let _ = std::mem::ManuallyDrop::new(std::mem::take(&mut idle.waiting));
     }
     idle
 }

@@ -72,7 +72,10 @@ impl PyStoredRecords {
             ..self.0.bytes.clone()
         };
         if !opened.annotations.dims.is_empty() {
-            opened.annotations.dims.resize(opened.annotations.dims.len() + within, None);
+            opened
+                .annotations
+                .dims
+                .resize(opened.annotations.dims.len() + within, None);
         }
         array(opened)
     }
