@@ -14,6 +14,7 @@ import xarray
 import zarr
 from support.xarray_methods import METHODS, dataset
 from xarray.computation import fit
+from xarray.core import dataset as dataset_module
 from xarray.core import duck_array_ops, groupby, indexing, resample
 
 import outcore as oc
@@ -164,6 +165,7 @@ def test_functions_that_are_replaced_exist() -> None:
         (duck_array_ops, "_push"),
         (duck_array_ops, "array_any"),
         (fit, "least_squares"),
+        (dataset_module, "get_chunksizes"),
         (groupby.GroupBy, "_flox_reduce"),
         (resample.Resample, "_flox_reduce"),
         (groupby.GroupBy, "_flox_scan"),
@@ -331,6 +333,16 @@ def test_chunks_are_lengths_of_tiles_or_what_was_asked_for(lazy: xarray.Dataset)
     assert lazy.t.chunk(time=150).chunks == ((150, 150, 100), (4,), (6,))
     assert dict(lazy.unify_chunks().chunks) == {"time": (50,) * 8, "lat": (4,), "lon": (6,)}
     assert (lazy.t.chunk(time=150) + 1).data._expr.id == (lazy.t + 1).data._expr.id
+
+
+def test_variables_of_different_tiles_have_the_chunks_of_both(lazy: xarray.Dataset) -> None:
+    mixed = xarray.Dataset({"a": lazy.t.chunk(time=150), "b": lazy.u.chunk(time=200)})
+    assert mixed.chunks["time"] == (150, 50, 100, 100)
+    assert mixed.a.assign_coords(b=mixed.b).chunksizes["time"] == (150, 50, 100, 100)
+    xarray.testing.assert_allclose(
+        (mixed.groupby("time.month") - mixed.groupby("time.month").mean()).a.compute(),
+        EAGER.t.groupby("time.month") - EAGER.t.groupby("time.month").mean(),
+    )
 
 
 @pytest.mark.parametrize(

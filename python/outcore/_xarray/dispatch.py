@@ -12,6 +12,8 @@ xarray has a chunk manager's methods for most of what it does with chunks. These
 - `computation/fit.py`, `least_squares`: NumPy's, which has all columns in memory;
 - `core/groupby.py`, `_flox_reduce`, `_flox_scan`, `reduce`: flox takes chunks of Dask and cubed, and without flox the
   rows of each group are gathered;
+- `core/common.py`, `get_chunksizes`, as `core/dataset.py` and others import it: variables whose chunks differ are
+  refused, and tiles of two lazy variables may;
 - `backends/api.py`, `_chunk_ds`, and `core/dataset.py`, `chunk`: one chunk manager is asked, Dask's where that is
   installed and none was chosen, though what was opened or is chunked are lazy arrays.
 
@@ -24,10 +26,12 @@ from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
 from inspect import signature
+from itertools import accumulate, pairwise
 
 from xarray.backends import api, zarr
 from xarray.computation import fit
-from xarray.core import dataarray, dataset, duck_array_ops, groupby, indexing, resample
+from xarray.core import dataarray, dataset, datatree, duck_array_ops, groupby, indexing, resample
+from xarray.core.utils import Frozen
 from xarray.groupers import RESAMPLE_DIM
 
 from outcore._lazy.array import Array
@@ -53,6 +57,8 @@ def teach() -> None:
     _replace(zarr, "validate_grid_chunks_alignment", _any_chunks)
     _replace(duck_array_ops, "array_any", _any_of)
     _replace(fit, "least_squares", fitting.dispatched)
+    for importer in (dataarray, dataset, datatree):
+        _replace(importer, "get_chunksizes", _unified_chunks)
     for groups in (groupby.GroupBy, resample.Resample):
         _replace(groups, "_flox_reduce", _without_flox)
     _replace(groupby.GroupBy, "_flox_scan", _scan_without_flox)
@@ -109,6 +115,25 @@ def _whole_axes(function: Function) -> Function:
 def _any_chunks(function: Function) -> Function:
     def call(nd_v_chunks: Foreign, **options: Foreign) -> Foreign:
         return None if isinstance(nd_v_chunks, Chunks) else function(nd_v_chunks=nd_v_chunks, **options)
+
+    return call
+
+
+def _unified_chunks(function: Function) -> Function:
+    def call(variables: Foreign) -> Foreign:
+        kept = list(variables)
+        try:
+            return function(kept)
+        except ValueError:
+            if not any(isinstance(part._data, Array) for part in kept):
+                raise
+        bounds: dict[Foreign, set[int]] = {}
+        for part in kept:
+            if hasattr(part._data, "chunks"):
+                for dim, lengths in part.chunksizes.items():
+                    bounds.setdefault(dim, set()).update(accumulate(lengths))
+        cuts = {dim: [0, *sorted(ends - {0})] for dim, ends in bounds.items()}
+        return Frozen({dim: tuple(end - begin for begin, end in pairwise(ends)) for dim, ends in cuts.items()})
 
     return call
 
