@@ -7,6 +7,8 @@ Results are lazy; how many values there are is found with the sort itself, once,
 from __future__ import annotations
 
 import math
+import operator
+from functools import reduce
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
@@ -21,6 +23,8 @@ from outcore._standard.elements import elements, in_order
 from outcore._standard.manipulation import concat, reshape
 from outcore._standard.searching import common, searchsorted
 from outcore._standard.sorting import sort, sort_by
+
+_FEW = 16  # test elements that comparisons one by one take less than searches for
 
 
 class UniqueAll(NamedTuple):
@@ -262,8 +266,8 @@ def unique(
 def isin(x: Operand | Typed, test_elements: ArrayLike | Typed, /, *, invert: bool = False) -> Array:
     """Whether each element of `x` is among the test elements, also of dates and text. NaN, and NaT, is in nothing.
 
-    I/O: a sort of the test elements, and two searches in them: see `searchsorted`. Complex numbers are sorted with
-    them.
+    I/O: one read for up to 16 numbers in memory. Of others, or lazy ones, a sort, and two searches in them: see
+    `searchsorted`. Complex numbers are sorted with them.
 
     >>> import numpy as np, outcore as oc
     >>> oc.isin(np.asarray([1, 2, 3]), np.asarray([3, 1])).compute()
@@ -281,6 +285,10 @@ def isin(x: Operand | Typed, test_elements: ArrayLike | Typed, /, *, invert: boo
         flags = _in_other_signs(*numbers)
         return ~flags if invert else flags
     array, tests = common("isin", *numbers)
+    if not isinstance(test_elements, Array) and 0 < math.prod(tests.shape) <= _FEW:
+        values = np.asarray(test_elements).astype(tests.dtype).ravel()
+        flags = reduce(operator.or_, [array == value for value in values])
+        return ~flags if invert else flags
     row = sort(reshape(tests, (math.prod(tests.shape),)))
     flags = searchsorted(row, array, side="right") > searchsorted(row, array, side="left")
     if array.dtype.kind == "f":
