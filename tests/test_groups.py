@@ -279,6 +279,26 @@ def test_names_follow_the_axes() -> None:
     assert x.T.annotate(dims=("a", "b", "c"))[1:].dims == ("a", "b", "c")
 
 
+@pytest.mark.parametrize("method", ["sum", "min", "max", "mean", "var", "prod"])
+def test_folds_of_groups_of_arrays_with_names_are_those_of_arrays_without(method: str, tmp_path: Path) -> None:
+    """One node has names and the other has none: the numbers of both are the same, stored, kept and computed with."""
+    plain, codes = np.random.default_rng(0).normal(size=(600, 90)), np.arange(600) % 3
+    np.save(tmp_path / "x.npy", plain)
+    x = oc.open(tmp_path / "x.npy")
+    groups = oc.groupby(codes, groups=3, axis=0)
+    expected = getattr(groups, method)(plain).compute()
+    folded = getattr(groups, method)(x.annotate(dims=("time", "lat"), attrs={"units": "K"}))
+    bare = getattr(groups, method)(x)
+    assert folded.dims == (None, "lat")
+    oc.store({tmp_path / "folded.npy": folded})
+    np.testing.assert_array_equal(np.load(tmp_path / "folded.npy"), expected)
+    oc.clear()
+    total, both, one = oc.compute(folded.sum(), bare + folded, folded + 1)
+    np.testing.assert_allclose(total, expected.sum())
+    np.testing.assert_array_equal(both, 2 * expected)
+    np.testing.assert_array_equal(one, expected + 1)
+
+
 def test_quantiles_have_the_names_of_the_other_axes() -> None:
     x = named()
     assert oc.median(x, axis="lat").dims == ("time", "lon")

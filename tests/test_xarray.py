@@ -169,6 +169,7 @@ def test_functions_that_are_replaced_exist() -> None:
         (groupby.GroupBy, "_flox_reduce"),
         (resample.Resample, "_flox_reduce"),
         (groupby.GroupBy, "_flox_scan"),
+        (groupby.GroupBy, "_first_or_last"),
         (groupby.DataArrayGroupByBase, "reduce"),
         (groupby.DatasetGroupByBase, "reduce"),
     ):

@@ -74,7 +74,10 @@ fn plan_of(outputs: &[Expr], rewrites: Vec<String>, options: PlanOptions) -> Res
     let mut producers = Vec::new();
     for roots in &groups {
         match &roots[0].node.op {
-            Op::Algorithm(key, _) => lower::lower(key, &roots[0].node, &mut table, &mut producers),
+            Op::Algorithm(key, _) => {
+                let results: Vec<&Expr> = roots.iter().map(|root| &root.node).collect();
+                lower::lower(key, &results, &mut table, &mut producers);
+            }
             _ => producers.push(Producer::Pass(compile::compile(roots, &partition, &mut table)?)),
         }
     }
