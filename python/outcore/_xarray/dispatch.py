@@ -11,7 +11,7 @@ xarray has a chunk manager's methods for most of what it does with chunks. These
 - `backends/zarr.py`, `validate_grid_chunks_alignment`: chunks of a file that lie across those of an array are refused;
 - `computation/fit.py`, `least_squares`: NumPy's, which has all columns in memory;
 - `core/groupby.py`, `_flox_reduce`, `_flox_scan`, `reduce`: flox takes chunks of Dask and cubed, and without flox the
-  rows of each group are gathered;
+  rows of each group are gathered; `_first_or_last`: flox, and numba with it, are imported for a constant (80 MiB);
 - `core/common.py`, `get_chunksizes`, as `core/dataset.py` and others import it: variables whose chunks differ are
   refused, and tiles of two lazy variables may;
 - `backends/api.py`, `_chunk_ds`, and `core/dataset.py`, `chunk`: one chunk manager is asked, Dask's where that is
@@ -28,6 +28,7 @@ from importlib import import_module
 from inspect import signature
 from itertools import accumulate, pairwise
 
+from xarray import set_options
 from xarray.backends import api, zarr
 from xarray.computation import fit
 from xarray.core import dataarray, dataset, datatree, duck_array_ops, groupby, indexing, resample
@@ -62,6 +63,7 @@ def teach() -> None:
     for groups in (groupby.GroupBy, resample.Resample):
         _replace(groups, "_flox_reduce", _without_flox)
     _replace(groupby.GroupBy, "_flox_scan", _scan_without_flox)
+    _replace(groupby.GroupBy, "_first_or_last", _ends_without_flox)
     for reduced in (groupby.DataArrayGroupByBase, groupby.DatasetGroupByBase):
         _replace(reduced, "reduce", _reduced_groups)
 
@@ -200,6 +202,16 @@ def _scan_without_flox(function: Function) -> Function:
         if not isinstance(groups, groupby.DatasetGroupByBase):
             options.pop("numeric_only", None)
         return groups.reduce(grouped.REDUCTIONS[func], dim=dim, keep_attrs=keep_attrs, **options)
+
+    return call
+
+
+def _ends_without_flox(function: Function) -> Function:
+    def call(groups: Foreign, *arguments: Foreign, **options: Foreign) -> Foreign:
+        if not grouped.has_lazy(groups):
+            return function(groups, *arguments, **options)
+        with set_options(use_flox=False):
+            return function(groups, *arguments, **options)
 
     return call
 
