@@ -2,8 +2,8 @@
 
     python -m benchmarks.eightfold [--only WORD] [--parts arrays tables matrices engine manager]
 
-A child per file and per method, in a memory group of the limit. Wanted: the right result, no kill, a resident peak of at
-most the limit, and the bytes that were forecast. `make test-eightfold` does all, in half an hour and 8 GB of disk.
+A child per file and per method, in a memory group of the limit. Expected: the right result, no kill, a resident peak of
+at most the limit, and the bytes that were forecast. `make test-eightfold` does all, in half an hour and 8 GB of disk.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ FACTOR, DAYS = 8, 7300
 TIMEOUT_SECONDS = 900
 # What a process takes beside data: NumPy alone, h5py, pyarrow, xarray and pandas.
 LIMITS = {"arrays": 112, "tables": 224, "matrices": 192, "engine": 320, "manager": 320}
+Results = dict[str, list[dict[str, Any]]]
 COLUMNS = ("what", "data", "limit", "peak", "seconds", "read", "written", "forecast", "result")
 
 

@@ -75,8 +75,9 @@ def make_csv(path: Path, rows: Rows) -> None:
 
 
 def make_folder(path: Path, rows: Rows) -> None:
-    import outcore as oc
     import pyarrow as pa
+
+    import outcore as oc
 
     schema = next(rows.blocks()).schema
     oc.from_arrow(pa.RecordBatchReader.from_batches(schema, rows.blocks()), path=path)

@@ -177,8 +177,9 @@ FILES = ("to_zarr", "to_zarr, append", "to_zarr, region", "to_netcdf", "plot")
 
 def files(name: str, door: str, path: str, out: str, limit: int) -> dict[str, Any]:
     """The dataset written by xarray, and opened again: its sums over days, which are stored."""
-    import outcore as oc
     import xarray
+
+    import outcore as oc
 
     warnings.simplefilter("ignore")
     begin, data, target = begun(limit), opened(path, door)[["t"]].drop_encoding(), f"{out}/y.zarr"
