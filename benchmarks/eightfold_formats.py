@@ -160,27 +160,33 @@ def tiff_of(**options: Any) -> Callable[[Path, Numbers], Options]:
     return make
 
 
-def make_kerchunk(path: Path, numbers: Numbers) -> Options:
+def _references(path: Path, numbers: Numbers) -> dict[str, Any]:
     from kerchunk.hdf import SingleHdf5ToZarr
 
     source = path.with_suffix(".h5")
     hdf5_of(chunks=CHUNKS, compression="gzip", compression_opts=1, shuffle=True)(source, numbers)
-    references = SingleHdf5ToZarr(str(source), inline_threshold=0).translate()
-    path.write_text(json.dumps(references, default=lambda text: text.decode()))
-    return {"member": "group/x"}
+    made: dict[str, Any] = SingleHdf5ToZarr(str(source), inline_threshold=0).translate()
+    return made
+
+
+# Kerchunk has the fill value of HDF5, 0, stand for what is missing.
+REFERRED: Options = {"member": "group/x", "open": {"decode": False}}
+
+
+def make_kerchunk(path: Path, numbers: Numbers) -> Options:
+    path.write_text(json.dumps(_references(path, numbers), default=lambda text: text.decode()))
+    return REFERRED
 
 
 def make_kerchunk_parquet(path: Path, numbers: Numbers) -> Options:
     from fsspec.implementations.reference import LazyReferenceMapper
-    from kerchunk.hdf import SingleHdf5ToZarr
 
-    source = path.with_suffix(".h5")
-    hdf5_of(chunks=CHUNKS, compression="gzip", compression_opts=1)(source, numbers)
-    mapper = LazyReferenceMapper.create(root=str(path), fs=None, record_size=1000)
-    references = SingleHdf5ToZarr(str(source), inline_threshold=0, out=mapper)
-    references.translate()
+    mapper = LazyReferenceMapper.create(str(path), record_size=1000, engine="pyarrow")
+    references = _references(path, numbers)["refs"]
+    for key, entry in sorted(references.items(), key=lambda of: "/.z" not in of[0]):
+        mapper[key] = entry.encode() if isinstance(entry, str) else entry
     mapper.flush()
-    return {"member": "group/x"}
+    return REFERRED
 
 
 # How a file of each format is made: the suffix, the type of its numbers, the maker.
@@ -247,14 +253,16 @@ def begun(limit: int) -> float:
 
 
 def stored(targets: Options, **options: Any) -> dict[str, Any]:
-    """One program: its bytes, and whether these are what was forecast."""
+    """One program: its bytes, and whether these are what was forecast. A forecast is not told of chunks."""
     import outcore as oc
 
-    forecast = oc.explain(targets, overwrite=True, **options)
+    told = {"compression": options["compression"]} if "compression" in options else {}
+    forecast = oc.explain(targets, overwrite=True, **told)
     done = oc.store(targets, overwrite=True, **options)
     figures = ("bytes_read", "bytes_written")
     exact = [getattr(forecast, name) for name in figures] == [getattr(done, name) for name in figures]
-    return {"read": done.bytes_read, "written": done.bytes_written, "forecast": exact, "peak": done.peak_bytes}
+    moved = {"read": done.bytes_read, "written": done.bytes_written, "peak": done.peak_bytes}
+    return moved if "chunks" in options else moved | {"forecast": exact, "promised": forecast.exact}
 
 
 def sums_of(array: Any, out: str, name: str) -> dict[str, Any]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
+from collections.abc import Iterable, Sequence
+from functools import reduce
 
 import numpy as np
 
@@ -19,42 +22,46 @@ def least_squares(lhs: NDArray, rhs: Array, rcond: float | None = None, skipna: 
     the residuals where these are computed.
     """
     rows, shape = lhs.shape[0], rhs.shape[1:]
-    columns = oc.reshape(rhs, (rows, -1)).astype(np.float64)
     basis, scales, turn = np.linalg.svd(np.asarray(lhs, np.float64), full_matrices=False)
     kept = scales > (np.finfo(np.float64).eps * max(lhs.shape) if rcond is None else rcond) * scales[0]
     if not kept.all():
         warnings.warn("Polyfit may be poorly conditioned", np.exceptions.RankWarning, stacklevel=3)
     basis, back = basis[:, kept], turn[kept].T / scales[kept]
-    if skipna:
-        known = ~oc.isnan(columns)
-        values = oc.where(known, columns, 0.0)
-        inner = _inner(basis, known.astype(np.float64), oc.matmul(basis.T, values))
-    else:
-        known, values = None, columns
-        inner = oc.matmul(basis.T, columns)
-    distances = values - oc.matmul(np.ascontiguousarray(basis), inner)
+    # Sums of products with one vector each, and no matrix product: that would have the axes behind the rows as one.
+    vectors = [np.ascontiguousarray(vector).reshape(rows, *(1,) * len(shape)) for vector in basis.T]
+    values = rhs.astype(np.float64)
+    known = ~oc.isnan(values) if skipna else None
+    values = values if known is None else oc.where(known, values, 0.0)
+    inner = [oc.sum(values * vector, axis=0) for vector in vectors]
+    if known is not None:
+        inner = _inner(vectors, known, inner)
+    distances = values - _combined(vectors, inner)
     squares = distances**2 if known is None else oc.where(known, distances**2, 0.0)
-    coefficients = oc.matmul(np.ascontiguousarray(back), inner)
-    return oc.reshape(coefficients, (lhs.shape[1], *shape)), oc.reshape(oc.sum(squares, axis=0), shape)
+    return oc.stack([_combined(row, inner) for row in back]), oc.sum(squares, axis=0)
 
 
-def _inner(basis: NDArray, known: Array, sums: Array) -> Array:
+def _combined(factors: Iterable[Foreign], arrays: Iterable[Array]) -> Array:
+    return reduce(operator.add, [array * factor for factor, array in zip(factors, arrays, strict=True)])
+
+
+def _inner(vectors: Sequence[NDArray], known: Array, sums: Sequence[Array]) -> list[Array]:
     """Coefficients in an orthonormal basis of columns of which some rows are missing: (Uᵀ W U)⁻¹ Uᵀ W y for each."""
-    order = basis.shape[1]
-    pairs = np.einsum("ri,rj->ijr", basis, basis).reshape(order * order, -1)
-    gram = oc.matmul(np.ascontiguousarray(pairs), known)
-    room = order * order + order
-    stacked = oc.concat([gram, sums], axis=0)
+    order = len(vectors)
+    upper = np.triu_indices(order)
+    gram = [oc.sum(oc.where(known, vectors[i] * vectors[j], 0.0), axis=0) for i, j in zip(*upper, strict=True)]
 
     def solve(tile: NDArray) -> NDArray:
-        matrices = np.moveaxis(tile[: order * order].reshape(order, order, -1), -1, 0)
-        solved = np.linalg.pinv(matrices, hermitian=True) @ tile[order * order :].T[..., np.newaxis]
+        right = np.moveaxis(tile[len(gram) :], 0, -1)
+        matrices = np.empty((*tile.shape[1:], order, order))
+        matrices[..., upper[0], upper[1]] = matrices[..., upper[1], upper[0]] = np.moveaxis(tile[: len(gram)], 0, -1)
+        solved = (np.linalg.pinv(matrices, hermitian=True) @ right[..., np.newaxis])[..., 0]
+        solved[np.trace(matrices, axis1=-2, axis2=-1) <= 0] = np.nan
         result = np.full_like(tile, np.nan)
-        result[:order] = np.where(np.trace(matrices, axis1=1, axis2=2) > 0, solved[..., 0].T, np.nan)
+        result[:order] = np.moveaxis(solved, -1, 0)
         return result
 
-    assert stacked.shape[0] == room
-    return oc.map_blocks(solve, stacked, dtype=np.float64, whole=0)[:order]
+    solved = oc.map_blocks(solve, oc.stack([*gram, *sums]), dtype=np.float64, whole=0)
+    return [solved[number] for number in range(order)]
 
 
 def dispatched(function: Foreign) -> Foreign:
