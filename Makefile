@@ -13,7 +13,7 @@ requirements = $$($(BIN)/python -c 'import sys, tomllib; p = tomllib.load(open("
 	print("\n".join(p["optional-dependencies"][sys.argv[1]] if sys.argv[1:] else p["dependencies"]))' $(1) \
 	> $(VENV)/requirements.txt && echo $(VENV)/requirements.txt)
 
-.PHONY: demo test test-rust test-python test-large lint bench bench-tilepack bench-speed bench-matmul bench-transpose \
+.PHONY: demo test test-rust test-python test-large test-eightfold lint bench bench-tilepack bench-speed bench-matmul bench-transpose \
 	bench-overhead bench-nas bench-sort bench-algorithms bench-learning bench-sparse bench-sparse-ingest \
 	bench-solve bench-solve-dense bench-loops bench-loop-versions bench-loop-speed bench-loop-polybench bench-loop-disk \
 	bench-loop-seconds bench-graph bench-graph-programs bench-raw-io bench-page-cache bench-climatology bench-formats build clean fuzz miri
@@ -41,6 +41,10 @@ test-large: $(VENV)/.core $(VENV)/.test
 	OUTCORE_LARGE=1 OUTCORE_TEST_KILLS=130 $(BIN)/python -m pytest -s tests/test_resume.py
 	OUTCORE_LARGE=1 $(BIN)/python -m pytest -n 2 --dist worksteal $$(grep -lE 'support\.sizes|KILLS|LARGE' tests/test_*.py \
 		| grep -vE 'many_chunks|few_rows|test_resume\.py')
+
+# Each format and each method of xarray over data eight times as large as the memory, in real groups (it needs root).
+test-eightfold: $(VENV)/.core $(VENV)/.test
+	$(BIN)/python -m benchmarks.eightfold $(BENCH_FLAGS)
 
 # A subcommand of cargo that a machine with Rust alone lacks.
 if-installed = if cargo $(1) --version > /dev/null 2>&1; then cargo $(1) $(2); \

@@ -192,13 +192,13 @@ TITLES = {
 }
 
 
-def run_all(folder: Path, parts: list[str], only: str | None, limits: dict[str, int]) -> Results:
-    """Outcomes by their parts. They are kept as they come: a run of other parts adds to them."""
+def run_all(folder: Path, parts: list[str], only: list[str] | None, limits: dict[str, int]) -> Results:
+    """Outcomes by their parts. They are kept as they come, for a record of several runs."""
     kept = folder.parent / f"{folder.name}.json"
-    results: Results = json.loads(kept.read_text()) if kept.exists() else {}
+    results: Results = {}
     for part in parts:
         results[part] = []
-        for case in CASES[part](emptied(folder / "files"), limits[part], lambda name: only is None or only == name):
+        for case in CASES[part](emptied(folder / "files"), limits[part], lambda name: not only or name in only):
             outcome = outcome_of(case, emptied(folder / "out"), limits[part])
             results[part].append(outcome)
             kept.write_text(json.dumps(results))
@@ -212,13 +212,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=Path("bench-data/eightfold"))
     parser.add_argument("--parts", nargs="+", choices=CASES, default=list(CASES))
-    parser.add_argument("--only", help="the name of a case")
+    parser.add_argument("--only", nargs="+", help="names of cases")
+    parser.add_argument("--kept", type=Path, nargs="*", default=[], help="outcomes of runs before, to be in the record")
     parser.add_argument("--limit", type=common.parse_size, help="of all parts, instead of each part's own")
     options = parser.parse_args()
     folder = options.folder.absolute()
     limits = {part: options.limit or LIMITS[part] << 20 for part in CASES}
-    results = run_all(folder, options.parts, options.only, limits)
-    shutil.rmtree(folder)
+    results: Results = {}
+    for kept in options.kept:
+        results |= json.loads(kept.read_text())
+    if not options.kept:
+        results = run_all(folder, options.parts, options.only, limits)
+        shutil.rmtree(folder)
     sections = [
         "A child per line, in a memory group of the limit. Read and written are the device's bytes; the peak is the "
         "child's resident memory. A forecast is exact, or bounds where steps depend on the numbers.",
@@ -226,7 +231,7 @@ def main() -> None:
     ]
     title = "Data eight times as large as the memory: each format, each method of xarray"
     packages = ["xarray", "zarr", "h5py", "netCDF4", "tifffile", "kerchunk", "pyarrow", "pandas"]
-    if options.only is None:
+    if not options.only:
         common.write_record("eightfold", title, Path.cwd(), sections, {"cases": results}, packages)
     if faults := [row["name"] for rows in results.values() for row in rows if row["fault"]]:
         raise SystemExit(f"{len(faults)} faults: {', '.join(faults)}")
