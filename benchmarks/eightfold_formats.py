@@ -310,7 +310,7 @@ def step(source: str, name: str, out: str, limit: int) -> dict[str, Any]:
         middle = slice(100, array.shape[0] - 300)
         runs.append(stored({target: array * 0}, **options))
         for part in (middle, slice(0, 100), slice(array.shape[0] - 300, None)):
-            done = oc.store({(target, (part,)): array[part]})
+            done = oc.store({oc.region(target, np.s_[part]): array[part]})
             runs.append({"read": done.bytes_read, "written": done.bytes_written, "peak": done.peak_bytes})
     elif kind == "pyramid":
         done = oc.pyramid(array, 3, target)
