@@ -287,8 +287,8 @@ def isin(x: Operand | Typed, test_elements: ArrayLike | Typed, /, *, invert: boo
     array, tests = common("isin", *numbers)
     if not isinstance(test_elements, Array) and 0 < math.prod(tests.shape) <= _FEW:
         values = np.asarray(test_elements).astype(tests.dtype).ravel()
-        flags = reduce(operator.or_, [array == value for value in values])
-        return ~flags if invert else flags
+        hits: Array = reduce(operator.or_, [array == value for value in values])
+        return ~hits if invert else hits
     row = sort(reshape(tests, (math.prod(tests.shape),)))
     flags = searchsorted(row, array, side="right") > searchsorted(row, array, side="left")
     if array.dtype.kind == "f":

@@ -41,14 +41,16 @@ def least_squares(lhs: NDArray, rhs: Array, rcond: float | None = None, skipna: 
 
 
 def _combined(factors: Iterable[Foreign], arrays: Iterable[Array]) -> Array:
-    return reduce(operator.add, [array * factor for factor, array in zip(factors, arrays, strict=True)])
+    products = [array * factor for factor, array in zip(factors, arrays, strict=True)]
+    total: Array = reduce(operator.add, products)
+    return total
 
 
 def _inner(vectors: Sequence[NDArray], known: Array, sums: Sequence[Array]) -> list[Array]:
     """Coefficients in an orthonormal basis of columns of which some rows are missing: (Uᵀ W U)⁻¹ Uᵀ W y for each."""
     order = len(vectors)
     upper = np.triu_indices(order)
-    gram = [oc.sum(oc.where(known, vectors[i] * vectors[j], 0.0), axis=0) for i, j in zip(*upper, strict=True)]
+    gram = [oc.sum(oc.where(known, vectors[i] * vectors[j], 0.0), axis=0) for i, j in np.stack(upper, axis=1).tolist()]
 
     def solve(tile: NDArray) -> NDArray:
         right = np.moveaxis(tile[len(gram) :], 0, -1)
