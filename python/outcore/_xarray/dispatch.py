@@ -210,7 +210,8 @@ def _ends_without_flox(function: Function) -> Function:
     def call(groups: Foreign, *arguments: Foreign, **options: Foreign) -> Foreign:
         if not grouped.has_lazy(groups):
             return function(groups, *arguments, **options)
-        with set_options(use_flox=False):
+        options_of_xarray: Foreign = set_options
+        with options_of_xarray(use_flox=False):
             return function(groups, *arguments, **options)
 
     return call
