@@ -221,7 +221,7 @@ def matrix(path: str, name: str, order: int, out: str, limit: int) -> dict[str, 
     begin, shape = begun(limit), (order, order)
     if name.startswith(".ocg"):
         graph = oc.graph.from_edges(path, f"{out}/a.ocg", vertices=order)
-        degrees = np.asarray(oc.graph.open(f"{out}/a.ocg").out_degree)
+        degrees = oc.graph.open(f"{out}/a.ocg").degrees("out")
         result = {"least": int(degrees.min()), "largest": int(degrees.max()), "file": graph.file_bytes}
         return {"seconds": time.perf_counter() - begin, "runs": [], "results": [result]}
     target = f"{out}/a.ocs"

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 # How elements from one place of a row up to another are read; places ascend.
 Read = Callable[[int, int], NDArray]
 _PIECE = 1 << 18
+_ARROW_ROWS, _ARROW_BUFFER = 1 << 16, 1 << 20
 
 
 def _reader(array: Any) -> Read:
@@ -220,14 +221,24 @@ def from_table(
     """
     names = [rows, columns] + ([] if values is None else [values])
     if isinstance(source, (str, Path)):
-        from pyarrow import parquet
-
         opened(source).close()
         description = f"{stamp_of(source)} {json.dumps(names)}"
-        tables: Iterable[Any] = parquet.ParquetFile(reading(source)).iter_batches(batch_size=_PIECE, columns=names)
-        return stored(_table_entries(tables, names), path, description, options, square=True)
+        return stored(_table_entries(_batches(source, names), names), path, description, options, square=True)
     tables = source.to_batches() if hasattr(source, "to_batches") else source
     return stored(_table_entries(tables, names), path, None, options, square=True)
+
+
+def _batches(source: PathLike, names: list[str]) -> Iterator[Any]:
+    """Rows of a Parquet file, some at a time. Arrow would read row groups whole, in threads, and keep what it frees:
+    none of that counts against the limit."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    with reading(source) as opened_file:
+        file = parquet.ParquetFile(opened_file, buffer_size=_ARROW_BUFFER, pre_buffer=False)
+        yield from file.iter_batches(batch_size=_ARROW_ROWS, columns=names, use_threads=False)
+        del file
+    pa.default_memory_pool().release_unused()
 
 
 def _table_entries(tables: Iterable[Any], names: list[str]) -> Iterator[Chunk]:
