@@ -26,6 +26,14 @@ _PAGE = 1000  # keys of one answer, at most, of S3
 _PART_BYTES = 1 << 20  # of an answer, in memory at once
 
 
+def _parts_of(result: GetResult, length: int) -> Iterator[obstore.Bytes]:
+    """The bytes of an answer. Of a small one at once: a stream takes as long again to begin."""
+    if length <= _PART_BYTES:
+        yield result.bytes()
+        return
+    yield from result.stream(min_chunk_size=_PART_BYTES)
+
+
 class Transport:
     """Requests to one store.
 
@@ -55,7 +63,7 @@ class Transport:
         facts, (at, end) = _facts_of(result.meta), (result.range[0], min(end, result.range[1]))
         attempts = 0 if result.meta["e_tag"] else self._retries
         while at < end:
-            parts = iter(result.stream(min_chunk_size=_PART_BYTES))
+            parts = _parts_of(result, end - at)
             try:
                 while (part := self._answered(partial(next, parts, None))) is not None:
                     yield np.frombuffer(part, np.uint8)
