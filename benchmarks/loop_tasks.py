@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from outcore._run.run import _program
+from outcore._run.run import _planned_targets
 
 Order = Sequence[int]
 
@@ -92,7 +92,8 @@ class LoopProgram:
 
 def loop_program(targets: Mapping[str, Any], *, zeros_first: bool = False) -> LoopProgram:
     """The tasks of a program that is one plan of loops."""
-    (stage,) = _program((targets,), True).accesses()
+    with _planned_targets((targets,), True) as (program, _):
+        (stage,) = program.accesses()
     memory, rows, tasks = stage
     tiles = _tiles(rows)
     text = sorted(range(len(tasks)), key=lambda at: tasks[at][:2])

@@ -57,7 +57,7 @@ def test_some_of_a_sequence_are_spread_over_it(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(sizes, "LARGE", False)
     assert list(spread(range(11), 3)) == [0, 5, 10]
     assert list(spread(range(3), 3)) == list(spread(range(3), 8)) == [0, 1, 2]
-    assert (sized(1, 2), examples(8), examples(100)) == (1, 8, 20)
+    assert (sized(1, 2), examples(8), examples(100)) == (1, 8, 16)
     monkeypatch.setattr(sizes, "LARGE", True)
     assert list(spread(range(11), 3)) == list(range(11))
     assert (sized(1, 2), examples(100)) == (2, 100)

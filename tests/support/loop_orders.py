@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any, NamedTuple
 
-from outcore._run.run import _program
+from outcore._run.run import _planned_targets
 
 
 class TileFacts(NamedTuple):
@@ -50,7 +50,8 @@ class Planned(NamedTuple):
 
 def planned(targets: Mapping[str, Any]) -> Planned:
     """The only program of results that are to be stored."""
-    [(memory, tiles, tasks)] = _program((dict(targets),), True).accesses()
+    with _planned_targets((dict(targets),), True) as (program, _):
+        [(memory, tiles, tasks)] = program.accesses()
     return Planned(memory, [TileFacts(*tile) for tile in tiles], [TaskTiles(*task) for task in tasks])
 
 
