@@ -14,6 +14,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -121,6 +122,9 @@ def xarray_cases(folder: Path, limit: int, chosen: Callable[[str], bool], door: 
     field = eightfold_xarray.Field(FACTOR * limit, DAYS)
     path = folder.parent / f"era-{field.longitudes}.zarr"
     names = [*eightfold_xarray.methods(), *eightfold_xarray.FILES]
+    if find_spec("matplotlib") is None:
+        names.remove("plot")
+        print("matplotlib is not installed: plot is left out", file=sys.stderr)
     for name in names:
         if not chosen(name):
             continue
