@@ -27,7 +27,7 @@ from benchmarks import eightfold_formats, eightfold_tables, eightfold_xarray
 
 FACTOR, DAYS = 8, 7300
 TIMEOUT_SECONDS = 240
-# What a process takes beside data: NumPy alone, h5py, pyarrow, xarray and pandas.
+# Memory of a process beside data: NumPy alone, h5py, pyarrow, xarray and pandas.
 LIMITS = {"arrays": 112, "tables": 288, "matrices": 192, "engine": 320, "manager": 320}
 # Cases that take more: pandas beside pyarrow, and the encoders' own memory for chunks in flight.
 LARGER = {"kerchunk, Parquet, read": 224, "region": 288, "HDF5, shuffle and gzip, written": 288}

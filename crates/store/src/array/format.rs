@@ -89,7 +89,7 @@ pub(crate) trait Format: Sync {
     /// An output of a part of the array at `path`: whole chunks of it, in an array of `shape`.
     ///
     /// # Errors
-    /// Those of `find_updatable`; an array that is not the one that the update is for.
+    /// As `find_updatable`; an array that is not the one that the update is for.
     fn plan_update(
         &self,
         path: &Path,

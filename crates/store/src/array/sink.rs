@@ -73,7 +73,7 @@ pub(crate) trait OutputPlan: WriteCosts + std::fmt::Debug + Send + Sync {
     fn is_begun_at(&self, _path: &Path, _io: &Io) -> Result<bool, StoreError> {
         Ok(false)
     }
-    /// What a file begins with, where that is known before anything is written.
+    /// The first bytes of a file, where these are known before anything is written.
     fn head(&self) -> Vec<u8> {
         vec![]
     }
