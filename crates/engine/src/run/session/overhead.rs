@@ -10,9 +10,11 @@ const FIXED: u64 = 24 << 20;
 const PER_WORKER: u64 = 6 << 20;
 /// The process is taken to be so much larger at a time.
 pub(in crate::run) const STEP: u64 = 8 << 20;
-/// Bytes that the process may grow by, within the allowances, or shrink by before its share of the limit is settled anew: two
-/// forecasts in a row should be of the same memory.
+/// Bytes that the process may grow by, within the allowances, or shrink by before its share of the limit is settled anew: a
+/// forecast and the run after it must be of the same memory.
 const TOLERANCE: u64 = 12 << 20;
+/// Bytes of growth at least that a share settled anew leaves free below the tolerance: plans make the process larger.
+const SLACK: u64 = 4 << 20;
 /// Growth of mapped files from which the kernel is asked which of them are libraries: it looks at every page for that.
 const LOADED: u64 = 2 << 20;
 
@@ -61,12 +63,12 @@ impl Overhead {
             mapped: AtomicU64::new(mapped),
             libraries: AtomicU64::new(mapped),
             own_at_least: own,
-            own: AtomicU64::new(own),
+            own: AtomicU64::new(own.next_multiple_of(STEP)),
         }
     }
 
     pub fn bytes(&self) -> u64 {
-        self.own.load(Ordering::Relaxed).next_multiple_of(STEP) + self.allowance
+        self.own.load(Ordering::Relaxed) + self.allowance
     }
 
     /// Measures again. While a program runs, what it has not touched yet hides others' bytes, so the process is taken to
@@ -97,14 +99,15 @@ impl Overhead {
     }
 }
 
-/// The size that the process is taken for where that was `before` and its own is `now`; nothing where the size stays.
+/// The size that the process is taken for where that was `before` and its own is `now`, in whole steps; nothing where the
+/// size stays.
 ///
 /// Only growth beyond what the allowances bear counts: stacks and packing buffers of a first run are theirs, and would be
-/// counted twice. So a byte more never costs more than a byte.
+/// counted twice. What is settled lies so far below the tolerance that a little growth more settles nothing anew.
 fn settled(before: u64, now: u64) -> Option<u64> {
     match now.abs_diff(before) > TOLERANCE {
-        true if now > before => Some(now - TOLERANCE),
-        true => Some(now),
+        true if now > before => Some((now - (TOLERANCE - SLACK)).next_multiple_of(STEP)),
+        true => Some(now.next_multiple_of(STEP)),
         false => None,
     }
 }
@@ -145,15 +148,28 @@ fn library_bytes() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{library_bytes, resident_bytes, settled, TOLERANCE};
+    use super::{library_bytes, resident_bytes, settled, SLACK, STEP, TOLERANCE};
 
     #[test]
     fn growth_counts_beyond_what_the_allowances_bear() {
-        let before = 100 << 20;
+        let before = 104 << 20;
         assert_eq!(settled(before, before + TOLERANCE), None);
-        assert_eq!(settled(before, before + TOLERANCE + 1), Some(before + 1));
+        assert_eq!(settled(before, before + TOLERANCE + 1), Some(before + STEP));
         assert_eq!(settled(before, before - TOLERANCE), None);
-        assert_eq!(settled(before, before - TOLERANCE - 1), Some(before - TOLERANCE - 1));
+        assert_eq!(settled(before, before - TOLERANCE - 1), Some(before - STEP));
+    }
+
+    #[test]
+    fn a_little_growth_settles_nothing_anew() {
+        let before = 104 << 20;
+        for mebibytes in 13..80 {
+            let now = before + (mebibytes << 20);
+            let size = settled(before, now).expect("more than the tolerance");
+            assert!(size % STEP == 0 && size + TOLERANCE - SLACK >= now && size < now + SLACK);
+            for more in (0..=SLACK).step_by(1 << 16) {
+                assert_eq!(settled(size, now + more), None);
+            }
+        }
     }
 
     #[test]
