@@ -30,7 +30,7 @@ from support.web import Web, serving
 
 import outcore as oc
 from outcore._command.cli import main
-from outcore._objects import mounting
+from outcore._objects import mounting, uploading
 from outcore._objects.mounting import mounted
 from outcore._objects.secrets import secrets_of, without_secrets
 from outcore.errors import (
@@ -56,6 +56,7 @@ ARRAYS = (
     "old.nc/x",
     "group.zarr/x",
 )
+WRITER_NAME = "from outcore._objects.uploading import _process_name; print(_process_name('self'), end='')"
 # A server's failures are met at once: nothing waits long before the next attempt.
 QUICK = {"client_options": {"timeout": "500ms"}, "retry_config": {"max_retries": 2, "backoff": {}}}
 
@@ -246,7 +247,7 @@ import os, outcore as oc
 from outcore._run import object_files
 oc.config.set(scratch={str(tmp_path)!r})
 object_files.check_target = lambda url, overwrite: None
-object_files.upload = lambda folder, url: os.kill(os.getpid(), 9)
+object_files.upload = lambda folder, url, overwrite: os.kill(os.getpid(), 9)
 oc.store({{"s3://none/x.zarr": oc.arange(10)}}, storage_options={{"region": "us-east-1", "skip_signature": True}})
 """
     assert subprocess.run([sys.executable, "-c", program], timeout=60).returncode == -signal.SIGKILL
@@ -403,6 +404,28 @@ def test_arrays_and_groups_are_stored_with_their_documents_last(bucket: Bucket, 
             oc.open(url)
         assert not list(tmp_path.glob("**/*.upload"))
         assert current.counters()["bytes_read"] > 0
+
+
+def test_a_second_writer_to_a_url_is_refused(bucket: Bucket, tmp_path: Path) -> None:
+    url, claim = f"{bucket.url}/out/busy.zarr", "out/busy.zarr/.outcore-writer"
+    ended = subprocess.run([sys.executable, "-c", WRITER_NAME], capture_output=True, text=True, check=True).stdout
+    with session(tmp_path):
+        for name in (uploading._process_name("self"), "another-boot 1 2", "no name", ""):
+            obstore.put(bucket.store, claim, name.encode())
+            with pytest.raises(StorageError, match=r"busy\.zarr: cannot write: another writer is at it"):
+                oc.store({url: oc.arange(3)}, overwrite=True, storage_options=bucket.options)
+            with pytest.raises(MissingFileError):
+                oc.open(url)
+        obstore.put(bucket.store, claim, ended.encode())
+        oc.store({url: oc.arange(3)}, storage_options=bucket.options)
+        assert oc.open(url).compute().tolist() == [0, 1, 2]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("outcore._run.object_files.check_target", lambda *_: None)  # another came in between
+            with pytest.raises(TargetExistsError, match=url):
+                oc.store({url: oc.arange(4)})
+    keys = [meta["path"] for page in obstore.list(bucket.store, "out/busy.zarr") for meta in page]
+    assert claim not in keys
+    assert len(keys) == 2
 
 
 def _refused(files: Iterable[tuple[str, Path]]) -> None:

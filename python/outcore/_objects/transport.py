@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 import obstore
-from obstore.exceptions import NotFoundError, PermissionDeniedError, UnauthenticatedError
+from obstore.exceptions import (
+    AlreadyExistsError,
+    NotFoundError,
+    NotSupportedError,
+    PermissionDeniedError,
+    UnauthenticatedError,
+)
 
 from outcore._base.types import NDArray
 from outcore._objects.awaiting import await_each
@@ -110,6 +116,20 @@ class Transport:
             await obstore.put_async(self._store, pair[0], pair[1], max_concurrency=1)
 
         self._answered(lambda: await_each(put, files))
+
+    def create(self, key: str, content: bytes) -> bool:
+        """Makes an object where there is none; whether there was none. True of a store that cannot tell."""
+
+        def create() -> bool:
+            try:
+                obstore.put(self._store, key, content, mode="create")
+            except AlreadyExistsError:
+                return False
+            except (NotImplementedError, NotSupportedError):
+                return True
+            return True
+
+        return self._answered(create)
 
     def delete(self, keys: Iterable[str]) -> None:
         """Removes objects, some at once, as `put` makes them."""

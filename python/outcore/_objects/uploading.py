@@ -1,4 +1,8 @@
-"""Folders of Zarr put into a store: what tells of them last, and taken away first where they are replaced."""
+"""Folders of Zarr put into a store: what tells of them last, and taken away first where they are replaced.
+
+One writer puts objects below a URL at a time: each makes an object that names its process, which a store refuses where
+there is one, and removes that at its end.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,8 @@ from outcore._base.urls import url_of
 from outcore._objects.mounting import transport_of
 from outcore.errors import MissingFileError, PermissionDeniedError, StorageError, TargetExistsError
 
+_NAME_BYTES_MAX = 4096
+_WRITER = ".outcore-writer"  # the object that names the process that writes below a URL
 _DOCUMENTS = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
 
 
@@ -19,11 +25,18 @@ def check_target(url: str, overwrite: bool) -> None:
         raise TargetExistsError(f"{url}: already exists; pass overwrite=True to replace it", {"path": url})
 
 
-def upload(folder: Path, url: str) -> None:
+def upload(folder: Path, url: str, overwrite: bool) -> None:
     """Puts the files of a folder below a URL. Old objects that are not replaced go at the end.
 
-    Until the document of the folder is there, which comes last, nothing below the URL is an array or a group.
+    Until the document of the folder is there, which comes last, nothing below the URL is an array or a group. Raises
+    StorageError where another writer is at it, TargetExistsError where one has been meanwhile.
     """
+    with _sole_writer(url):
+        check_target(url, overwrite)
+        _put_all(folder, url)
+
+
+def _put_all(folder: Path, url: str) -> None:
     transport, key = transport_of(url), url_of(url).key
     before = _keys_below(url)
     names = [str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()]
@@ -39,6 +52,45 @@ def upload(folder: Path, url: str) -> None:
         transport.delete(name for name in before if name not in kept and _base(name) not in _DOCUMENTS)
 
 
+@contextmanager
+def _sole_writer(url: str) -> Iterator[None]:
+    """Raises StorageError for a second writer, unless the first was a process of this machine that has ended.
+
+    Stores that cannot make an object under the condition that there is none have writers side by side.
+    """
+    transport, key = transport_of(url), f"{url_of(url).key}/{_WRITER}"
+    with _refusing(url, "write"):
+        if not transport.create(key, _process_name("self").encode()):
+            owner = transport.content(key, _NAME_BYTES_MAX)[0].decode("utf-8", "replace")
+            if not _is_lost(owner):
+                raise OSError(f"another writer is at it, or was killed: remove the object {_WRITER} there if none is")
+            transport.delete([key])
+            if not transport.create(key, _process_name("self").encode()):
+                raise OSError("another writer is at it")
+    try:
+        yield
+    finally:
+        with _refusing(url, "write"):
+            transport.delete([key])
+
+
+def _process_name(process: str) -> str:
+    """The start of this boot, the number of a process, and the clock tick at which it began; empty where none runs."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        number, behind = Path(f"/proc/{process}/stat").read_text().split(" ", 1)
+    except OSError:
+        return ""
+    return f"{boot} {number} {behind.rpartition(')')[2].split()[19]}"
+
+
+def _is_lost(owner: str) -> bool:
+    """Whether a name is of a process of this boot that has ended."""
+    boot, _, process = owner.partition(" ")
+    mine, number = _process_name("self"), process.partition(" ")[0]
+    return bool(mine) and number.isdecimal() and mine.startswith(f"{boot} ") and _process_name(number) != owner
+
+
 def _base(name: str) -> str:
     return name.rpartition("/")[2]
 
@@ -49,7 +101,7 @@ def _keys_below(url: str) -> list[str]:
     with _refusing(url, "list"):
         page = transport_of(url).pages(f"{url_of(url).key}/")
         while (part := page()) is not None:
-            keys += [name for name, _, _ in part]
+            keys += [name for name, _, _ in part if _base(name) != _WRITER]
     return keys
 
 

@@ -73,7 +73,7 @@ def store_objects(
         named = {staged[path]: array for path, array in targets.items()}
         outcome = store(named, overwrite=overwrite, chunks=shapes, compression=codecs, progress=progress)
         for path, url in urls.items():
-            upload(Path(staged[path]), url)
+            upload(Path(staged[path]), url, overwrite)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return outcome
