@@ -8,6 +8,7 @@ use crate::array::annotations::Annotations;
 use crate::array::region::{c_strides, is_computable};
 use crate::array::rowmajor::make_native;
 use crate::array::source::{Opened, Opening};
+use crate::backend::remote::{place_of, RemotePlace};
 use crate::backend::stamp::Stamp;
 use crate::chunked::chain::DecodeSpace;
 use crate::chunked::listed::{ListedChunks, StoredChunk};
@@ -22,6 +23,9 @@ use crate::StoreError;
 type ChunkRow = [u64; 5];
 /// Chunks between two looks at whether the opening is still wanted.
 const STEP: usize = 1 << 16;
+
+/// Objects of a store between two such looks.
+const OBJECTS_PER_LOOK: usize = 1024;
 
 /// An array and its chunks, as somebody lists them. Nothing of it is trusted.
 #[derive(Clone, Copy, Debug)]
@@ -64,8 +68,7 @@ pub fn open_listing(listing: &ChunkListing<'_>, opening: &mut dyn Opening) -> Re
     let whole = whole.filter(|whole| is_computable(whole, grid.dtype));
     let whole = whole.ok_or_else(|| refused(format!("chunks of shape {:?} overflow", grid.unit)))?;
     let opened = stamped(listing.path)?;
-    let files: Result<Vec<StampedFile>, StoreError> = listing.files.iter().map(|file| stamped(file)).collect();
-    let files = files?;
+    let files = all_stamped(listing.files, opening)?;
     let is_one = files.len() < 2;
     if is_one {
         grid.cell = whole;
@@ -121,6 +124,40 @@ fn stamped(path: &Path) -> Result<StampedFile, StoreError> {
         stamp: Stamp::settled(path)?,
         path: path.to_path_buf(),
     })
+}
+
+/// Files with their stamps. Those of objects are asked for together, store by store.
+fn all_stamped(paths: &[PathBuf], opening: &mut dyn Opening) -> Result<Vec<StampedFile>, StoreError> {
+    let mut stamps: Vec<Stamp> = vec![Stamp::of_bytes(0); paths.len()];
+    let mut stores: Vec<(RemotePlace, Vec<(usize, String)>)> = Vec::new();
+    for (number, path) in paths.iter().enumerate() {
+        let Some(place) = place_of(path) else {
+            stamps[number] = Stamp::settled(path)?;
+            continue;
+        };
+        let object = (number, place.key.clone());
+        match stores.iter_mut().find(|(of, _)| Arc::ptr_eq(&of.store, &place.store)) {
+            Some((_, objects)) => objects.push(object),
+            None => stores.push((place, vec![object])),
+        }
+    }
+    for (place, objects) in &stores {
+        for objects in objects.chunks(OBJECTS_PER_LOOK) {
+            opening.look()?;
+            let keys: Vec<String> = objects.iter().map(|(_, key)| key.clone()).collect();
+            let failed = |cause| StoreError::io(&paths[objects[0].0], 0, "stat", cause);
+            let answers = place.store.facts_of_many(&keys).map_err(failed)?;
+            for ((number, _), facts) in objects.iter().zip(answers) {
+                let missing = || StoreError::io(&paths[*number], 0, "stat", std::io::ErrorKind::NotFound);
+                stamps[*number] = Stamp::of_object(place, facts.ok_or_else(missing)?);
+            }
+        }
+    }
+    let files = paths.iter().zip(stamps).map(|(path, stamp)| StampedFile {
+        path: path.clone(),
+        stamp,
+    });
+    Ok(files.collect())
 }
 
 /// Refuses chunks that would not be the first bytes of whole ones.
