@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -46,3 +47,18 @@ oc.store({{sys.argv[1]: oc.group(x=oc.arange(4), y=oc.arange(2))}}, overwrite=Tr
         oc.store({tmp_path / "other.zarr": oc.arange(2)}, overwrite=True)  # cleans up
         assert oc.open(path)["x"].shape == (3,)
         assert sorted(os.listdir(tmp_path)) == ["other.zarr", "out.zarr"]
+
+
+def test_what_killed_processes_left_beside_an_output_is_cleared_away(tmp_path: Path) -> None:
+    target = str(tmp_path / "g.zarr")
+    program = f"""
+import os
+from outcore._run.typed_files import partial_folder
+with partial_folder({target!r}, {target!r}) as folder:
+    os.mkdir(folder + "/new")
+    os.kill(os.getpid(), 9)
+"""
+    assert subprocess.run([sys.executable, "-c", program], timeout=60).returncode == -signal.SIGKILL
+    assert len(list(tmp_path.glob(".outcore-partial-*"))) == 1
+    oc.store({target: oc.group(x=oc.arange(3))})
+    assert os.listdir(tmp_path) == ["g.zarr"]

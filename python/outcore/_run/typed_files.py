@@ -26,12 +26,14 @@ from outcore._session.record import Outcome
 from outcore.errors import (
     ArgumentError,
     ShapeError,
+    StorageError,
     TargetExistsError,
     UnsupportedFormatError,
 )
 
 _MARK = ".outcore-partial-"
 _NEW, _OLD, _NAME = "new.npy", "old", "name"
+_ATTEMPTS_MAX = 100
 _PREFIX_BYTES = 10  # of version 1: the magic string, the version, the length of the header
 
 
@@ -142,17 +144,39 @@ def staging(path: str, target: str, is_planned: bool) -> Iterator[str]:
 
 @contextmanager
 def partial_folder(path: str, target: str) -> Iterator[str]:
-    """A locked folder beside a target, which goes in the end; `path` is the name that errors say."""
-    folder = os.path.join(os.path.dirname(target), f"{_MARK}{os.getpid()}-{os.urandom(8).hex()}")
+    """A locked folder beside a target, which goes in the end; `path` is the name that errors say.
+
+    Work of killed processes beside the target is cleared away first, as for the outputs of the engine.
+    """
+    beside = os.path.dirname(target)
     with refusing(path, "write beside"):
-        os.mkdir(folder, 0o700)
-        held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _core.clean(beside)
+        folder, held = _locked_folder(beside)
     try:
         yield folder
     finally:
         files.discard(folder)
         os.close(held)
+
+
+def _locked_folder(beside: str) -> tuple[str, int]:
+    """A new folder, and the lock on it. Until it is locked it looks as if its process were dead, and may be cleared."""
+    for _ in range(_ATTEMPTS_MAX):
+        folder = os.path.join(beside, f"{_MARK}{os.getpid()}-{os.urandom(8).hex()}")
+        os.mkdir(folder, 0o700)
+        try:
+            held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            continue
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.stat(folder)
+            return folder, held
+        except OSError as error:
+            os.close(held)
+            if not isinstance(error, (BlockingIOError, FileNotFoundError)):
+                raise
+    raise StorageError(f"{beside}: {_ATTEMPTS_MAX} new folders were removed by others before they could be locked")
 
 
 def publish(outputs: Sequence[PartialOutput]) -> None:
