@@ -35,7 +35,7 @@ PARAMETERS_MAX = 7
 # Functions of the public interface, whose arguments are those of another library, or options by name.
 MANY_PARAMETERS = {
     *("graph/_centrality.py: pagerank", "graph/_networkx_measures.py: pagerank"),
-    *("_opening/opening.py: open", "_xarray/backend.py: open_dataset"),
+    *("_opening/opening.py: open", "_run/run.py: store", "_xarray/backend.py: open_dataset"),
     *("learn/logistic.py: __init__", "learn/mixture.py: __init__"),
     *("sparse/_convert.py: from_coo", "sparse/_generators.py: grid3d", "sparse/_spgemm.py: spgemm"),
     *(f"sparse/linalg/_iterative.py: {name}" for name in ("cg", "bicgstab", "minres")),

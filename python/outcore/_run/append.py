@@ -57,11 +57,12 @@ def append(
     stays as it is: attributes, names of axes, fill value. Values are the stored ones: attributes like `scale_factor`
     are not applied. `values` have the shape of the array but along `axis`, and are cast to its type. Arrays that were
     opened before tell to open them again. `store` writes to a `region` the same way.
-    New chunks are encoded as the array's others are.
+    New chunks are encoded as the array's others are. A shard that changes is written whole, and must fit the memory
+    limit.
 
-    Raises for a path UnsupportedFormatError for other formats, for shards and codecs that are not written, and for
-    volumes; ShapeError, AxisError or ArgumentError where shapes or the axis do not fit; DTypeError for another kind of
-    type; StorageError while another update of the array is under way, and on a file system without hard links;
+    Raises for a path UnsupportedFormatError for other formats, for codecs that are not written, and for volumes;
+    ShapeError, AxisError or ArgumentError where shapes or the axis do not fit; DTypeError for another kind of type;
+    StorageError while another update of the array is under way, and on a file system without hard links;
     SourceChangedError when others wrote to the array meanwhile. I/O: reads the chunks at the end that are not full,
     writes these and the new ones; some `stat` calls and a link for each of its files.
 

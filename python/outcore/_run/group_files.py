@@ -8,7 +8,7 @@ import fcntl
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -331,7 +331,7 @@ def staged_groups(
     chunks: ChunkShapes | None,
     compression: Compression = None,
     is_planned: bool = False,
-) -> Iterator[tuple[list[_Output], Staged, dict[str, Sequence[int]], dict[str, Compression]]]:
+) -> Iterator[tuple[list[_Output], Staged, ChunkShapes, dict[str, Compression]]]:
     """Groups in folders beside their names, which go in the end; the arrays by their places there, their chunks, and
     their compression. Nothing is made for what is only planned.
 

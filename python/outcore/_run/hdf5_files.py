@@ -28,7 +28,7 @@ from outcore._lazy.annotated import Annotations, fill_from
 from outcore._lazy.array import Array
 from outcore._lazy.hooks import above
 from outcore._lazy.node import node
-from outcore._run.chunk_shapes import ChunkShapes, chunk_lengths, shapes_by_path
+from outcore._run.chunk_shapes import ChunkShapes, ShardShape, chunk_lengths, shapes_by_path
 from outcore._run.codecs import Compression, by_target, codecs_of
 from outcore._run.foresight import for_all
 from outcore._run.group_files import encoded, is_group
@@ -369,6 +369,8 @@ def _set_chunks(opened: Sequence[_File], chunks: ChunkShapes | None, compression
         name = re.sub("/+", "/", path)
         if name not in datasets:
             raise ShapeError(f"store: chunks name {name!r}, which nothing is stored to")
+        if isinstance(lengths, ShardShape):
+            raise ShapeError(f"store: shards for {name}, and HDF5 has none; store to a .zarr path")
         asked = datasets[name].chunks = chunk_lengths(name, lengths, datasets[name].array.shape)
         if datasets[name].chunk_bytes_max > _CHUNK_BYTES_MAX:
             raise ShapeError(f"store: chunks {asked} for {name} are of 4 GiB or more, which HDF5 has none of")

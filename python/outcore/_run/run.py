@@ -16,8 +16,8 @@ from outcore._lazy.hooks import above, functions
 from outcore._lazy.node import Operand, expr_dtype, node
 from outcore._lazy.typed import Item, Typed, carried, decoded
 from outcore._objects.mounting import StorageOptions
-from outcore._run.chunk_shapes import ChunkShapes, chunk_lengths, shapes_by_path
-from outcore._run.codecs import Compression, by_target, codecs_text
+from outcore._run.chunk_shapes import ChunkShapes, ShardShape, chunk_lengths, shapes_by_path, shard_layout, with_shards
+from outcore._run.codecs import Compression, by_target, codecs_of, codecs_text
 from outcore._run.foresight import UnforeseenError, for_all
 from outcore._run.group_files import as_zarr, is_group, staged_groups, store_groups, tell_groups_above
 from outcore._run.hdf5_files import hdf5_place, planned_hdf5, store_hdf5
@@ -83,18 +83,36 @@ def _targets(
         expr, shape = _planned(array), asked.pop(name, None)
         if expr is None:
             continue
-        lengths = None if shape is None else chunk_lengths(name, shape, tuple(expr.shape))
-        target: _core.Target = {"path": name, "overwrite": overwrite, "chunks": lengths, "resume": resume}
-        codecs = codecs_text(encoded_as.get(name), expr_dtype(expr))
-        if codecs is not None and name.endswith(".npy"):
-            raise UnsupportedFormatError(f"store: compression, and {name} has no codecs; .zarr and HDF5 have")
-        if codecs is not None:
-            target["codecs"] = codecs
-        planned.append(target)
+        planned.append(_file_target(name, overwrite, resume, shape, encoded_as.get(name), expr))
         exprs.append(expr)
     if asked:
         raise ShapeError(f"store: chunks name {', '.join(map(repr, asked))}, which nothing is stored to")
     return exprs, planned
+
+
+def _file_target(
+    name: str,
+    overwrite: bool,
+    resume: bool,
+    layout: Sequence[int] | None,
+    compression: Compression,
+    expr: _core.Expr,
+) -> _core.Target:
+    """The target of an array in a file or folder. Raises ShapeError, ArgumentError, UnsupportedFormatError."""
+    shape, dtype = tuple(expr.shape), expr_dtype(expr)
+    target: _core.Target = {"path": name, "overwrite": overwrite, "chunks": None, "resume": resume}
+    codecs = codecs_text(compression, dtype)
+    if codecs is not None and name.endswith(".npy"):
+        raise UnsupportedFormatError(f"store: compression, and {name} has no codecs; .zarr and HDF5 have")
+    if isinstance(layout, ShardShape):
+        if name.endswith(".ocs"):
+            raise ShapeError(f"store: shards for {name}, and a sparse matrix has none")
+        target["chunks"], codecs = shard_layout(name, layout, shape, dtype.itemsize, codecs_of(compression, dtype))
+    elif layout is not None:
+        target["chunks"] = chunk_lengths(name, layout, shape)
+    if codecs is not None:
+        target["codecs"] = codecs
+    return target
 
 
 def _check_compression(targets: Targets, compression: Compression) -> None:
@@ -191,6 +209,7 @@ def store(
     *,
     overwrite: bool = False,
     chunks: ChunkShapes | None = None,
+    shards: ChunkShapes | None = None,
     compression: Compression = None,
     resume: bool = False,
     progress: bool | None = None,
@@ -203,8 +222,10 @@ def store(
     nothing half-done carries a name, and all outputs appear or none. Links are followed; what is replaced leaves its
     permissions to the new. An array made of a file that its own call replaces is read from its target from then on;
     other arrays of that file tell to open it again.
-    `chunks` gives the Zarr chunk shape of a path; the planner chooses it otherwise. `progress=None` shows a bar only
-    where someone watches.
+    `chunks` gives the Zarr chunk shape of a path; the planner chooses it otherwise. `shards` gives the shape of the
+    files of a path, each of whole chunks with an index (`sharding_indexed`), for fewer files than chunks; chunks have
+    1 MiB at most then unless they are chosen. A shard is written in one go and must fit the memory limit.
+    `progress=None` shows a bar only where someone watches.
 
     `compression` has the chunks of Zarr encoded, in many threads: "zstd", "gzip", "blosc" (zstd behind a shuffle), a
     pair of one and its level, `("zstd", 9)`, a codec in Zarr's notation or of zarr-python, or a list of those, which
@@ -249,6 +270,7 @@ def store(
     ...     np.load(f"{folder}/x.npy")
     array([0, 1, 2])
     """
+    chunks = with_shards(chunks, shards)
     if has_urls(targets):
         layout = TargetLayout(chunks, compression)
         return store_objects(store, targets, overwrite, resume, layout, progress, storage_options)
@@ -347,7 +369,9 @@ def _planned_targets(
     targets = arrays[0] if len(arrays) == 1 and isinstance(arrays[0], Mapping) else None
     if targets is None:
         if compression is not None or chunks is not None:
-            raise ArgumentError("explain: chunks and compression go with a mapping of paths, as `store` takes it")
+            raise ArgumentError(
+                "explain: chunks, shards and compression go with a mapping of paths, as `store` takes it"
+            )
         yield session.plan(*_asked(lambda: _in_memory(arrays))), lambda said: said
     elif any(hdf5_place(path) for path in targets):
         with planned_hdf5(targets, overwrite, chunks, compression) as (request, assembly):
@@ -367,12 +391,13 @@ def explain(
     *arrays: Item | Targets,
     overwrite: bool = False,
     chunks: ChunkShapes | None = None,
+    shards: ChunkShapes | None = None,
     compression: Compression = None,
 ) -> Explanation:
     """The plan of computing the arrays, before anything runs: passes, bytes read and written, peak memory.
 
-    Takes what `compute` takes, or one mapping of paths as `store` does, with its `chunks` and its `compression`, of
-    which bytes are bounds. No I/O, and nothing is made. Tiles that are still in memory from
+    Takes what `compute` takes, or one mapping of paths as `store` does, with its `chunks`, `shards` and
+    `compression`, of which bytes are bounds. No I/O, and nothing is made. Tiles that are still in memory from
     earlier runs are counted as there. Once runs of the session moved 16 MiB and more, `seconds` is a band of the time
     that this one takes, by the slowest and the fastest of the last sixteen. Raises MemoryLimitError when it cannot fit,
     naming the smallest limit that would.
@@ -388,7 +413,7 @@ def explain(
             raise ArgumentError(
                 "explain: a graph is no expression; outcore.graph.explain(function, G) tells what a function takes"
             )
-    with _planned_targets(arrays, overwrite, chunks, compression) as (program, whole):
+    with _planned_targets(arrays, overwrite, with_shards(chunks, shards), compression) as (program, whole):
         return whole(Explanation.from_json(program.explain(), current().rates))
 
 

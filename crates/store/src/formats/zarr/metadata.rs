@@ -194,8 +194,21 @@ fn from_metadata(metadata: &ArrayJson) -> Result<ArrayMetadata, String> {
 }
 
 fn codecs(codecs: &[Extension], chunk: &[u64], dtype: DType) -> Result<(CodecChain, Option<Sharding>), String> {
+    let sharding = sharding_of(codecs, chunk)?;
+    let chain = match &sharding {
+        Some(_) => codec_chain(&inner_codecs(codecs)?, chunk.len(), dtype)?,
+        None => codec_chain(codecs, chunk.len(), dtype)?,
+    };
+    Ok((chain, sharding))
+}
+
+/// The shards that codecs make of an array's chunks; nothing where chunks are no shards.
+///
+/// # Errors
+/// One line: codecs around shards, or a configuration that is damaged or not supported.
+pub(super) fn sharding_of(codecs: &[Extension], chunk: &[u64]) -> Result<Option<Sharding>, String> {
     if !codecs.iter().any(|codec| codec.name == "sharding_indexed") {
-        return Ok((codec_chain(codecs, chunk.len(), dtype)?, None));
+        return Ok(None);
     }
     let [codec] = codecs else {
         return Err("other codecs around sharding_indexed are not supported".into());
@@ -214,16 +227,20 @@ fn codecs(codecs: &[Extension], chunk: &[u64], dtype: DType) -> Result<(CodecCha
         Some("end") => false,
         _ => return Err("index_location is neither \"start\" nor \"end\"".into()),
     };
-    let chain = codec_chain(&list(codec, "codecs")?, chunk.len(), dtype)?;
-    Ok((
-        chain,
-        Some(Sharding {
-            inner,
-            index_at_start,
-            index_crc,
-            index_big_endian: index.big_endian,
-        }),
-    ))
+    Ok(Some(Sharding {
+        inner,
+        index_at_start,
+        index_crc,
+        index_big_endian: index.big_endian,
+    }))
+}
+
+/// The codecs of chunks within shards.
+///
+/// # Errors
+/// One line: codecs that are no list.
+pub(super) fn inner_codecs(codecs: &[Extension]) -> Result<Vec<Extension>, String> {
+    codecs.first().map_or_else(|| Ok(vec![]), |codec| list(codec, "codecs"))
 }
 
 fn list(codec: &Extension, name: &str) -> Result<Vec<Extension>, String> {

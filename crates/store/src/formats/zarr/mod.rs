@@ -23,6 +23,7 @@ mod tree;
 mod updatable;
 mod update;
 mod version2;
+mod written;
 
 pub(crate) use array::find_zarr;
 pub(crate) use document::NO_DOCUMENT;

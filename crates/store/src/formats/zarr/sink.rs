@@ -10,13 +10,11 @@ use rustix::fs::{openat, OFlags};
 use serde_json::{json, Value};
 
 use super::attributes::attributes_json;
-use super::chunk::PlainChunk;
-use super::encoding::{chunk_encoder, WrittenChunk};
 use super::json::Extension;
 use super::made::{gone_or, MadeChunks, Modes};
+use super::written::WrittenFile;
 use crate::array::annotations::Annotations;
 use crate::array::sink::{OutputPlan, Sink, WriteCosts};
-use crate::chunked::encoder::ChunkEncoder;
 use crate::durable::journal::JournalRecord;
 use crate::durable::locked::LockedDir;
 use crate::durable::partial::Partial;
@@ -24,18 +22,19 @@ use crate::io::{File, Mode};
 use crate::{Io, Region, StoreError};
 
 pub(super) const JSON: &str = "zarr.json";
+
 /// Shape, type, chunk shape and metadata of an output.
 #[derive(Clone, Debug)]
 pub(crate) struct ZarrPlan {
     shape: Vec<u64>,
     dtype: DType,
-    /// The chunk shape.
+    /// The shape of a file, as far as the array goes.
     tile: Vec<u64>,
-    chunk_bytes: usize,
     annotations: Annotations,
-    /// Those behind "bytes", as the document has them.
+    /// As the document has them.
     codecs: Vec<Value>,
-    encoder: Option<ChunkEncoder>,
+    /// A chunk, or a shard of chunks.
+    file: WrittenFile,
     json: String,
 }
 
@@ -46,15 +45,15 @@ impl ZarrPlan {
                 "Zarr output is written on little-endian machines only".into(),
             ));
         }
-        let chunk_bytes = tile.iter().product::<u64>() as usize * dtype.size();
+        let codecs = vec![little_endian()];
+        let file = written_file(&codecs, tile, dtype).map_err(StoreError::Invalid)?;
         let plan = ZarrPlan {
             shape: shape.to_vec(),
             dtype,
             tile: tile.to_vec(),
-            chunk_bytes,
             annotations: Annotations::default(),
-            codecs: vec![],
-            encoder: None,
+            codecs,
+            file,
             json: String::new(),
         };
         Ok(plan.with_document())
@@ -65,19 +64,7 @@ impl ZarrPlan {
         self
     }
 
-    fn chunk(&self) -> WrittenChunk<'_> {
-        let plain = PlainChunk {
-            shape: &self.tile,
-            item: self.dtype.size(),
-            fill: &[],
-        };
-        WrittenChunk {
-            plain,
-            encoder: self.encoder.as_ref(),
-        }
-    }
-
-    /// Chunks along each axis.
+    /// Files along each axis.
     fn counts(&self) -> Vec<u64> {
         let axes = self.shape.iter().zip(&self.tile);
         axes.map(|(extent, tile)| extent.div_ceil(*tile)).collect()
@@ -90,7 +77,7 @@ impl WriteCosts for ZarrPlan {
     }
 
     fn write_bytes(&self, region: &Region) -> u64 {
-        self.chunk().write_bytes(region)
+        self.file.write_bytes(region)
     }
 
     fn overhead_bytes(&self) -> u64 {
@@ -98,7 +85,7 @@ impl WriteCosts for ZarrPlan {
     }
 
     fn workspace_bytes(&self, region: &Region) -> usize {
-        self.chunk().workspace_bytes(region)
+        self.file.workspace_bytes(region)
     }
 }
 
@@ -126,18 +113,14 @@ impl OutputPlan for ZarrPlan {
 
     fn encoded(&self, codecs: &str) -> Option<Result<Arc<dyn OutputPlan>, String>> {
         let encoded = || {
-            let parsed: Result<Vec<Value>, _> = serde_json::from_str(codecs);
-            let codecs = parsed.map_err(|error| format!("codecs are no list: {error}"))?;
-            let extensions: Option<Vec<Extension>> = [json!("bytes")]
-                .iter()
-                .chain(&codecs)
-                .map(Extension::from_value)
-                .collect();
-            let extensions = extensions.ok_or("codecs are names with configurations")?;
-            let encoder = chunk_encoder(&extensions, self.tile.len(), self.dtype, self.chunk_bytes)?;
+            let chosen = serde_json::from_str(codecs).map_err(|error| format!("codecs are no JSON: {error}"))?;
+            let (codecs, shape) = match chosen {
+                Value::Array(behind) => ([vec![little_endian()], behind].concat(), self.tile.clone()),
+                document => sharded(&document, &self.shape, &self.tile)?,
+            };
             let plan = ZarrPlan {
+                file: written_file(&codecs, &shape, self.dtype)?,
                 codecs,
-                encoder,
                 ..self.clone()
             };
             Ok(Arc::new(plan.with_document()) as Arc<dyn OutputPlan>)
@@ -146,7 +129,7 @@ impl OutputPlan for ZarrPlan {
     }
 
     fn is_exact(&self) -> bool {
-        self.encoder.is_none()
+        self.file.is_exact()
     }
 
     fn is_begun_at(&self, path: &Path, _io: &Io) -> Result<bool, StoreError> {
@@ -163,7 +146,7 @@ impl OutputPlan for ZarrPlan {
     ) -> Result<Arc<dyn Sink>, StoreError> {
         let (partial, ()) = Partial::within(folder, path, overwrite, true, |_| Ok(()))?;
         let modes = Modes::kept(path, partial.path(), JSON);
-        let mut made = MadeChunks::new(self.counts(), modes, self.encoder.is_some());
+        let mut made = MadeChunks::new(self.counts(), modes, self.file.same_bytes().is_none());
         made.go_on(&done.iter().map(|record| record.tile).collect::<Vec<_>>());
         Ok(Arc::new(ZarrSink {
             plan: self.clone(),
@@ -190,16 +173,39 @@ impl OutputPlan for ZarrPlan {
         Ok(Arc::new(ZarrSink {
             plan: self.clone(),
             name: path.display().to_string(),
-            made: Mutex::new(MadeChunks::new(self.counts(), modes, self.encoder.is_some())),
+            made: Mutex::new(MadeChunks::new(self.counts(), modes, self.file.same_bytes().is_none())),
             partial,
         }))
     }
 }
 
+fn little_endian() -> Value {
+    json!({"name": "bytes", "configuration": {"endian": "little"}})
+}
+
+fn written_file(codecs: &[Value], shape: &[u64], dtype: DType) -> Result<WrittenFile, String> {
+    let extensions: Option<Vec<Extension>> = codecs.iter().map(Extension::from_value).collect();
+    let extensions = extensions.ok_or("codecs are names with configurations")?;
+    WrittenFile::new(&extensions, shape, dtype, &[])
+}
+
+/// The codecs of an array in shards, and the shape of a shard, which tiles are as far as the array goes.
+fn sharded(document: &Value, array: &[u64], tile: &[u64]) -> Result<(Vec<Value>, Vec<u64>), String> {
+    let shape = document.pointer("/chunk_grid/configuration/chunk_shape");
+    let shape: Option<Vec<u64>> = shape
+        .and_then(Value::as_array)
+        .and_then(|shape| shape.iter().map(Value::as_u64).collect());
+    let shape = shape.ok_or("shards have no shape")?;
+    let is_tile = |((shard, array), tile): ((&u64, &u64), &u64)| *shard.min(array).max(&1) == *tile;
+    if shape.len() != tile.len() || !shape.iter().zip(array).zip(tile).all(is_tile) {
+        return Err(format!("shards {shape:?} are not written by tiles {tile:?}"));
+    }
+    let codecs = document["codecs"].as_array().ok_or("codecs are no list")?;
+    Ok((codecs.clone(), shape))
+}
+
 fn metadata(plan: &ZarrPlan) -> String {
-    let (shape, chunk, annotations) = (&plan.shape, &plan.tile, &plan.annotations);
-    let mut codecs = vec![json!({"name": "bytes", "configuration": {"endian": "little"}})];
-    codecs.extend(plan.codecs.iter().cloned());
+    let annotations = &plan.annotations;
     let fill = match plan.dtype.kind() {
         Kind::Bool => json!(false),
         Kind::Unsigned | Kind::Signed => json!(0),
@@ -209,15 +215,15 @@ fn metadata(plan: &ZarrPlan) -> String {
     let mut document = json!({
         "zarr_format": 3,
         "node_type": "array",
-        "shape": shape,
+        "shape": plan.shape,
         "data_type": plan.dtype.name(),
-        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": plan.file.shape}},
         "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
         "fill_value": fill,
-        "codecs": codecs,
+        "codecs": plan.codecs,
         "attributes": attributes_json(&annotations.attributes),
     });
-    if annotations.dims.iter().any(Option::is_some) && annotations.dims.len() == shape.len() {
+    if annotations.dims.iter().any(Option::is_some) && annotations.dims.len() == plan.shape.len() {
         document["dimension_names"] = json!(annotations.dims);
     }
     format!("{document:#}\n")
@@ -263,13 +269,13 @@ impl ZarrSink {
 
     fn write_chunk(&self, region: &Region, data: &[u8], io: &Io) -> Result<u64, StoreError> {
         let file = self.create_chunk(region, io)?;
-        self.plan.chunk().write(&file, region, data, io)
+        self.plan.file.write(&file, region, data, io)
     }
 
     fn check_content(&self, array: BorrowedFd<'_>) -> Result<(), StoreError> {
         check_document(array, self.partial.path(), &self.plan.json)?;
-        let chunk_bytes = self.plan.chunk_bytes as u64;
-        self.made().check(array, self.partial.path(), chunk_bytes)
+        let same = self.plan.file.same_bytes().unwrap_or(0);
+        self.made().check(array, self.partial.path(), same)
     }
 }
 

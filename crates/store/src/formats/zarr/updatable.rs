@@ -6,12 +6,11 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::encoding::chunk_encoder;
 use super::json::Extension;
 use super::metadata::{array_of, json_of, ArrayMetadata};
+use super::written::WrittenFile;
 use crate::array::format::UpdatableArray;
 use crate::base::words::JSON_MAX;
-use crate::chunked::encoder::ChunkEncoder;
 use crate::StoreError;
 
 const JSON: &str = "zarr.json";
@@ -21,13 +20,13 @@ const JSON: &str = "zarr.json";
 pub(super) struct UpdatableDocument {
     pub text: String,
     pub metadata: ArrayMetadata,
-    pub encoder: Option<ChunkEncoder>,
+    pub file: WrittenFile,
 }
 
 /// The array at `path`, if it can be written in parts.
 ///
 /// # Errors
-/// Nothing is there; another format than Zarr v3; shards, or codecs that are not written, which the error names; a volume.
+/// Nothing is there; another format than Zarr v3; codecs that are not written, which the error names; a volume.
 pub(super) fn find_updatable(path: &Path) -> Result<UpdatableArray, StoreError> {
     let ArrayMetadata {
         shape, chunk, dtype, ..
@@ -70,18 +69,13 @@ pub(super) fn read(path: &Path) -> Result<UpdatableDocument, StoreError> {
     }
     let value = json_of(text.as_bytes()).map_err(malformed)?;
     let metadata = array_of(&value).map_err(malformed)?;
-    let bytes = metadata.chunk.iter().product::<u64>() as usize * metadata.dtype.size();
     let codecs = Extension::list(&value["codecs"]).unwrap_or_default();
-    let encoder = match metadata.sharding {
-        Some(_) => Err("shards are read, and not written".into()),
-        None => chunk_encoder(&codecs, metadata.axes(), metadata.dtype, bytes),
-    };
-    let encoder =
-        encoder.map_err(|reason| refused(format!("has chunks encoded by {} ({reason})", codecs_of(&value))))?;
+    let file = WrittenFile::new(&codecs, &metadata.chunk, metadata.dtype, &metadata.fill);
+    let file = file.map_err(|reason| refused(format!("has chunks encoded by {} ({reason})", codecs_of(&value))))?;
     Ok(UpdatableDocument {
         text,
         metadata,
-        encoder,
+        file,
     })
 }
 
@@ -202,28 +196,27 @@ fn end_of_text(text: &str, start: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
+    fn document(text: &str) -> UpdatableDocument {
+        let value = json_of(text.as_bytes()).unwrap();
+        let metadata = array_of(&value).unwrap();
+        let codecs = Extension::list(&value["codecs"]).unwrap();
+        UpdatableDocument {
+            text: text.to_string(),
+            file: WrittenFile::new(&codecs, &metadata.chunk, metadata.dtype, &metadata.fill).unwrap(),
+            metadata,
+        }
+    }
+
     #[test]
     fn only_the_shape_of_a_document_changes() {
         let text = r#"{"zarr_format":3, "node_type":"array", "attributes":{"shape":[9],"a":"\"shape\":[1]","x":NaN,"y":1e2},
             "shape" : [ 4,3 ],"data_type":"float64","fill_value":0.10,"codecs":["bytes"],
             "chunk_grid":{"name":"regular","configuration":{"chunk_shape":[2,2]}},"chunk_key_encoding":"default"}"#;
-        let metadata = array_of(&json_of(text.as_bytes()).unwrap()).unwrap();
-        let text = text.to_string();
-        let document = UpdatableDocument {
-            text,
-            metadata,
-            encoder: None,
-        };
+        let document = self::document(text);
         let grown = document.with_shape(&[7, 3]).unwrap();
         assert_eq!(grown, document.text.replace("[ 4,3 ]", "[7, 3]"));
         assert_eq!(document.with_shape(&[4, 3]).unwrap(), document.text);
         let escaped = document.text.replace("\"shape\" :", "\"sh\\u0061pe\" :");
-        let metadata = array_of(&json_of(escaped.as_bytes()).unwrap()).unwrap();
-        let document = UpdatableDocument {
-            text: escaped,
-            metadata,
-            encoder: None,
-        };
-        assert!(document.with_shape(&[7, 3]).is_err());
+        assert!(self::document(&escaped).with_shape(&[7, 3]).is_err());
     }
 }

@@ -17,17 +17,15 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use outcore_dtype::DType;
 
-use super::chunk::PlainChunk;
-use super::encoding::WrittenChunk;
 use super::keys::KeyEncoding;
 use super::made::{gone_or, Modes};
 use super::metadata::ArrayMetadata;
 use super::sink::{check_document, JSON};
 use super::tree::{changed, sum_of, walk, TreeSum};
 use super::updatable::{check_not_consolidated, read};
+use super::written::WrittenFile;
 use crate::array::format::ArrayUpdate;
 use crate::array::sink::{OutputPlan, Sink, WriteCosts};
-use crate::chunked::encoder::ChunkEncoder;
 use crate::durable::locked::{lock, LockedDir};
 use crate::durable::partial::Partial;
 use crate::io::{File, Mode};
@@ -41,10 +39,9 @@ pub(crate) struct ZarrUpdatePlan {
     shape: Vec<u64>,
     tile: Vec<u64>,
     dtype: DType,
-    chunk: Vec<u64>,
-    fill: Vec<u8>,
     keys: KeyEncoding,
-    encoder: Option<ChunkEncoder>,
+    /// A chunk of the array, or a shard of chunks.
+    file: WrittenFile,
     /// The first chunk.
     first: Vec<u64>,
     /// Chunks along each axis.
@@ -78,7 +75,7 @@ impl ZarrUpdatePlan {
         }
         let json = document.with_shape(&update.grown);
         let json = json.map_err(|reason| StoreError::format(path, reason))?;
-        let ArrayMetadata { chunk, fill, keys, .. } = document.metadata;
+        let ArrayMetadata { chunk, keys, .. } = document.metadata;
         let is_hull = [update.start.len(), update.grown.len(), shape.len()] == [chunk.len(); 3]
             && (0..chunk.len()).all(|axis| {
                 let (start, grown) = (update.start[axis], update.grown[axis]);
@@ -99,25 +96,11 @@ impl ZarrUpdatePlan {
             counts: along(shape, u64::div_ceil),
             shape: shape.to_vec(),
             dtype,
-            chunk,
-            fill,
             keys,
-            encoder: document.encoder,
+            file: document.file,
             old_json: document.text,
             json,
         })
-    }
-
-    fn written(&self) -> WrittenChunk<'_> {
-        let plain = PlainChunk {
-            shape: &self.chunk,
-            item: self.dtype.size(),
-            fill: &self.fill,
-        };
-        WrittenChunk {
-            plain,
-            encoder: self.encoder.as_ref(),
-        }
     }
 
     /// The number of a chunk among those of the hull; nothing for another one.
@@ -132,14 +115,14 @@ impl ZarrUpdatePlan {
 
     /// The chunk of a tile.
     fn index(&self, region: &Region) -> Vec<u64> {
-        let axes = region.start.iter().zip(&self.chunk).zip(&self.first);
+        let axes = region.start.iter().zip(&self.file.shape).zip(&self.first);
         axes.map(|((start, chunk), first)| first + start / chunk).collect()
     }
 
     /// Whether a file of the array stays as it is.
     fn stays(&self, name: &Path) -> bool {
         let Some(name) = name.to_str() else { return true };
-        let index = self.keys.index(name, self.chunk.len());
+        let index = self.keys.index(name, self.shape.len());
         name != JSON && index.is_none_or(|index| self.number(&index).is_none())
     }
 }
@@ -150,7 +133,7 @@ impl WriteCosts for ZarrUpdatePlan {
     }
 
     fn write_bytes(&self, region: &Region) -> u64 {
-        self.written().write_bytes(region)
+        self.file.write_bytes(region)
     }
 
     fn overhead_bytes(&self) -> u64 {
@@ -158,7 +141,7 @@ impl WriteCosts for ZarrUpdatePlan {
     }
 
     fn workspace_bytes(&self, region: &Region) -> usize {
-        self.written().workspace_bytes(region)
+        self.file.workspace_bytes(region)
     }
 }
 
@@ -176,7 +159,7 @@ impl OutputPlan for ZarrUpdatePlan {
     }
 
     fn is_exact(&self) -> bool {
-        self.encoder.is_none()
+        self.file.is_exact()
     }
 
     fn create(
@@ -370,7 +353,7 @@ impl Sink for ZarrUpdateSink {
         let index = self.plan.index(region);
         let file = self.create_chunk(&self.plan.keys.name(&index), io);
         let bytes = file
-            .and_then(|file| self.plan.written().write(&file, region, data, io))
+            .and_then(|file| self.plan.file.write(&file, region, data, io))
             .map_err(|error| error.at_output(self.partial.target()))?;
         if let Some(number) = self.plan.number(&index) {
             locked(&self.written)[number as usize] = bytes;
