@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from outcore._base.types import JSONObject
 from outcore._lazy.node import integers
-from outcore.errors import DTypeError, ShapeError
+from outcore.errors import DTypeError, MemoryLimitError, ShapeError
 
 _CHUNK_LENGTH_MAX = (1 << 63) - 1
 # Bytes of a chunk in a shard at most, where chunks are not chosen, as zarr-python has them.
@@ -45,6 +46,18 @@ def with_shards(chunks: ChunkShapes | None, shards: ChunkShapes | None) -> Chunk
     inner = shapes_by_path(chunks)
     sharded = shapes_by_path(shards, "shards")
     return {**inner, **{path: _shard_shape(path, shape, inner.get(path)) for path, shape in sharded.items()}}
+
+
+@contextmanager
+def naming_shards(chunks: ChunkShapes | None) -> Iterator[None]:
+    """A refusal of memory names the shards of outputs, which are written in one go."""
+    try:
+        yield
+    except MemoryLimitError as error:
+        shards = [str(list(shape)) for shape in (chunks or {}).values() if isinstance(shape, ShardShape)]
+        if not shards:
+            raise
+        raise MemoryLimitError(f"{error}; shards {', '.join(shards)} are written in one go", error.details) from None
 
 
 def _shard_shape(name: str, shards: Sequence[int], chunks: Sequence[int] | None) -> ShardShape:
@@ -111,4 +124,12 @@ def _least_factor(number: int) -> int:
     return next(factors, number)
 
 
-__all__ = ["ChunkShapes", "ShardShape", "chunk_lengths", "shapes_by_path", "shard_layout", "with_shards"]
+__all__ = [
+    "ChunkShapes",
+    "ShardShape",
+    "chunk_lengths",
+    "naming_shards",
+    "shapes_by_path",
+    "shard_layout",
+    "with_shards",
+]

@@ -16,7 +16,15 @@ from outcore._lazy.hooks import above, functions
 from outcore._lazy.node import Operand, expr_dtype, node
 from outcore._lazy.typed import Item, Typed, carried, decoded
 from outcore._objects.mounting import StorageOptions
-from outcore._run.chunk_shapes import ChunkShapes, ShardShape, chunk_lengths, shapes_by_path, shard_layout, with_shards
+from outcore._run.chunk_shapes import (
+    ChunkShapes,
+    ShardShape,
+    chunk_lengths,
+    naming_shards,
+    shapes_by_path,
+    shard_layout,
+    with_shards,
+)
 from outcore._run.codecs import Compression, by_target, codecs_of, codecs_text
 from outcore._run.foresight import UnforeseenError, for_all
 from outcore._run.group_files import as_zarr, is_group, staged_groups, store_groups, tell_groups_above
@@ -286,8 +294,9 @@ def store(
             raise ArgumentError("store: compression, and dates and text go to .npy, which has none; store to .zarr")
         outcome = store_typed(store, targets, overwrite, resume, chunks, progress)
     else:
-        asked = _asked(lambda: _targets(targets, overwrite, chunks, resume, compression))
-        outcome = plan_and_run(*asked, progress)[1]
+        with naming_shards(chunks):
+            asked = _asked(lambda: _targets(targets, overwrite, chunks, resume, compression))
+            outcome = plan_and_run(*asked, progress)[1]
     if isinstance(targets, Mapping):
         tell_groups_above(os.fsdecode(path) for path in targets if not isinstance(path, tuple))
     if overwrite:
@@ -413,7 +422,8 @@ def explain(
             raise ArgumentError(
                 "explain: a graph is no expression; outcore.graph.explain(function, G) tells what a function takes"
             )
-    with _planned_targets(arrays, overwrite, with_shards(chunks, shards), compression) as (program, whole):
+    chunks = with_shards(chunks, shards)
+    with naming_shards(chunks), _planned_targets(arrays, overwrite, chunks, compression) as (program, whole):
         return whole(Explanation.from_json(program.explain(), current().rates))
 
 
