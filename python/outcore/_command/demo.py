@@ -23,11 +23,10 @@ import numpy as np
 import numpy.typing as npt
 
 import outcore as oc
-from outcore import _core
+from outcore import Array, _core
 from outcore._base.sizes import format_size, parse_size
 from outcore._base.types import JSONObject
 from outcore._command import bandwidth, confine
-from outcore._lazy.array import Array
 from outcore.errors import OutcoreError
 
 COLUMNS, RANK = 100, 10

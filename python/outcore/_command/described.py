@@ -21,6 +21,7 @@ from outcore import _core
 from outcore._base.system_errors import WAY_OUT
 from outcore._base.types import JSONObject
 from outcore._base.urls import is_url
+from outcore._opening.icechunk import repository_place
 from outcore.errors import DTypeError, FormatError, OutcoreError, UnsupportedFormatError
 
 # Errors of a member that outcore does not read, though it is whole.
@@ -29,6 +30,7 @@ _DOCUMENTS = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
 _CHUNK_FILES_MAX = 200_000
 _HDF5, _HDF5_PLACES = b"\x89HDF\r\n\x1a\n", (0, 512, 1024, 2048)
 _TABLE_NOTE = "table.json"
+_REPOSITORY = "icechunk"
 
 
 class Limits(NamedTuple):
@@ -79,7 +81,9 @@ def _file_of(path: str) -> tuple[str, str]:
 
 
 def _format_of(path: str) -> str:
-    """The format of a group by the first bytes of its file; by the suffix in a URL."""
+    """The format of a group by the first bytes of its file; by the suffix in a URL, and the files of repositories."""
+    if _is_in_repository(path):
+        return _REPOSITORY
     if is_url(path):
         suffixes = [Path(part).suffix for part in path.split("/")]
         return "netcdf" if ".nc" in suffixes else "hdf5" if {".h5", ".hdf5", ".h5ad"} & set(suffixes) else "zarr"
@@ -91,6 +95,12 @@ def _format_of(path: str) -> str:
     if any(head.startswith(_HDF5, place) for place in _HDF5_PLACES):
         return "hdf5"
     return "netcdf3" if head.startswith(b"CDF") else "npz" if head.startswith(b"PK") else "file"
+
+
+def _is_in_repository(path: str) -> bool:
+    """Whether a path leads to a member of an Icechunk repository, or to all of one."""
+    is_other = os.path.isfile(path) or any(os.path.isfile(os.path.join(path, name)) for name in _DOCUMENTS)
+    return not is_other and repository_place(path) is not None
 
 
 def _member(item: object, path: str, limits: Limits, depth: int) -> JSONObject:
@@ -135,14 +145,18 @@ def plain(value: object) -> object:
 
 def _array(array: object, path: str, limits: Limits) -> JSONObject:
     assert isinstance(array, (oc.Array, oc.Dates, oc.Text))
-    content: JSONObject = {"kind": "array", "format": Path(path).suffix.lstrip(".") or "file"}
+    if _is_in_repository(path):
+        name, storage = _REPOSITORY, {}
+    else:
+        name, storage = Path(path).suffix.lstrip(".") or "file", _storage(path)
+    content: JSONObject = {"kind": "array", "format": name}
     with suppress(OutcoreError):  # of dates, which the core has as numbers, and of several files
         content |= json.loads(_core.info(path))
     content |= {"dtype": str(array.dtype), "shape": list(array.shape)}
     content.setdefault("nbytes", math.prod(array.shape) * array.dtype.itemsize)
     if any(array.dims):
         content["dims"] = list(array.dims)
-    content |= _storage(path)
+    content |= storage
     return content | _attributes(array.attrs, limits)
 
 

@@ -90,7 +90,7 @@ class Group(Mapping[str, GroupItem]):
         """Names and lengths of a member's axes, and its type; why it is not read, where that is so."""
         try:
             return _line_of(self[name])
-        except (OutcoreError, OSError) as error:
+        except (OutcoreError, OSError, ImportError) as error:
             message = str(error).partition(WAY_OUT)[0]
             file, _, reason = message.partition(": ")
             is_here = self._name.startswith(file) or file.startswith(self._name)

@@ -20,6 +20,7 @@ from outcore._objects.mounting import StorageOptions, mounted
 from outcore._opening.archive import archive_place, open_member
 from outcore._opening.conventions import decoded
 from outcore._opening.group import Group
+from outcore._opening.icechunk import open_repository, repository_place
 from outcore._opening.kinds import is_unknown, with_kind
 from outcore._opening.multiscales import level_names, with_level_names
 from outcore._opening.places import FilePlace, file_place
@@ -29,7 +30,7 @@ from outcore._opening.references import open_references, references_place
 from outcore._opening.several import joined, parts_of
 from outcore._opening.tiff import open_tiff, tiff_place
 from outcore._session.session import current
-from outcore.errors import ArgumentError, DTypeError, FormatError, SourceChangedError, StorageError
+from outcore.errors import ArgumentError, DTypeError, FormatError, MissingFileError, SourceChangedError, StorageError
 
 
 @overload
@@ -46,6 +47,7 @@ def open(
     shape: int | Sequence[int] | None = None,
     offset: int = 0,
     order: Literal["C", "F"] = "C",
+    version: str | None = None,
     storage_options: StorageOptions | None = None,
 ) -> Any: ...
 def open(
@@ -59,6 +61,7 @@ def open(
     shape: int | Sequence[int] | None = None,
     offset: int = 0,
     order: Literal["C", "F"] = "C",
+    version: str | None = None,
     storage_options: StorageOptions | None = None,
 ) -> Any:
     """The lazy array stored at a path: a Zarr directory, a `.npy` file (C or Fortran order), HDF5's dataset, a variable
@@ -132,13 +135,19 @@ def open(
     if dtype is None and (shape is not None or offset != 0 or order != "C"):
         raise ArgumentError("open: shape, offset and order are of a file without a header, and need its dtype")
 
+    if version is not None and not dtype is field is view is None:
+        raise ArgumentError("open: version is of a repository, whose arrays have no field, view or dtype")
+
     def one(name: str) -> Array | Typed | Group:
         if is_url(name):
             if not dtype is field is view is None:
                 raise ArgumentError(f"open: {url_of(name).text}: dtype, field and view are for files, not for URLs")
-            return _open_one(mounted(name, storage_options), None, None, decode)
+            name = mounted(name, storage_options)
+            return _open_one(name, None, None, decode) if version is None else _open_version(name, version, decode)
         if storage_options is not None:
             raise ArgumentError(f"open: {name}: storage_options are for URLs")
+        if version is not None:
+            return _open_version(name, version, decode)
         if dtype is None:
             return _open_one(name, field, view, decode)
         header = raw_header(name, dtype, shape, offset, order)
@@ -153,7 +162,9 @@ def open(
 
 def _open_one(name: str, field: str | None, view: DTypeLike, decode: bool) -> Array | Typed | Group:
     if is_url(name):
-        stored = _found_at_url(name)
+        stored = _stored_at_url(name)
+        if stored is None:
+            return _open_version(name, None, decode)
         if isinstance(stored, _core.StoredGroup):
             return _group(name, stored, decode, ())
         return _element_array(name, stored, decode)
@@ -199,11 +210,14 @@ def _open_field(name: str, field: str | None, view: DTypeLike) -> Array | Typed:
     )
 
 
-def _found_at_url(name: str) -> _core.Expr | _core.StoredGroup | _core.StoredRecords:
+def _stored_at_url(name: str) -> _core.Expr | _core.StoredGroup | _core.StoredRecords | None:
+    """The object at a URL; None in a repository. Raises what `open` raises where nothing is that outcore reads."""
     try:
         return _core.find(current()._core, name)
-    except FormatError as error:
-        if not is_unknown(error):
+    except (FormatError, MissingFileError) as error:
+        if repository_place(name) is not None:
+            return None
+        if not isinstance(error, FormatError) or not is_unknown(error):
             raise
         raise FormatError(
             f"{name}: none of Zarr, .npy, HDF5, NetCDF-4 and NetCDF-3, which are read from URLs; other files are read "
@@ -223,9 +237,19 @@ def _open_listed(name: str, decode: bool) -> Array | Typed | Group | None:
     elif (references := references_place(name)) is not None:
         stored = open_references(references, decode)
         opened = decoded(stored) if decode and isinstance(stored, Array) else stored
+    elif (repository := repository_place(name)) is not None:
+        opened = open_repository(repository, None, decode)
     if opened is not None and _identity(name) != identity:
         raise SourceChangedError(f"{name}: was replaced while it was opened; open it again", {"path": name})
     return opened
+
+
+def _open_version(name: str, version: str | None, decode: bool) -> Array | Typed | Group:
+    """An array or a group of a version of a repository. Raises ArgumentError for other paths, and other versions."""
+    repository = repository_place(name)
+    if repository is None:
+        raise ArgumentError(f"open: {name}: version is of Icechunk repositories, and none is there")
+    return open_repository(repository, version, decode)
 
 
 def _open_archive(place: FilePlace, field: str | None, view: DTypeLike) -> Array | Typed | Group:

@@ -1,23 +1,13 @@
-"""Paths that lead to a file or into one, and arrays by lists of their chunks."""
+"""Paths that lead to a file or into one."""
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-from outcore import _core
 from outcore._base.files import reading
-from outcore._lazy.array import Array
-from outcore._session.session import current
 from outcore.errors import OutcoreError
-
-ChunkRows = npt.NDArray[np.uint64]
 
 
 class FilePlace(NamedTuple):
@@ -25,20 +15,6 @@ class FilePlace(NamedTuple):
 
     path: str
     member: str
-
-
-class ChunkList(NamedTuple):
-    """An array by its chunks, in files that others wrote.
-
-    `document` is what `zarr.json` would say of it; a row has the number of a chunk, in C order of their grid, that of
-    its file, its first byte, its bytes, and the codecs that it goes without. With `cut` chunks end where the array
-    does.
-    """
-
-    document: Mapping[str, Any]
-    files: Sequence[str]
-    rows: ChunkRows
-    cut: bool = False
 
 
 def file_place(name: str) -> FilePlace | None:
@@ -59,11 +35,4 @@ def head_of(path: str, count: int) -> bytes:
         return b""
 
 
-def listed(place: FilePlace, chunks: ChunkList) -> Array:
-    """The array of a list of chunks. Raises FormatError for chunks that their files do not hold, with the place."""
-    rows = np.ascontiguousarray(chunks.rows, np.uint64)
-    files, document = list(chunks.files), json.dumps(chunks.document)
-    return Array(_core.open_listing(current()._core, (place.path, place.member), document, files, rows, chunks.cut))
-
-
-__all__ = ["ChunkList", "ChunkRows", "FilePlace", "file_place", "head_of", "listed"]
+__all__ = ["FilePlace", "file_place", "head_of"]

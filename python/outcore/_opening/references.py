@@ -14,24 +14,22 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from outcore import _core
 from outcore._base.system_errors import refusing
 from outcore._lazy.array import Array
+from outcore._opening.chunk_lists import JSON, ChunkList, grid_of, in_memory, listed, names_of
 from outcore._opening.conventions import decoded
 from outcore._opening.group import Group
-from outcore._opening.places import ChunkList, FilePlace, file_place, head_of, listed
+from outcore._opening.places import FilePlace, file_place, head_of
 from outcore._session.session import leave_room
 from outcore.errors import FormatError, UnsupportedFormatError
 
-JSON: TypeAlias = Any  # a value in a document
 Reference: TypeAlias = "str | list[JSON] | Mapping[str, JSON]"  # inline bytes, or a file, first byte and length
 ChunkReference: TypeAlias = "tuple[int, Reference]"  # the number of a chunk, and where it is
 _DOCUMENT_BYTES_MAX = 1 << 30
-_INLINE_BYTES_MAX = 256 << 20
 _ARRAYS = (".zarray", "zarr.json")
 _CONSOLIDATED, _PARQUET_BYTES = ".zmetadata", 48 << 20
 _TEMPLATE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
@@ -144,6 +142,14 @@ def _inline(entry: str) -> bytes:
     return entry.encode("utf-8")
 
 
+def _decoded(path: str, member: str, number: int, entry: str) -> bytes:
+    """The bytes of a chunk that the references themselves hold. Raises FormatError."""
+    try:
+        return _inline(entry)
+    except ValueError as error:
+        raise FormatError(f"{path}: chunk {number} of {member!r}: {error}", {"path": path}) from None
+
+
 def _number(key: str, counts: tuple[int, ...], separator: str, prefix: str) -> int | None:
     """The number of a chunk by its key, in C order of the grid."""
     if not key.startswith(prefix):
@@ -232,14 +238,15 @@ def _is_array(document: JSON) -> bool:
 
 def _array(references: References, member: str, name: str) -> Array:
     path, document = references.path, references.documents[name]
-    shape, lengths, separator, prefix = _grid(path, name, document)
+    shape, lengths, separator, prefix = grid_of(path, name, document)
     counts = tuple(-(-of // by) for of, by in zip(shape, lengths, strict=True))
     chunks = list(references.chunks(member, counts, separator, prefix))
     inline = [number for number, entry in chunks if isinstance(entry, str)]
     if not inline:
         array = listed(FilePlace(path, member), _listed(path, document, chunks))
     elif len(inline) == len(chunks):
-        array = _in_memory(path, member, document, counts, lengths, chunks)
+        encoded = ((number, _decoded(path, member, number, str(entry))) for number, entry in chunks)
+        array = in_memory(FilePlace(path, member), document, (counts, lengths), encoded)
     else:
         raise UnsupportedFormatError(
             f"{path}: {member!r} has {len(inline)} of {len(chunks)} chunks inline and the others in files, which is "
@@ -251,13 +258,7 @@ def _array(references: References, member: str, name: str) -> Array:
     fill = document.get("fill_value")
     if dims is not None and fill is not None and name.endswith(".zarray"):
         attrs.setdefault("_FillValue", fill)  # of xarray: what was never written is what is missing
-    is_named = isinstance(dims, list) and len(dims) == array.ndim and _are_names(dims)
-    return array.annotate(dims=dims if is_named else None, attrs=attrs, name=_leaf(member) or None)
-
-
-def _are_names(dims: list[JSON]) -> bool:
-    names = [dim for dim in dims if dim is not None]
-    return all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
+    return array.annotate(dims=names_of(dims, array.ndim), attrs=attrs, name=_leaf(member) or None)
 
 
 def _attributes(references: References, begin: str, name: str) -> dict[str, JSON]:
@@ -269,30 +270,6 @@ def _attributes(references: References, begin: str, name: str) -> dict[str, JSON
     if not isinstance(attrs, dict | None):
         raise FormatError(f"{references.path}: {begin}.zattrs is no object of JSON", {"path": references.path})
     return dict(attrs or {})
-
-
-def _grid(path: str, name: str, document: Mapping[str, JSON]) -> tuple[tuple[int, ...], tuple[int, ...], str, str]:
-    """Lengths of an array and of its chunks; what stands between and before the numbers in keys of chunks."""
-    try:
-        if name.endswith(".zarray"):
-            shape, lengths = document["shape"], document["chunks"]
-            separator, prefix = document.get("dimension_separator", "."), ""
-        else:
-            shape = document["shape"]
-            lengths = document["chunk_grid"]["configuration"]["chunk_shape"]
-            encoding = document["chunk_key_encoding"]
-            is_default = encoding["name"] == "default"
-            separator = (encoding.get("configuration") or {}).get("separator", "/" if is_default else ".")
-            prefix = f"c{separator}" if is_default and shape else "c" if is_default else ""
-        if len(shape) != len(lengths) or not all(isinstance(one, int) for one in (*shape, *lengths)):
-            raise ValueError("shape and chunks are not of one length")
-        if separator not in (".", "/"):
-            raise ValueError(f"numbers of chunks are separated by {separator!r}")
-        if min(lengths, default=1) < 1 or min(shape, default=0) < 0:
-            raise ValueError(f"chunks {lengths} of shape {shape}")
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise FormatError(f"{path}: {name} does not describe an array: {error}", {"path": path}) from None
-    return tuple(shape), tuple(lengths), str(separator), prefix
 
 
 def _listed(path: str, document: Mapping[str, JSON], chunks: list[ChunkReference]) -> ChunkList:
@@ -330,33 +307,6 @@ def _local(path: str, url: str) -> str:
         )
     local = url if scheme is None else url[scheme.end() :]
     return os.path.join(os.path.dirname(os.path.abspath(path)), local)
-
-
-def _in_memory(
-    path: str,
-    member: str,
-    document: Mapping[str, JSON],
-    counts: tuple[int, ...],
-    lengths: tuple[int, ...],
-    chunks: list[ChunkReference],
-) -> Array:
-    """An array whose chunks are all in the references."""
-    empty = listed(FilePlace(path, member), ChunkList(document, [], np.zeros((0, 5), np.uint64)))
-    if empty.size * empty.dtype.itemsize > _INLINE_BYTES_MAX:
-        raise UnsupportedFormatError(f"{path}: {member!r} of shape {empty.shape} is inline, and too large for that")
-    values = np.array(empty.compute())
-    text = json.dumps(document)
-    for number, entry in chunks:
-        try:
-            elements = _core.decode_listed_chunk(text, _inline(str(entry)))
-        except ValueError as error:
-            raise FormatError(f"{path}: chunk {number} of {member!r}: {error}", {"path": path}) from None
-        at = np.unravel_index(number, counts) if counts else ()
-        chunk = np.frombuffer(elements, values.dtype).reshape(lengths)
-        place = tuple(slice(one * by, one * by + by) for one, by in zip(at, lengths, strict=True))
-        part = values[place]
-        values[place] = chunk[tuple(slice(length) for length in part.shape)]
-    return Array(_core.from_numpy(values))
 
 
 __all__ = ["ReferencePlace", "open_references", "references_place"]

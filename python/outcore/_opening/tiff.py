@@ -18,8 +18,9 @@ from outcore._base.element_types import dtype_of
 from outcore._base.files import refuse_stub
 from outcore._base.system_errors import refusing
 from outcore._lazy.array import Array
+from outcore._opening.chunk_lists import ChunkList, ChunkRows, listed
 from outcore._opening.group import Group
-from outcore._opening.places import ChunkList, ChunkRows, FilePlace, file_place, head_of, listed
+from outcore._opening.places import FilePlace, file_place, head_of
 from outcore._session.session import current, leave_room
 from outcore.errors import DTypeError, FormatError, OutcoreError, UnsupportedFormatError
 

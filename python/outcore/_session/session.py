@@ -141,6 +141,11 @@ def current() -> Session:
     for session in reversed(_entered.get()):
         if session._entries:  # else another thread left it for this one
             return session
+    return configured()
+
+
+def configured() -> Session:
+    """The session that belongs to the configuration in force, whichever is entered."""
     options = config.snapshot()
     key = json.dumps({name: value for name, value in options.items() if name != "progress"}, sort_keys=True)
     with _lock:
@@ -221,4 +226,4 @@ def _end() -> None:
 os.register_at_fork(after_in_child=_forget_inherited)
 atexit.register(_end)
 
-__all__ = ["Outcome", "Session", "check_room", "clear", "current", "leave_room"]
+__all__ = ["Outcome", "Session", "check_room", "clear", "configured", "current", "leave_room"]
