@@ -20,6 +20,7 @@ import pytest
 from click.testing import CliRunner
 from conftest import LARGE
 from support.running import forecast, run, session
+from support.web import serving
 
 import outcore as oc
 from outcore import _core
@@ -256,6 +257,22 @@ def test_headers_are_checked(repository: Path) -> None:
         group = oc.open(repository)
         reasons = [str(error) for error in read_small(group)]
         assert any(re.search(f"{path.name}: .*{match}", reason) for reason in reasons), reasons
+
+
+def test_repositories_at_urls_are_read(repository: Path) -> None:
+    with serving(repository.parent) as web:
+        group = oc.open(f"{web.url}/repository")
+        assert (group.name, group.groups) == (f"{web.url}/repository", ("g",))
+        np.testing.assert_array_equal(group["t2m"].compute(), t2m(3))
+        np.testing.assert_array_equal(oc.open(f"{web.url}/repository/t2m", version="half & half").compute(), t2m(2))
+        with pytest.raises(ArgumentError, match=r"repository: this Icechunk repository has no branch.*'none'"):
+            oc.open(f"{web.url}/repository", version="none")
+        with pytest.raises(ArgumentError, match=r"other: version is of Icechunk repositories"):
+            oc.open(f"{web.url}/other", version="none")
+        for manifest in (repository / "manifests").iterdir():
+            manifest.unlink()
+        with pytest.raises(MissingFileError, match=f"{web.url}/repository/manifests/.*no such object"):
+            group["g/parts"]
 
 
 def write_randomly(folder: Path, random: np.random.Generator) -> dict[str, np.ndarray]:

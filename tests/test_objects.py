@@ -139,6 +139,20 @@ def test_web_servers_without_lists_give_the_same(name: str, web: Web, tmp_path: 
         np.testing.assert_array_equal(np.load(tmp_path / "double.npy"), X * 2)
 
 
+def test_repositories_of_icechunk_are_read_from_buckets(bucket: Bucket) -> None:
+    folder = Path(__file__).parent / "data" / "icechunk-2"
+    for path in folder.rglob("*"):
+        if path.is_file():
+            obstore.put(bucket.store, f"repository/{path.relative_to(folder)}", path.read_bytes())
+    group = oc.open(f"{bucket.url}/repository", storage_options=bucket.options)
+    stored = oc.open(folder)
+    assert list(group) == list(stored)
+    for name in ("t2m", "g/parts", "scalar"):
+        np.testing.assert_array_equal(group[name].compute(), stored[name].compute())
+    opened = oc.open(f"{bucket.url}/repository/t2m", version="v1")
+    np.testing.assert_array_equal(opened.compute(), oc.open(folder / "t2m", version="v1").compute())
+
+
 def test_groups_list_their_members(bucket: Bucket, web: Web, shared: Path) -> None:
     for root, options in ((bucket.url, bucket.options), (web.url, None)):
         group = oc.open(f"{root}/group.zarr", storage_options=options)

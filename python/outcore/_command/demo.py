@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 import outcore as oc
-from outcore import Array, _core
+from outcore import _core
 from outcore._base.sizes import format_size, parse_size
 from outcore._base.types import JSONObject
 from outcore._command import bandwidth, confine
@@ -53,7 +53,7 @@ class Spec:
 # -- the two programs, as a user writes them --------------------------------------------------------------------
 
 
-def nmf(X: Array, W: Array, H: Array, iterations: int = NMF_ITERATIONS) -> tuple[Array, list[Array]]:
+def nmf(X: oc.Array, W: oc.Array, H: oc.Array, iterations: int = NMF_ITERATIONS) -> tuple[oc.Array, list[oc.Array]]:
     """Multiplicative updates (Lee and Seung 2001): W ← W ∘ X Hᵀ / W H Hᵀ, H ← H ∘ Wᵀ X / Wᵀ W H.
 
     Returns the last W and every H.
@@ -66,7 +66,7 @@ def nmf(X: Array, W: Array, H: Array, iterations: int = NMF_ITERATIONS) -> tuple
     return W, factors
 
 
-def logistic(X: Array, y: Array, w: Array, steps: int = STEPS, step: float = STEP) -> list[Array]:
+def logistic(X: oc.Array, y: oc.Array, w: oc.Array, steps: int = STEPS, step: float = STEP) -> list[oc.Array]:
     """Batch gradient descent on the logistic loss: w ← w − step · Xᵀ (σ(X w) − y). Every w."""
     weights = [w]
     for _ in range(steps):

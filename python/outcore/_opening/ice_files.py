@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,14 @@ from outcore._base.urls import is_url, url_of
 from outcore._objects.mounting import transport_of
 from outcore._opening.flatbuffer import FlatBuffer
 from outcore._session.session import check_room, leave_room
-from outcore.errors import FormatError, OutcoreError, UnsupportedFormatError
+from outcore.errors import (
+    FormatError,
+    MissingFileError,
+    OutcoreError,
+    PermissionDeniedError,
+    StorageError,
+    UnsupportedFormatError,
+)
 
 _MAGIC = b"ICE\xf0\x9f\xa7\x8aCHUNK"
 # The program that wrote a file follows the magic, then version, type of file and compression, a byte each.
@@ -48,9 +56,10 @@ class IceFiles:
     def content(self, name: str) -> bytes:
         """All of a file. Raises MissingFileError, StorageError, FormatError for one of more than 2 GiB."""
         path = f"{self.root}/{name}"
-        with refusing(path, "read"):
-            if is_url(self.root):
+        if is_url(self.root):
+            with _asking(path):
                 return transport_of(path).content(url_of(path).key, _FILE_BYTES_MAX)[0]
+        with refusing(path, "read"):
             if os.stat(path).st_size > _FILE_BYTES_MAX:
                 raise FormatError(f"{path}: has more than {_FILE_BYTES_MAX} bytes", {"path": path})
             with reading(path) as file:
@@ -73,16 +82,33 @@ class IceFiles:
         return FlatBuffer(path, [packed[_HEADER_BYTES:]])
 
     def _content_or_none(self, name: str, count: int) -> bytes | None:
-        """The first bytes of a file; None where there is no file of that name."""
+        """The first bytes of a file; None where there is no file of that name. Raises StorageError for a store that
+        does not answer."""
         path = f"{self.root}/{name}"
         try:
             if is_url(self.root):
-                _, parts = transport_of(path).read(url_of(path).key, 0, count)
-                return b"".join(part.tobytes() for part in parts)[:count]
+                with _asking(path):
+                    _, parts = transport_of(path).read(url_of(path).key, 0, count)
+                    return b"".join(part.tobytes() for part in parts)[:count]
             with reading(path) as file:
                 return file.read(count)
-        except (OSError, ValueError, OutcoreError):
+        except (MissingFileError, PermissionDeniedError):  # buckets that may not be listed answer so, too
             return None
+        except (OSError, ValueError, OutcoreError):
+            if is_url(self.root):
+                raise
+            return None
+
+
+@contextmanager
+def _asking(url: str) -> Iterator[None]:
+    """Failures of a transport as outcore's errors."""
+    try:
+        yield
+    except OSError as error:
+        kinds = ((FileNotFoundError, MissingFileError), (PermissionError, PermissionDeniedError))
+        kind = next((mine for theirs, mine in kinds if isinstance(error, theirs)), StorageError)
+        raise kind(f"{url}: cannot read: {error}", {"path": url, "action": "read"}) from None
 
 
 def _unpacked(path: str, packed: bytes) -> Iterator[bytes]:

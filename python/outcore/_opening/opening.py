@@ -83,6 +83,11 @@ def open(
     or zstd, and others are refused by name. References of kerchunk, a JSON document or a folder of Parquet files, are
     the group of arrays that they describe, read from local files where its chunks lie.
 
+    A repository of Icechunk, versions 1 and 2 of its format, is the group of its branch `main`; `version` is the name
+    of another branch or of a tag, or the id of a snapshot. Arrays stay at their snapshot when more is committed.
+    Virtual chunks are read from local files. Raises ArgumentError for a version that is not there, and for a name that
+    a branch and a tag have.
+
     With `dtype` the file is an array without a header: of `shape`, from byte `offset` on, in `order` "C" or "F". One
     length may be -1, as many as the file holds; without `shape` that is the only one. Bytes behind the array are not
     read. `field` and `view` are as for `.npy` files. Raises FormatError where the file is too short, with both lengths.
@@ -108,12 +113,13 @@ def open(
     those of fixed-length strings (`S8`, `U3`) give `Text`. Dates in a Zarr array that are no numbers are read through
     zarr-python: `asarray(zarr.open(path))`.
 
-    `s3://bucket/key`, `gs://bucket/key`, `https://host/path` and `http://` lead to Zarr, `.npy`, HDF5 and NetCDF-3 in
-    stores of objects, through the package obstore: `pip install outcore[cloud]`. `storage_options` are names and values
-    of its configuration (`region`, `access_key_id`, `secret_access_key`, `endpoint`, `skip_signature=True` for public
-    data, …), with `client_options` (`timeout`, `connect_timeout`) and `retry_config` (`max_retries`); without,
-    credentials are the environment's. The options hold for the bucket or host, and are in no message, digest or pickle.
-    Web servers give no lists: each chunk of an array is asked for once when it is opened.
+    `s3://bucket/key`, `gs://bucket/key`, `https://host/path` and `http://` lead to Zarr, Icechunk, `.npy`, HDF5 and
+    NetCDF-3 in stores of objects, through the package obstore: `pip install outcore[cloud]`. `storage_options` are
+    names and values of its configuration (`region`, `access_key_id`, `secret_access_key`, `endpoint`,
+    `skip_signature=True` for public data, …), with `client_options` (`timeout`, `connect_timeout`) and `retry_config`
+    (`max_retries`); without, credentials are the environment's. The options hold for the bucket or host, and are in no
+    message, digest or pickle. Web servers give no lists: each chunk of an array is asked for once when it is opened,
+    and in any store each of Icechunk's.
 
     Raises MissingFileError where nothing is, PermissionDeniedError, FormatError for other kinds of files, which says
     how those are read, and for codecs outcore lacks, StorageError where the path cannot be read. I/O: its metadata
@@ -220,8 +226,8 @@ def _stored_at_url(name: str) -> _core.Expr | _core.StoredGroup | _core.StoredRe
         if not isinstance(error, FormatError) or not is_unknown(error):
             raise
         raise FormatError(
-            f"{name}: none of Zarr, .npy, HDF5, NetCDF-4 and NetCDF-3, which are read from URLs; other files are read "
-            f"where they are copied to",
+            f"{name}: none of Zarr, Icechunk, .npy, HDF5, NetCDF-4 and NetCDF-3, which are read from URLs; other files "
+            f"are read where they are copied to",
             getattr(error, "details", {}),
         ) from None
 
