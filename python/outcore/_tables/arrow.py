@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from outcore._base.arrow_numbers import array_of, filled, indices_of, strings_of
 from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array
 from outcore._session.session import leave_room
@@ -210,12 +211,12 @@ class Field:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        labels = pa.array(self.labels, pa.string())
+        labels = strings_of(self.labels or ())
         if not pa.types.is_dictionary(part.type):
-            return _numpy(pc.index_in(part.cast(pa.string()), value_set=labels).fill_null(-1))
-        places = pc.index_in(part.dictionary.cast(pa.string()), value_set=labels).fill_null(-1)
-        table = np.append(_numpy(places), np.int32(-1))
-        codes: NDArray = table[_numpy(part.indices.fill_null(len(table) - 1))]
+            return filled(pc.index_in(part.cast(pa.string()), value_set=labels), -1)
+        places = filled(pc.index_in(part.dictionary.cast(pa.string()), value_set=labels), -1)
+        table = np.append(places, np.int32(-1))
+        codes: NDArray = table[indices_of(part, len(table) - 1)]
         return codes
 
     def _letters(self, part: pa.Array, what: str) -> NDArray:
@@ -245,7 +246,7 @@ class Field:
             part = part.view(pa.int64() if of.bit_width == 64 else pa.int32())
         # Only integers of 64 bits have the one that stands for NaT.
         part = part.cast(pa.int64()) if part.type != pa.int64() else part
-        integers = _numpy(part.fill_null(int(np.iinfo(np.int64).min)) if part.null_count else part)
+        integers = filled(part, np.iinfo(np.int64).min)
         stored = None if pa.types.is_integer(of) else self._number(of)
         if stored is None or stored == self.kind:
             return integers
@@ -254,22 +255,19 @@ class Field:
     def _plain(self, part: pa.Array, what: str) -> NDArray:
         import pyarrow as pa
 
-        dtype = self.dtype
-        if part.null_count:
-            if self.nulls == "mask" and self.kind.kind in "iub":
-                part = part.fill_null(False if pa.types.is_boolean(part.type) else 0)
-            elif dtype.kind != "f":
+        dtype, missing = self.dtype, 0.0
+        if part.null_count and not (self.nulls == "mask" and self.kind.kind in "iub"):
+            if dtype.kind != "f":
                 raise DTypeError(f"{what}: {part.null_count} missing elements in column {self.name!r}, {self.word}")
-            elif not pa.types.is_floating(part.type):
+            if not pa.types.is_floating(part.type):
                 return self._widened(part, what)
-            else:  # NumPy has NaN of each type of floating point
-                part = part.fill_null(np.nan)
-        elif self.is_widened and pa.types.is_integer(part.type):
+            missing = np.nan
+        elif not part.null_count and self.is_widened and pa.types.is_integer(part.type):
             return self._widened(part, what)
         target = pa.from_numpy_dtype(dtype)
         if part.type != target and not pa.types.is_boolean(part.type):
             part = part.cast(target)
-        return _numpy(part).astype(dtype, copy=False)
+        return filled(part, missing).astype(dtype, copy=False)
 
     def _widened(self, part: pa.Array, what: str) -> NDArray:
         import pyarrow as pa
@@ -277,18 +275,12 @@ class Field:
         if pa.types.is_boolean(part.type):
             part = part.cast(pa.uint8())
         try:
-            return _numpy(part.cast(pa.float64()).fill_null(np.nan))
+            return filled(part.cast(pa.float64()), np.nan)
         except pa.ArrowInvalid as error:
             raise RangeError(
                 f"{what}: column {self.name!r} has missing elements, and integers that float64 does not hold exactly: "
                 f"{error}; nulls='mask' keeps them integers"
             ) from None
-
-
-def _numpy(part: pa.Array) -> NDArray:
-    """Elements as NumPy's, borrowed where they can be."""
-    elements: NDArray = part.to_numpy(zero_copy_only=False)
-    return elements
 
 
 def _is_string(of: pa.DataType) -> bool:
@@ -366,16 +358,17 @@ def as_arrow(field: pa.Field, column: TableColumn, values: NDArray) -> pa.Array:
     import pyarrow as pa
 
     if isinstance(column, Categorical):
-        codes = pa.array(values, pa.int32(), mask=values < 0)
-        return pa.DictionaryArray.from_arrays(codes, pa.array(column.labels, pa.string()))
+        codes = array_of(values, pa.int32(), values < 0)
+        return pa.DictionaryArray.from_arrays(codes, strings_of(column.labels))
     if isinstance(column, Dates):
         unit = "D" if field.type == pa.date32() else field.type.unit
         dates = values.astype(f"{column.dtype.kind}8[{unit}]", copy=False)
-        return pa.array(dates, field.type)
+        integers = array_of(dates.view(np.int64), pa.int64(), np.isnat(dates))
+        return (integers.cast(pa.int32()) if unit == "D" else integers).view(field.type)
     if isinstance(column, Text):
         strings = values if column.dtype.kind == "U" else np.char.decode(values, "utf-8")
         return pa.array(strings, pa.string())
-    return pa.array(values, field.type)
+    return array_of(values, field.type)
 
 
 __all__ = [

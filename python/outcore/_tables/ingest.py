@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from outcore._base.arrow_numbers import indices_of
 from outcore._base.types import NDArray, PathLike
 from outcore._tables.arrow import ColumnTypes, Field, Nulls, arrow, check_nulls
 from outcore._tables.stored import StoredColumn, StoredTable, columns_of, storing
@@ -103,8 +104,7 @@ class Ingest:
                 f"{self._what}: column {column.field.name!r} has more than {_LABELS_MAX} distinct strings; "
                 f"dtypes={{{column.field.name!r}: 'U12'}} has it as text of a length"
             )
-        places: NDArray = part.indices.fill_null(len(table) - 1).to_numpy(zero_copy_only=False)
-        return table[places]
+        return table[indices_of(part, len(table) - 1)]
 
     def end(self) -> Table:
         """The table of all rows."""

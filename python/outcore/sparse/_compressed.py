@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from outcore._base.archives import reading_members, unzipped
+from outcore._base.arrow_numbers import numbers_of
 from outcore._base.files import reading
 from outcore._base.system_errors import refusing
 from outcore._base.types import NDArray, PathLike
@@ -236,9 +237,17 @@ def _batches(source: PathLike, names: list[str]) -> Iterator[Any]:
 
     with reading(source) as opened_file:
         file = parquet.ParquetFile(opened_file, buffer_size=_ARROW_BUFFER, pre_buffer=False)
-        yield from file.iter_batches(batch_size=_ARROW_ROWS, columns=names, use_threads=False)
+        for batch in file.iter_batches(batch_size=_ARROW_ROWS, columns=names, use_threads=False):
+            yield {name: numbers_of(batch[name]) if _is_whole(batch[name]) else batch[name] for name in names}
         del file
     pa.default_memory_pool().release_unused()
+
+
+def _is_whole(column: Any) -> bool:
+    """Whether all elements of a column of Arrow's are there, as numbers."""
+    import pyarrow as pa
+
+    return not column.null_count and (pa.types.is_integer(column.type) or pa.types.is_floating(column.type))
 
 
 def _table_entries(tables: Iterable[Any], names: list[str]) -> Iterator[Chunk]:
