@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from support.running import session
 from support.sizes import sized
 
 import outcore as oc
+from outcore._tables.direct_file import DirectFile
 from outcore.errors import (
     ArgumentError,
     DTypeError,
@@ -88,6 +91,46 @@ def test_large_row_groups_are_read_in_parts_from_many_threads(tmp_path: Path) ->
         for thread in threads:
             thread.join()
         assert results == [2_999_999] * 3
+
+
+def test_files_are_read_past_the_page_cache(tmp_path: Path) -> None:
+    content = np.random.default_rng(7).integers(0, 256, 50_001, dtype="u1").tobytes()
+    path = tmp_path / "bytes"
+    path.write_bytes(content)
+    for is_direct in (True, False):
+        file = DirectFile(str(path), is_direct)
+        assert (file.size(), file.tell(), file.seek(-3, os.SEEK_END)) == (50_001, 0, 49_998)
+        assert file.read(10).to_pybytes() == content[-3:]  # as many as there are
+        for place, count in [(0, 1), (4095, 2), (4096, 4096), (10_000, 40_001), (12_287, 0)]:
+            assert file.seek(place) == place
+            assert file.read(count).to_pybytes() == content[place : place + count]
+            assert file.tell() == place + count
+        assert file.read().size == 50_001 - 12_287
+        file.close()
+        file.close()
+
+
+def test_tables_of_numbers_load_no_pandas(tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    columns = {"x": [1.5, None, 2.5], "n": [1, 2, None], "b": [True, None, False], "k": ["a", None, "b"]}
+    days = {"d": pa.array([None, 1, 2], pa.date32()), "t": pa.array([None, 1, 2], pa.timestamp("us"))}
+    path = written(tmp_path / "x.parquet", columns | days)
+    program = f"""
+import sys
+import outcore as oc
+for nulls in ("nan", "mask"):
+    table = oc.read_parquet({str(path)!r}, dtypes={{"k": "category"}}, nulls=nulls)
+    oc.to_parquet(table, {str(tmp_path / "y.parquet")!r}, overwrite=True)
+    oc.from_arrow(table).compute()
+assert "pyarrow" in sys.modules
+assert "pandas" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+    with session():
+        assert_same(
+            oc.read_parquet(tmp_path / "y.parquet", dtypes={"k": "category"}, columns=["k", "d", "t"]),
+            pa.table({"k": pa.array(columns["k"]), **days}),
+        )
 
 
 def test_several_files_are_one_table(tmp_path: Path) -> None:

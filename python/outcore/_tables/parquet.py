@@ -1,12 +1,13 @@
 """Parquet and Arrow IPC files as tables.
 
 **Contract.** A file's footer is read when it is opened, and nothing else. Each column is a source of blocks whose tiles
-are row groups: a block of a whole row group is decoded by pyarrow in the thread of the engine that needs it, so columns
-and row groups are decoded side by side. A block that is part of a large row group is decoded batch by batch, from a
-cursor that stays where the last block ended. A file that changed after it was opened is
-refused. The forecast counts the bytes of the elements; what pyarrow reads for them, compressed, is its own, and takes
-about as much memory as they do, which the workspace of a block has room for. Freed memory that its pool keeps is given
-back after each block where the limit is below 1 GiB when the table is opened.
+are row groups: a block is decoded by pyarrow in the thread of the engine that needs it, so columns and row groups are
+decoded side by side. Batches are decoded one after the other into the elements of the block, so that pyarrow holds few
+rows decoded: beside the block's elements stand the stored bytes of a column chunk, which are read past the page cache,
+all at once; piece by piece where the limit is below 1 GiB when the table is opened. A block that is part of a large row
+group is decoded from a cursor that stays where the last block ended. A file that changed after it was opened is
+refused. The forecast counts the bytes of the elements; what pyarrow reads for them, compressed, is its own, and has
+its room in the workspace of a block. Freed memory that its pool keeps is given back after each block below that limit.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import numpy as np
 
 from outcore import _core
 from outcore._base import files
+from outcore._base.arrow_numbers import numbers_of
 from outcore._base.system_errors import refusing
 from outcore._base.threads import thread_pool
 from outcore._base.types import NDArray, PathLike
@@ -32,6 +34,7 @@ from outcore._opening.several import parts_of
 from outcore._session.session import current
 from outcore._tables.arrow import ColumnTypes, Field, LabelCount, Nulls, arrow, check_nulls
 from outcore._tables.columns import Deferred, TableColumn
+from outcore._tables.direct_file import DirectFile
 from outcore._tables.table import Table
 from outcore.errors import DTypeError, FormatError, IndexingError, OutcoreError, SourceChangedError
 
@@ -44,7 +47,8 @@ _BUFFER_BYTES = 1 << 20
 _CURSORS_MAX = 4
 _SMALL_BYTES = 2 << 20  # row groups of no more are decoded whole, though a part is needed
 _TIGHT_BYTES = 1 << 30
-_BATCH_ROWS = 1 << 16  # rows that are decoded together where a row group is not
+_BATCH_ROWS = 1 << 16  # rows of labels that are counted together
+_BATCH_BYTES = 512 << 10  # of elements that are decoded together: they stay in the processor's cache
 _TILE_BYTES = 8 << 20  # row groups of more are cut, for all memory limits alike
 
 
@@ -77,8 +81,8 @@ class ParquetPart:
         status = os.stat(self.path)
         return status.st_ino, status.st_size, status.st_mtime_ns
 
-    def opened(self, name: str, as_labels: bool, in_batches: bool) -> pq.ParquetFile:
-        """The file for one column, its pages read one after the other where batches are.
+    def opened(self, name: str, as_labels: bool, in_pieces: bool) -> pq.ParquetFile:
+        """The file for one column, whose chunks are read whole or piece by piece.
 
         Raises SourceChangedError for a file that is another by now.
         """
@@ -90,10 +94,10 @@ class ParquetPart:
                     f"{self.path}: changed since it was opened; open it again", {"path": self.path}
                 )
             return pq.ParquetFile(
-                self.path,
+                DirectFile(self.path, bool(current().options["direct_io"])),
                 metadata=self.metadata,
                 read_dictionary=[name] if as_labels else None,
-                buffer_size=_BUFFER_BYTES if in_batches else 0,
+                buffer_size=_BUFFER_BYTES if in_pieces else 0,
                 pre_buffer=False,
             )
 
@@ -129,19 +133,17 @@ class _Cursor:
         self._part: pa.Array | None = None
         self.row = 0  # of the first element that is left
 
-    def take(self, start: int, stop: int) -> list[pa.Array]:
-        """The elements of some rows, at or behind the place."""
-        parts = []
+    def take(self, start: int, stop: int) -> Iterator[pa.Array]:
+        """The elements of some rows, at or behind the place, batch by batch."""
         while self.row < stop:
             if self._part is None or not len(self._part):
                 self._part = next(self._batches).column(0)
             skipped = min(max(start - self.row, 0), len(self._part))
             taken = self._part[skipped : skipped + max(stop - max(start, self.row), 0)]
-            if len(taken):
-                parts.append(taken)
             self._part = self._part[skipped + len(taken) :]
             self.row += skipped + len(taken)
-        return parts
+            if len(taken):
+                yield taken
 
 
 class ParquetColumn:
@@ -174,17 +176,16 @@ class ParquetColumn:
         import pyarrow as pa
 
         start, stop = block[0].start, block[0].stop
-        parts = []
+        shape = (stop - start,) if self.field.letters is None else (stop - start, self.field.letters)
+        numbers, row = np.empty(shape, self.field.dtype), 0
         while start < stop:
             place = bisect_right(self._starts, start) - 1
             count, group = self._whole(place, start, stop), self._groups[place]
             begin, end = self._starts[place], min(stop, self._starts[place + max(count, 1)])
             try:
-                if count:
-                    decoded = self._decoded(place, count, start - begin, end - begin)
-                else:
-                    decoded = self._in_batches(place, start - begin, end - begin)
-                parts += [self.field.numbers(part, group.file.path) for part in decoded]
+                for part in self._decoded(place, count, start - begin, end - begin):
+                    numbers[row : row + len(part)] = self.field.numbers(part, group.file.path)
+                    row += len(part)
             except OutcoreError:
                 raise
             except (pa.ArrowException, OSError) as error:
@@ -195,7 +196,6 @@ class ParquetColumn:
             start = end
         if self._is_tight:
             pa.default_memory_pool().release_unused()
-        numbers = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return numbers[:, block[1]] if len(block) > 1 else numbers
 
     def _whole(self, place: int, start: int, stop: int) -> int:
@@ -210,38 +210,39 @@ class ParquetColumn:
             count += 1
         return count
 
-    def _decoded(self, place: int, count: int, start: int, stop: int) -> list[pa.Array]:
-        """Rows of some row groups, counted from the first of these."""
-        groups = self._groups[place : place + count]
-        file = groups[0].file.opened(self.field.name, self.field.is_category, in_batches=False)
-        numbers = [group.number for group in groups]
-        column = file.read_row_groups(numbers, columns=[self.field.name], use_threads=False).column(0)
-        return list(column.slice(start, stop - start).chunks)
-
-    def _in_batches(self, place: int, start: int, stop: int) -> list[pa.Array]:
-        """Rows of a row group, by a cursor."""
-        cursor = self._cursor(place, start)
-        parts = cursor.take(start, stop)
-        if cursor.row < self._groups[place].rows:
+    def _decoded(self, place: int, count: int, start: int, stop: int) -> Iterator[pa.Array]:
+        """Rows from a row group on, counted from its first: of some that are decoded whole, or of one by a cursor."""
+        cursor = None if count else self._nearest(place, start)
+        yield from (cursor := cursor or self._cursor(place, count)).take(start, stop)
+        if not count and cursor.row < self._groups[place].rows:
             with self._lock:
                 self._cursors.append(cursor)
                 del self._cursors[:-_CURSORS_MAX]
-        return parts
 
-    def _cursor(self, place: int, start: int) -> _Cursor:
-        """The cursor that is nearest before a row, no one else's meanwhile; a new one where there is none."""
+    def _nearest(self, place: int, start: int) -> _Cursor | None:
+        """The cursor that is nearest before a row, no one else's meanwhile."""
         with self._lock:
             before = [cursor for cursor in self._cursors if cursor.place == place and cursor.row <= start]
-            if before:
-                nearest = max(before, key=lambda cursor: cursor.row)
-                self._cursors.remove(nearest)
-                return nearest
-        group = self._groups[place]
-        file = group.file.opened(self.field.name, self.field.is_category, in_batches=True)
+            if not before:
+                return None
+            nearest = max(before, key=lambda cursor: cursor.row)
+            self._cursors.remove(nearest)
+            return nearest
+
+    def _cursor(self, place: int, count: int) -> _Cursor:
+        """A new cursor at the begin of some row groups that are decoded whole, or of one that is not."""
+        groups, is_category = self._groups[place : place + max(count, 1)], self.field.is_category
+        file = groups[0].file.opened(self.field.name, is_category, in_pieces=self._is_tight or not count)
+        # Labels of a batch are looked up for each: of a whole row group once.
+        rows = sum(group.rows for group in groups) if count and is_category else self._batch_rows()
         batches = file.iter_batches(
-            _BATCH_ROWS, row_groups=[group.number], columns=[self.field.name], use_threads=False
+            rows, row_groups=[group.number for group in groups], columns=[self.field.name], use_threads=False
         )
         return _Cursor(place, batches)
+
+    def _batch_rows(self) -> int:
+        width = max(self.field.dtype.itemsize * (self.field.letters or 1), 4)  # no stored number is narrower
+        return max(_BATCH_BYTES // width, 1)
 
     def column(self) -> TableColumn:
         """The column; labels are read from all row groups first."""
@@ -253,7 +254,7 @@ class ParquetColumn:
     def _labels(self) -> tuple[str, ...]:
         labels = LabelCount(self.field.name, "read_parquet")
         for group in self._groups:
-            file = group.file.opened(self.field.name, as_labels=True, in_batches=True)
+            file = group.file.opened(self.field.name, as_labels=True, in_pieces=True)
             for batch in file.iter_batches(
                 _BATCH_ROWS, row_groups=[group.number], columns=[self.field.name], use_threads=False
             ):
@@ -357,8 +358,7 @@ class _NullField(Field):
         self.kind = self.dtype = np.dtype(bool)
 
     def numbers(self, part: pa.Array, what: str) -> NDArray:
-        flags: NDArray = part.is_null().to_numpy(zero_copy_only=False)
-        return flags
+        return numbers_of(part.is_null())
 
 
 def _is_null(groups: Sequence[_RowGroup], field: Field) -> Array:
