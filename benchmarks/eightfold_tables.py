@@ -6,8 +6,10 @@ for step 0 to DEGREE - 1, all modulo n: as many in each row.
 
 from __future__ import annotations
 
+import gzip
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +71,14 @@ def make_csv(path: Path, rows: Rows) -> None:
     import pyarrow as pa
     from pyarrow import csv
 
-    packed = pa.output_stream(str(path), compression="gzip" if path.suffix == ".gz" else None)
-    with packed as sink:
-        _written(rows, lambda schema: csv.CSVWriter(sink, schema))
+    options = csv.WriteOptions(delimiter="\t" if ".tsv" in path.suffixes else ",")
+    with ExitStack() as opened:
+        sink: Any = str(path)
+        if path.suffix == ".gz":  # pyarrow's gzip is of level 9, which takes minutes
+            sink = opened.enter_context(gzip.open(path, "wb", compresslevel=1))
+        elif path.suffix == ".zst":
+            sink = opened.enter_context(pa.CompressedOutputStream(sink, "zstd"))
+        _written(rows, lambda schema: csv.CSVWriter(sink, schema, write_options=options))
 
 
 def make_folder(path: Path, rows: Rows) -> None:
@@ -92,6 +99,8 @@ TABLES: dict[str, tuple[str, Callable[[Path, Rows], None]]] = {
     "Arrow IPC": (".arrow", make_arrow),
     "CSV": (".csv", make_csv),
     "CSV, gzip": (".csv.gz", make_csv),
+    "TSV": (".tsv", make_csv),
+    "TSV, zstd": (".tsv.zst", make_csv),
     "folder of columns": (".columns", make_folder),
     "Arrow's C stream": (".stream", make_nothing),
 }
@@ -106,7 +115,7 @@ def table_of(path: str, size: int, folder: str) -> Any:
 
         rows = Rows(size)
         return oc.from_arrow(pa.RecordBatchReader.from_batches(next(rows.blocks()).schema, rows.blocks()), path=folder)
-    if suffix.startswith("csv"):
+    if suffix.startswith(("csv", "tsv")):
         return oc.read_csv(path, folder=folder)
     if suffix == "columns":
         return oc.open_table(path)
