@@ -19,9 +19,18 @@ from hypothesis import strategies as st
 from kerchunk.combine import MultiZarrToZarr
 from kerchunk.hdf import SingleHdf5ToZarr
 from support.running import forecast, run, session
+from support.web import serving
 
 import outcore as oc
-from outcore.errors import FormatError, MissingFileError, OutcoreError, SourceChangedError, UnsupportedFormatError
+from outcore.errors import (
+    ArgumentError,
+    FormatError,
+    MissingFileError,
+    OutcoreError,
+    SourceChangedError,
+    StorageError,
+    UnsupportedFormatError,
+)
 
 RNG = np.random.default_rng(6)
 QUIET = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), database=None)
@@ -204,8 +213,7 @@ def test_what_is_not_read_is_refused_by_name(tmp_path: Path) -> None:
     values.tofile(tmp_path / "x.bin")
     metadata = document(values, (4,))
     cases: list[tuple[type[OutcoreError], str, dict[str, Any]]] = [
-        (UnsupportedFormatError, "refers to s3://bucket/x.bin", {"x/0": ["s3://bucket/x.bin", 0, 16]}),
-        (UnsupportedFormatError, "1 of 2 chunks inline", {"x/0": "abcdefghijklmnop", "x/1": ["x.bin", 0, 16]}),
+        (UnsupportedFormatError, "refers to ftp://host/x.bin", {"x/0": ["ftp://host/x.bin", 0, 16]}),
         (MissingFileError, r"none\.bin", {"x/0": ["none.bin", 0, 16]}),
         (
             FormatError,
@@ -240,6 +248,60 @@ def test_what_is_not_read_is_refused_by_name(tmp_path: Path) -> None:
     path.write_text('{"a": 1}')
     with pytest.raises(FormatError, match=r"JSON, which outcore\.open does not read"):
         oc.open(path)
+
+
+def test_chunks_may_be_in_files_and_in_the_document(tmp_path: Path) -> None:
+    values = np.arange(10, dtype="<i4")
+    values.tofile(tmp_path / "x.bin")
+    values[4:8].tofile(tmp_path / "whole.bin")
+    inline = "base64:" + base64.b64encode(np.array([8, 9, 0, 0], "<i4").tobytes()).decode()
+    references = {"x/.zarray": document(values, (4,)), "x/0": ["x.bin", 0, 16], "x/1": ["whole.bin"], "x/2": inline}
+    write(tmp_path / "refs.json", references)
+    with session():
+        x = oc.open(tmp_path / "refs.json/x")
+        assert forecast({tmp_path / "x.npy": x}) == run({tmp_path / "x.npy": x})
+    np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), values)
+    write(tmp_path / "refs.json", references | {"x/2": "base64:AAAAAAAAAAAAAAAA"})
+    with pytest.raises(FormatError, match=r"refs\.json: byte 0: chunk 2 .* has 12 bytes"):
+        oc.open(tmp_path / "refs.json/x").compute()
+
+
+def test_references_and_their_files_may_be_at_urls(tmp_path: Path) -> None:
+    [references] = write_days(tmp_path, 1)
+
+    def referring(name: str) -> dict[str, Any]:
+        """The references, their file by another name."""
+        entries = references["refs"].items()
+        return {key: [name, *entry[1:]] if isinstance(entry, list) else entry for key, entry in entries}
+
+    mapper = LazyReferenceMapper.create(str(tmp_path / "refs.parq"), record_size=7, engine="pyarrow")
+    for key, entry in sorted(referring("0.nc").items(), key=lambda of: "/.z" not in of[0]):
+        mapper[key] = entry.encode() if isinstance(entry, str) else entry
+    mapper.flush()
+    stored = oc.open(tmp_path / "0.nc")
+    with serving(tmp_path) as web:
+        for name, file in {"url": f"{web.url}/0.nc", "beside": "0.nc", "local": f"file://{tmp_path}/0.nc"}.items():
+            (tmp_path / f"{name}.json").write_text(json.dumps({"version": 1, "refs": referring(file)}))
+        for place in (tmp_path / "url.json", f"{web.url}/url.json", f"{web.url}/beside.json", f"{web.url}/refs.parq"):
+            with session():
+                group = oc.open(place)
+                assert set(group) == set(stored)
+                t2m = oc.open(f"{place}/t2m")
+                assert t2m.dims == stored["t2m"].dims
+                targets = {tmp_path / "t2m.npy": t2m}
+                assert forecast(targets) == run(targets)
+            np.testing.assert_array_equal(np.load(tmp_path / "t2m.npy"), stored["t2m"].compute())
+        opened = oc.open(tmp_path / "url.json/t2m", storage_options={"retry_config": {"max_retries": 0}})
+        web.failures += ["503"] * 9
+        with pytest.raises(StorageError, match=r"0\.nc: cannot read"):
+            opened.compute()
+        web.failures.clear()
+        with pytest.raises(UnsupportedFormatError, match="references at a URL lead to no files of this machine"):
+            oc.open(f"{web.url}/local.json/t2m")
+        with pytest.raises(MissingFileError):
+            oc.open(f"{web.url}/none.json")
+    with pytest.raises(ArgumentError, match="storage_options are for URLs, and for references"):
+        oc.open(tmp_path / "0.nc", storage_options={})
 
 
 def test_replaced_files_are_refused(tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from outcore._base.urls import url_of
+from outcore._objects.asking import asking
 from outcore._objects.mounting import transport_of
-from outcore.errors import MissingFileError, PermissionDeniedError, StorageError, TargetExistsError
+from outcore.errors import TargetExistsError
 
 _NAME_BYTES_MAX = 4096
 _WRITER = ".outcore-writer"  # the object that names the process that writes below a URL
@@ -43,7 +44,7 @@ def _put_all(folder: Path, url: str) -> None:
     chunks = [name for name in names if _base(name) not in _DOCUMENTS]
     documents = sorted(set(names) - set(chunks), key=lambda name: -name.count("/"))  # the outermost last
 
-    with _refusing(url, "write"):
+    with asking(url, "write"):
         transport.delete(name for name in before if _base(name) in _DOCUMENTS)
         transport.put((f"{key}/{name}", folder / name) for name in chunks)
         for name in documents:
@@ -59,7 +60,7 @@ def _sole_writer(url: str) -> Iterator[None]:
     Stores that cannot make an object under the condition that there is none have writers side by side.
     """
     transport, key = transport_of(url), f"{url_of(url).key}/{_WRITER}"
-    with _refusing(url, "write"):
+    with asking(url, "write"):
         if not transport.create(key, _process_name("self").encode()):
             owner = transport.content(key, _NAME_BYTES_MAX)[0].decode("utf-8", "replace")
             if not _is_lost(owner):
@@ -70,7 +71,7 @@ def _sole_writer(url: str) -> Iterator[None]:
     try:
         yield
     finally:
-        with _refusing(url, "write"):
+        with asking(url, "write"):
             transport.delete([key])
 
 
@@ -98,25 +99,11 @@ def _base(name: str) -> str:
 def _keys_below(url: str) -> list[str]:
     """The keys of all objects below a URL."""
     keys: list[str] = []
-    with _refusing(url, "list"):
+    with asking(url, "list"):
         page = transport_of(url).pages(f"{url_of(url).key}/")
         while (part := page()) is not None:
             keys += [name for name, _, _ in part if _base(name) != _WRITER]
     return keys
-
-
-@contextmanager
-def _refusing(url: str, action: str) -> Iterator[None]:
-    """Failed requests as outcore's errors, with the URL."""
-    try:
-        yield
-    except OSError as error:
-        kinds: dict[type[OSError], type[StorageError]] = {
-            FileNotFoundError: MissingFileError,
-            PermissionError: PermissionDeniedError,
-        }
-        details = {"path": url, "action": action, "cause": str(error), "errno": None}
-        raise kinds.get(type(error), StorageError)(f"{url}: cannot {action}: {error}", details) from None
 
 
 __all__ = ["check_target", "upload"]

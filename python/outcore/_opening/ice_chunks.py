@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -14,7 +13,6 @@ from outcore._base.urls import is_url, url_of
 from outcore._opening.chunk_lists import ChunkRows, GridLengths
 from outcore._opening.flatbuffer import Flags, FlatBuffer, Places, Tables
 from outcore._opening.ice_files import IceFiles, ids_of
-from outcore._session.session import Session, configured
 from outcore.errors import FormatError, SourceChangedError, UnsupportedFormatError
 
 _MANIFEST = 2  # the type of these files, in their headers
@@ -152,25 +150,6 @@ def _unpacked_location(manifest: Tables, packed: bytes) -> bytes:
 
 
 # Contents of manifests with chunks, in scratch of sessions that outlast arrays; by their checksums.
-_written: dict[bytes, tuple[Session, str]] = {}
 
 
-def content_file(buffer: FlatBuffer) -> str:
-    """A file in scratch with the content of a manifest, for chunks in that; one for each content, until the process
-    ends."""
-    from hashlib import blake2b  # the package loads NumPy alone
-
-    name = blake2b(buffer.content).digest()
-    if name not in _written or not os.path.exists(_written[name][1]):
-        session = configured()
-        path = f"{session._core.unused_path()}-{os.path.basename(buffer.path)}"  # errors of chunks name the manifest
-        with refusing(path, "write"), open(path, "wb") as file:
-            file.write(buffer.content)
-        _written[name] = session, path
-    return _written[name][1]
-
-
-atexit.register(_written.clear)
-os.register_at_fork(after_in_child=_written.clear)
-
-__all__ = ["ChunkPlaces", "InlineChunks", "content_file"]
+__all__ = ["ChunkPlaces", "InlineChunks"]

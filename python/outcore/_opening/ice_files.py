@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +12,7 @@ from outcore import _core
 from outcore._base.files import reading
 from outcore._base.system_errors import refusing
 from outcore._base.urls import is_url, url_of
+from outcore._objects.asking import asking, content_of
 from outcore._objects.mounting import transport_of
 from outcore._opening.flatbuffer import FlatBuffer
 from outcore._session.session import check_room, leave_room
@@ -21,7 +21,6 @@ from outcore.errors import (
     MissingFileError,
     OutcoreError,
     PermissionDeniedError,
-    StorageError,
     UnsupportedFormatError,
 )
 
@@ -57,8 +56,7 @@ class IceFiles:
         """All of a file. Raises MissingFileError, StorageError, FormatError for one of more than 2 GiB."""
         path = f"{self.root}/{name}"
         if is_url(self.root):
-            with _asking(path):
-                return transport_of(path).content(url_of(path).key, _FILE_BYTES_MAX)[0]
+            return content_of(path, _FILE_BYTES_MAX)
         with refusing(path, "read"):
             if os.stat(path).st_size > _FILE_BYTES_MAX:
                 raise FormatError(f"{path}: has more than {_FILE_BYTES_MAX} bytes", {"path": path})
@@ -87,7 +85,7 @@ class IceFiles:
         path = f"{self.root}/{name}"
         try:
             if is_url(self.root):
-                with _asking(path):
+                with asking(path, "read"):
                     _, parts = transport_of(path).read(url_of(path).key, 0, count)
                     return b"".join(part.tobytes() for part in parts)[:count]
             with reading(path) as file:
@@ -98,17 +96,6 @@ class IceFiles:
             if is_url(self.root):
                 raise
             return None
-
-
-@contextmanager
-def _asking(url: str) -> Iterator[None]:
-    """Failures of a transport as outcore's errors."""
-    try:
-        yield
-    except OSError as error:
-        kinds = ((FileNotFoundError, MissingFileError), (PermissionError, PermissionDeniedError))
-        kind = next((mine for theirs, mine in kinds if isinstance(error, theirs)), StorageError)
-        raise kind(f"{url}: cannot read: {error}", {"path": url, "action": "read"}) from None
 
 
 def _unpacked(path: str, packed: bytes) -> Iterator[bytes]:

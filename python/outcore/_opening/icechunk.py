@@ -20,10 +20,11 @@ from outcore._base.urls import is_url, url_of
 from outcore._lazy.array import Array
 from outcore._lazy.typed import Typed
 from outcore._opening.chunk_lists import JSON, ChunkList, GridLengths, grid_of, in_memory, listed, names_of
+from outcore._opening.content_files import content_file
 from outcore._opening.conventions import decoded
 from outcore._opening.flatbuffer import Flags, FlatBuffer, Tables
 from outcore._opening.group import Group
-from outcore._opening.ice_chunks import ChunkPlaces, InlineChunks, content_file
+from outcore._opening.ice_chunks import ChunkPlaces, InlineChunks
 from outcore._opening.ice_files import IceFiles, ids_of
 from outcore._opening.places import FilePlace
 from outcore.errors import ArgumentError, FormatError
@@ -239,7 +240,7 @@ def _chunk_list(chunks: ChunkPlaces, document: JSON) -> ChunkList:
     for part in chunks.inline:
         columns = np.zeros((len(part.numbers), 5), np.uint64)
         columns[:, 0], columns[:, 1], columns[:, 2], columns[:, 3] = part.numbers, len(files), part.starts, part.counts
-        files.append(content_file(part.buffer))
+        files.append(content_file(part.buffer.content, part.buffer.path))
         rows.append(columns)
     return ChunkList(document, files, np.concatenate(rows) if rows else np.zeros((0, 5), np.uint64))
 

@@ -26,7 +26,7 @@ from outcore._opening.multiscales import level_names, with_level_names
 from outcore._opening.places import FilePlace, file_place
 from outcore._opening.raw import raw_header
 from outcore._opening.records import is_typed, open_part, open_placed, open_records
-from outcore._opening.references import open_references, references_place
+from outcore._opening.references import ReferencePlace, open_references, references_place
 from outcore._opening.several import joined, parts_of
 from outcore._opening.tiff import open_tiff, tiff_place
 from outcore._session.session import current
@@ -151,7 +151,7 @@ def open(
             name = mounted(name, storage_options)
             return _open_one(name, None, None, decode) if version is None else _open_version(name, version, decode)
         if storage_options is not None:
-            raise ArgumentError(f"open: {name}: storage_options are for URLs")
+            return _open_references(name, storage_options, decode)
         if version is not None:
             return _open_version(name, version, decode)
         if dtype is None:
@@ -168,11 +168,11 @@ def open(
 
 def _open_one(name: str, field: str | None, view: DTypeLike, decode: bool) -> Array | Typed | Group:
     if is_url(name):
-        stored = _stored_at_url(name)
-        if stored is None:
-            return _open_version(name, None, decode)
+        stored = _stored_at_url(name, decode)
         if isinstance(stored, _core.StoredGroup):
             return _group(name, stored, decode, ())
+        if not isinstance(stored, (_core.Expr, _core.StoredRecords)):
+            return stored
         return _element_array(name, stored, decode)
     if field is None and view is None:
         identity = _identity(name)
@@ -216,18 +216,22 @@ def _open_field(name: str, field: str | None, view: DTypeLike) -> Array | Typed:
     )
 
 
-def _stored_at_url(name: str) -> _core.Expr | _core.StoredGroup | _core.StoredRecords | None:
-    """The object at a URL; None in a repository. Raises what `open` raises where nothing is that outcore reads."""
+def _stored_at_url(
+    name: str, decode: bool
+) -> _core.Expr | _core.StoredGroup | _core.StoredRecords | Array | Typed | Group:
+    """The object at a URL. Raises what `open` raises where nothing is that outcore reads."""
     try:
         return _core.find(current()._core, name)
     except (FormatError, MissingFileError) as error:
-        if repository_place(name) is not None:
-            return None
+        if (references := references_place(name)) is not None:
+            return _opened_references(references, decode)
+        if (repository := repository_place(name)) is not None:
+            return open_repository(repository, None, decode)
         if not isinstance(error, FormatError) or not is_unknown(error):
             raise
         raise FormatError(
-            f"{name}: none of Zarr, Icechunk, .npy, HDF5, NetCDF-4 and NetCDF-3, which are read from URLs; other files "
-            f"are read where they are copied to",
+            f"{name}: none of Zarr, Icechunk, kerchunk's references, .npy, HDF5, NetCDF-4 and NetCDF-3, which are read "
+            f"from URLs; other files are read where they are copied to",
             getattr(error, "details", {}),
         ) from None
 
@@ -241,13 +245,25 @@ def _open_listed(name: str, decode: bool) -> Array | Typed | Group | None:
     elif (images := tiff_place(name)) is not None:
         opened = open_tiff(images)
     elif (references := references_place(name)) is not None:
-        stored = open_references(references, decode)
-        opened = decoded(stored) if decode and isinstance(stored, Array) else stored
+        opened = _opened_references(references, decode)
     elif (repository := repository_place(name)) is not None:
         opened = open_repository(repository, None, decode)
     if opened is not None and _identity(name) != identity:
         raise SourceChangedError(f"{name}: was replaced while it was opened; open it again", {"path": name})
     return opened
+
+
+def _opened_references(references: ReferencePlace, decode: bool) -> Array | Typed | Group:
+    stored = open_references(references, decode)
+    return decoded(stored) if decode and isinstance(stored, Array) else stored
+
+
+def _open_references(name: str, options: StorageOptions, decode: bool) -> Array | Typed | Group:
+    """References in a file of this machine to objects of stores. Raises ArgumentError for other files."""
+    references = references_place(name, options)
+    if references is None:
+        raise ArgumentError(f"open: {name}: storage_options are for URLs, and for references of kerchunk to some")
+    return _opened_references(references, decode)
 
 
 def _open_version(name: str, version: str | None, decode: bool) -> Array | Typed | Group:

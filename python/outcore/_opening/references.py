@@ -1,7 +1,8 @@
 """References of kerchunk: a JSON document or a folder of Parquet files that says where chunks of Zarr arrays lie.
 
-After the specification of fsspec's reference file system, versions 0 and 1, and kerchunk's Parquet layout. Files that
-are referred to are local; paths that are not absolute count from the folder of the document.
+After the specification of fsspec's reference file system, versions 0 and 1, and kerchunk's Parquet layout. The document
+and the files that it refers to are local, or objects of stores; paths that are not absolute count from the folder of
+the document. A document at a URL refers to nothing on this machine.
 """
 
 from __future__ import annotations
@@ -19,29 +20,38 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from outcore._base.system_errors import refusing
+from outcore._base.urls import SCHEMES, is_url, url_of
 from outcore._lazy.array import Array
+from outcore._objects.asking import content_of
+from outcore._objects.mounting import StorageOptions, mounted
 from outcore._opening.chunk_lists import JSON, ChunkList, grid_of, in_memory, listed, names_of
+from outcore._opening.content_files import content_file
 from outcore._opening.conventions import decoded
 from outcore._opening.group import Group
 from outcore._opening.places import FilePlace, file_place, head_of
 from outcore._session.session import leave_room
-from outcore.errors import FormatError, UnsupportedFormatError
+from outcore.errors import FormatError, MissingFileError, UnsupportedFormatError
 
 Reference: TypeAlias = "str | list[JSON] | Mapping[str, JSON]"  # inline bytes, or a file, first byte and length
 ChunkReference: TypeAlias = "tuple[int, Reference]"  # the number of a chunk, and where it is
 _DOCUMENT_BYTES_MAX = 1 << 30
 _ARRAYS = (".zarray", "zarr.json")
 _CONSOLIDATED, _PARQUET_BYTES = ".zmetadata", 48 << 20
+_COLUMNS = ("path", "offset", "size", "raw")
 _TEMPLATE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _DIGITS = re.compile(r"[0-9]{1,19}")  # of a number of a chunk
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
 _LOCAL = ("file", "local")
+_OTHER_NAMES = {"s3a": "s3", "gcs": "gs"}  # of schemes
+_REMOTE = re.compile(r"(.*?\.(?:json|parq|parquet|zarr))(?:/(.*))?", re.DOTALL)  # a document's URL, and a member
+_WHOLE = (1 << 64) - 1  # bytes of a chunk that is all of its file
 
 
 class References(NamedTuple):
     """Documents of arrays and groups by their paths, and the chunks of an array."""
 
     path: str
+    options: StorageOptions | None  # of the stores that are referred to
     documents: Mapping[str, JSON]
     chunks: Callable[[str, tuple[int, ...], str, str], Iterator[ChunkReference]]
 
@@ -53,29 +63,61 @@ class ReferencePlace(NamedTuple):
     member: str
 
 
-def references_place(name: str) -> ReferencePlace | None:
-    """Where a path leads to in references; None for other paths. Raises FormatError for a damaged document."""
+def references_place(name: str, options: StorageOptions | None = None) -> ReferencePlace | None:
+    """Where a path or a URL leads to in references; None for others. Raises FormatError for a damaged document.
+
+    `options` are of the stores that the references lead to. URLs of documents end in `.json`, those of folders of
+    Parquet files in `.parq`, `.parquet` or `.zarr`.
+    """
+    if is_url(name):
+        return _remote_place(name, options)
     inner = Path(os.path.abspath(name))
     for folder in (inner, *inner.parents):
         if os.path.isfile(folder / _CONSOLIDATED):
-            stored = _parquet_place(folder, "" if folder == inner else inner.relative_to(folder).as_posix())
+            member = "" if folder == inner else inner.relative_to(folder).as_posix()
+            stored = _parquet_place(os.fspath(folder), member, options)
             if stored is not None:
                 return stored
     place = file_place(name)
     if place is None or not head_of(place.path, 64).lstrip().startswith(b"{"):
         return None
     with refusing(place.path, "open"):
-        if os.stat(place.path).st_size > _DOCUMENT_BYTES_MAX:
-            return None
-        try:
-            document = json.loads(Path(place.path).read_bytes())
-        except (ValueError, RecursionError):
-            return None
-    references = _references(place.path, document)
+        is_large = os.stat(place.path).st_size > _DOCUMENT_BYTES_MAX
+    return None if is_large else _document_place(place, options)
+
+
+def _remote_place(url: str, options: StorageOptions | None) -> ReferencePlace | None:
+    root, key = url_of(url).root, url_of(url).key
+    named = _REMOTE.fullmatch(key)
+    if named is None:
+        return None
+    place = FilePlace(f"{root}/{named[1]}", named[2] or "")
+    try:
+        if place.path.endswith(".json"):
+            return _document_place(place, options)
+        return _parquet_place(place.path, place.member, options)
+    except MissingFileError:
+        return None
+
+
+def _content(path: str) -> bytes:
+    if is_url(path):
+        return content_of(path, _DOCUMENT_BYTES_MAX)
+    with refusing(path, "open"):
+        return Path(path).read_bytes()
+
+
+def _document_place(place: FilePlace, options: StorageOptions | None) -> ReferencePlace | None:
+    content = _content(place.path)
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    references = _references(place.path, document, options)
     return None if references is None else ReferencePlace(references, place.member)
 
 
-def _references(path: str, document: JSON) -> References | None:
+def _references(path: str, document: JSON, options: StorageOptions | None) -> References | None:
     """The references of a document of version 0 or 1; None of another one."""
     if not isinstance(document, dict):
         return None
@@ -113,7 +155,7 @@ def _references(path: str, document: JSON) -> References | None:
                 entry = [_TEMPLATE.sub(filled, entry[0]), *entry[1:]]
             yield number, entry
 
-    return References(path, documents, chunks)
+    return References(path, options, documents, chunks)
 
 
 def _leaf(key: str) -> str:
@@ -165,14 +207,13 @@ def _number(key: str, counts: tuple[int, ...], separator: str, prefix: str) -> i
     return number
 
 
-def _parquet_place(folder: Path, member: str) -> ReferencePlace | None:
+def _parquet_place(path: str, member: str, options: StorageOptions | None) -> ReferencePlace | None:
     """References in Parquet files, `refs.0.parq` and so on in the folder of each array; None for other folders."""
-    path = os.fspath(folder)
-    with refusing(path, "open"):
-        try:
-            document = json.loads((folder / _CONSOLIDATED).read_bytes())
-        except (ValueError, RecursionError):
-            return None
+    content = _content(f"{path}/{_CONSOLIDATED}")
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
     size = document.get("record_size") if isinstance(document, dict) else None
     documents = document.get("metadata") if isinstance(document, dict) else None
     if not isinstance(size, int) or size < 1 or not isinstance(documents, dict):
@@ -186,28 +227,29 @@ def _parquet_place(folder: Path, member: str) -> ReferencePlace | None:
             raise ImportError(f"{path}: references in Parquet need pyarrow: pip install outcore[arrow]") from None
         count = math.prod(counts)
         for first in range(0, count, size):
-            part = folder / name / f"refs.{first // size}.parq"
-            if not part.exists():
-                continue
+            part = f"{path}/{name}/refs.{first // size}.parq"
             try:
-                table = pyarrow.parquet.read_table(part, columns=["path", "offset", "size", "raw"]).to_pydict()
-            except (pyarrow.ArrowException, ValueError, OSError) as error:
-                raise FormatError(f"{part}: cannot be read: {error}", {"path": os.fspath(part)}) from None
-            columns = (table[name] for name in ("path", "offset", "size", "raw"))
+                content = pyarrow.BufferReader(_content(part))
+                table = pyarrow.parquet.read_table(content, columns=list(_COLUMNS)).to_pydict()
+            except MissingFileError:
+                continue  # nothing of these chunks is stored
+            except (pyarrow.ArrowException, ValueError) as error:
+                raise FormatError(f"{part}: cannot be read: {error}", {"path": part}) from None
+            columns = (table[name] for name in _COLUMNS)
             for row, (file, offset, length, raw) in enumerate(zip(*columns, strict=True)):
                 if first + row < count and raw is not None:
                     yield first + row, "base64:" + base64.b64encode(raw).decode()
                 elif first + row < count and file is not None:
                     yield first + row, [file, offset, length] if length else [file]
 
-    return ReferencePlace(References(path, documents, chunks), member)
+    return ReferencePlace(References(path, options, documents, chunks), member)
 
 
 def open_references(place: ReferencePlace, decode: bool) -> Array | Group:
     """The array or the group that references lead to.
 
-    Raises FormatError for metadata that are damaged, UnsupportedFormatError for URLs and for codecs that outcore lacks,
-    MissingFileError where a file is not there. I/O: a look at each file that is referred to.
+    Raises FormatError for metadata that are damaged, UnsupportedFormatError for files elsewhere and for codecs that
+    outcore lacks, MissingFileError where a file is not there. I/O: a look at each file that is referred to.
     """
     references, member = place
     path, documents = references.path, references.documents
@@ -241,18 +283,12 @@ def _array(references: References, member: str, name: str) -> Array:
     shape, lengths, separator, prefix = grid_of(path, name, document)
     counts = tuple(-(-of // by) for of, by in zip(shape, lengths, strict=True))
     chunks = list(references.chunks(member, counts, separator, prefix))
-    inline = [number for number, entry in chunks if isinstance(entry, str)]
-    if not inline:
-        array = listed(FilePlace(path, member), _listed(path, document, chunks))
-    elif len(inline) == len(chunks):
-        encoded = ((number, _decoded(path, member, number, str(entry))) for number, entry in chunks)
+    inline = [(number, entry) for number, entry in chunks if isinstance(entry, str)]
+    if inline and len(inline) == len(chunks):
+        encoded = ((number, _decoded(path, member, number, entry)) for number, entry in inline)
         array = in_memory(FilePlace(path, member), document, (counts, lengths), encoded)
     else:
-        raise UnsupportedFormatError(
-            f"{path}: {member!r} has {len(inline)} of {len(chunks)} chunks inline and the others in files, which is "
-            f"not read; make the references with inline_threshold=0",
-            {"path": path},
-        )
+        array = listed(FilePlace(path, member), _listed(references, member, document, chunks))
     attrs = _attributes(references, f"{member}/" if member else "", name)
     dims = attrs.pop("_ARRAY_DIMENSIONS", document.get("dimension_names"))
     fill = document.get("fill_value")
@@ -272,41 +308,60 @@ def _attributes(references: References, begin: str, name: str) -> dict[str, JSON
     return dict(attrs or {})
 
 
-def _listed(path: str, document: Mapping[str, JSON], chunks: list[ChunkReference]) -> ChunkList:
-    files: dict[str, int] = {}
-    lengths: dict[str, int] = {}
-    rows = np.zeros((len(chunks), 5), np.uint64)
+def _listed(references: References, member: str, document: JSON, chunks: list[ChunkReference]) -> ChunkList:
+    """Chunks in files; those that the references hold are in one of scratch."""
+    path, files, inline = references.path, dict[str, int](), list[bytes]()
+    rows, inline_bytes = np.zeros((len(chunks), 5), np.uint64), 0
     for row, (number, entry) in enumerate(chunks):
+        if isinstance(entry, str):
+            inline.append(_decoded(path, member, number, entry))
+            rows[row] = (number, _WHOLE, inline_bytes, len(inline[-1]), 0)
+            inline_bytes += len(inline[-1])
+            continue
         file, *numbers = entry if isinstance(entry, list) and entry else (None,)
-        whole = isinstance(file, str) and not numbers
-        if not isinstance(file, str) or not (whole or _is_range(numbers)):
+        is_whole = isinstance(file, str) and not numbers
+        if not isinstance(file, str) or not (is_whole or _is_range(numbers)):
             raise FormatError(f"{path}: {entry!r} is no file, first byte and length", {"path": path})
-        file = _local(path, file)
-        if whole and file not in lengths:
-            with refusing(file, "open"):
-                lengths[file] = os.stat(file).st_size
-        first, length = (0, lengths[file]) if whole else numbers
-        rows[row] = (number, files.setdefault(file, len(files)), first, length, 0)
-    return ChunkList(document, list(files), rows)
+        first, length = (0, _WHOLE) if is_whole else numbers
+        rows[row] = (number, files.setdefault(_located(references, file), len(files)), first, length, 0)
+    names = list(files)
+    if inline:
+        rows[rows[:, 1] == _WHOLE, 1] = len(names)
+        names.append(content_file(b"".join(inline), path))
+    return ChunkList(document, names, rows)
 
 
 def _is_range(numbers: list[JSON]) -> bool:
     return len(numbers) == 2 and all(type(one) is int and 0 <= one < 1 << 63 for one in numbers)
 
 
-def _local(path: str, url: str) -> str:
-    """The path of a file that references lead to. Raises UnsupportedFormatError for files elsewhere."""
-    if "\0" in url:
-        raise FormatError(f"{path}: {url!r} is no path of a file", {"path": path})
-    scheme = _SCHEME.match(url)
-    if scheme is not None and scheme[1].lower() not in _LOCAL:
+def _located(references: References, name: str) -> str:
+    """The path or the URL of a file that references lead to.
+
+    Raises UnsupportedFormatError for other schemes, and for files of this machine where the document is none.
+    """
+    path = references.path
+    if "\0" in name:
+        raise FormatError(f"{path}: {name!r} is no path of a file", {"path": path})
+    scheme = _SCHEME.match(name)
+    kind = None if scheme is None else scheme[1].lower()
+    if scheme is not None and kind not in _LOCAL:
+        kind = _OTHER_NAMES.get(str(kind), str(kind))
+        if kind not in SCHEMES:
+            raise UnsupportedFormatError(
+                f"{path}: refers to {name}, and files of references are local, or of {', '.join(SCHEMES)}; download "
+                f"those, or make references to local copies",
+                {"path": path},
+            )
+        return mounted(f"{kind}://{name[scheme.end() :]}", references.options)
+    local = name if scheme is None else name[scheme.end() :]
+    if not is_url(path):
+        return os.path.join(os.path.dirname(os.path.abspath(path)), local)
+    if scheme is not None or local.startswith("/") or ".." in local.split("/"):
         raise UnsupportedFormatError(
-            f"{path}: refers to {url}, and references are read where their files are local; download those, or make "
-            f"references to local copies",
-            {"path": path},
+            f"{path}: refers to {name}, and references at a URL lead to no files of this machine", {"path": path}
         )
-    local = url if scheme is None else url[scheme.end() :]
-    return os.path.join(os.path.dirname(os.path.abspath(path)), local)
+    return f"{path.rpartition('/')[0]}/{local}"
 
 
 __all__ = ["ReferencePlace", "open_references", "references_place"]

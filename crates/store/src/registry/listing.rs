@@ -18,8 +18,8 @@ use crate::chunked::source::ChunkArray;
 use crate::formats::zarr::parse_grid;
 use crate::StoreError;
 
-/// Entries of a chunk: its number in C order of the grid, the number of its file, its first byte, its bytes, and the stages that
-/// it goes without, as bits.
+/// Entries of a chunk: its number in C order of the grid, the number of its file, its first byte, its bytes, or `u64::MAX` for all
+/// up to the end of the file, and the stages that it goes without, as bits.
 type ChunkRow = [u64; 5];
 /// Chunks between two looks at whether the opening is still wanted.
 const STEP: usize = 1 << 16;
@@ -194,6 +194,10 @@ impl ChunkListing<'_> {
                 let Some(known) = known.filter(|_| number < count) else {
                     let reason = format!("chunk {number} of {count}, in file {file} of {}", files.len());
                     return Err(StoreError::format(&self.whole_path(), reason));
+                };
+                let bytes = match bytes {
+                    u64::MAX => known.stamp.bytes.saturating_sub(offset),
+                    bytes => bytes,
                 };
                 let bytes = stored_bytes(grid, counts, number, bytes);
                 let is_within = offset.checked_add(bytes).is_some_and(|end| end <= known.stamp.bytes);

@@ -72,11 +72,7 @@ pub(super) fn read(path: &Path) -> Result<UpdatableDocument, StoreError> {
     let codecs = Extension::list(&value["codecs"]).unwrap_or_default();
     let file = WrittenFile::new(&codecs, &metadata.chunk, metadata.dtype, &metadata.fill);
     let file = file.map_err(|reason| refused(format!("has chunks encoded by {} ({reason})", codecs_of(&value))))?;
-    Ok(UpdatableDocument {
-        text,
-        metadata,
-        file,
-    })
+    Ok(UpdatableDocument { text, metadata, file })
 }
 
 /// The format of what is no array of Zarr v3; nothing where there is nothing.
