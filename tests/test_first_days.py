@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from support.running import session
 
 import outcore as oc
 from outcore._command.cli import main
-from outcore.errors import DTypeError, FormatError, UnsupportedFormatError
+from outcore.errors import ArgumentError, DTypeError, FormatError, UnsupportedFormatError
 
 STATIONS = xr.Dataset(
     {
@@ -151,3 +152,23 @@ def test_refusals_say_what_to_do(case: str) -> None:
     call, message = REFUSED[case]
     with session(), pytest.raises((ValueError, TypeError, AttributeError), match=message):
         call()
+
+
+def test_store_names_its_mapping_where_arrays_stand_beside_paths(tmp_path: Path) -> None:
+    misplaced: Any = oc.arange(3)
+    with pytest.raises(
+        ArgumentError, match=r"one mapping of paths to arrays, store\(\{'y\.zarr': y\}\), not str and A"
+    ):
+        oc.store(str(tmp_path / "x.npy"), misplaced)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("name", "module"), [("a.h5ad", "h5py"), ("a.zarr", "zarr")])
+def test_matrices_of_anndata_name_the_library_that_is_missing(
+    name: str, module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.h5ad").write_bytes(b"")
+    (tmp_path / "a.zarr").mkdir()
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=rf"{name}: matrices in .* need {module}: pip install {module}"):
+        oc.sparse.from_anndata(tmp_path / name)

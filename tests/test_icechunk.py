@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xarray as xr
 from click.testing import CliRunner
 from conftest import LARGE
 from support.running import forecast, run, session
@@ -188,6 +189,15 @@ def test_info_shows_a_repository(repository: Path) -> None:
     assert "t2m (time: 3, y: 20, x: 30) float32" in shown.output
     told = json.loads(CliRunner().invoke(main, ["info", str(repository), "--json"]).output)
     assert told["members"]["g"]["members"]["parts"]["shape"] == [6, 8]
+
+
+def test_xarray_opens_a_repository(repository: Path) -> None:
+    with pytest.raises(FormatError, match="drop_variables='far' leaves this variable out"):
+        xr.open_dataset(repository, engine="outcore", chunks={})
+    dropped = ["far", "shards", "text"]
+    dataset = xr.open_dataset(repository, engine="outcore", chunks={}, drop_variables=dropped)
+    np.testing.assert_array_equal(dataset["t2m"].mean("time").values, np.nanmean(t2m(3), axis=0))
+    assert dataset["time"].dtype.kind == "M"
 
 
 def read_small(group: oc.Group) -> Iterator[OutcoreError]:

@@ -22,13 +22,13 @@ from outcore._base.system_errors import WAY_OUT
 from outcore._base.types import JSONObject
 from outcore._base.urls import is_url
 from outcore._opening.icechunk import repository_place
+from outcore._opening.places import FilePlace, file_place, head_of, is_hdf5
 from outcore.errors import DTypeError, FormatError, OutcoreError, UnsupportedFormatError
 
 # Errors of a member that outcore does not read, though it is whole.
 REFUSALS = (FormatError, UnsupportedFormatError, DTypeError)
 _DOCUMENTS = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
 _CHUNK_FILES_MAX = 200_000
-_HDF5, _HDF5_PLACES = b"\x89HDF\r\n\x1a\n", (0, 512, 1024, 2048)
 _TABLE_NOTE = "table.json"
 _REPOSITORY = "icechunk"
 
@@ -65,19 +65,16 @@ def is_parquet(path: str) -> bool:
 def reason_of(error: Exception, path: str) -> str:
     """The message of an error without the path in front, which its reader knows, and other ways to read the file."""
     message = str(error)
-    for name in (path, _file_of(path)[0]):
+    file = _file_of(path).path
+    for name in (path, file, os.path.relpath(file)):
         for prefix in (name, os.path.abspath(name), os.path.join(os.getcwd(), name)):
             message = message.removeprefix(f"{prefix}: ")
     return message.partition(WAY_OUT)[0]
 
 
-def _file_of(path: str) -> tuple[str, str]:
-    """The file or folder that a path leads to or into, and the path in it."""
-    for above in (Path(path), *Path(path).parents):
-        if above.is_file():
-            inner = os.path.relpath(path, above)
-            return str(above), "" if inner == "." else inner
-    return path, ""
+def _file_of(path: str) -> FilePlace:
+    """The file that a path leads to or into, and the path in it; of other paths themselves."""
+    return file_place(path) or FilePlace(path, "")
 
 
 def _format_of(path: str) -> str:
@@ -90,10 +87,9 @@ def _format_of(path: str) -> str:
     file = _file_of(path)[0]
     if os.path.isdir(file):
         return "zarr"
-    with open(file, "rb") as opened:
-        head = opened.read(4096)
-    if any(head.startswith(_HDF5, place) for place in _HDF5_PLACES):
+    if is_hdf5(file):
         return "hdf5"
+    head = head_of(file, 4)
     return "netcdf3" if head.startswith(b"CDF") else "npz" if head.startswith(b"PK") else "file"
 
 

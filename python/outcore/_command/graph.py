@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
+import outcore as oc
 from outcore import config
 from outcore._base.sizes import format_size
 from outcore._command.shared import errors_in_one_line, json_option, limit_option, main, show
 from outcore._show.degrees import bars, draw, histogram
-from outcore.graph._graph import open
 
 
 @main.group()
@@ -26,7 +26,7 @@ def graph() -> None:
 def info(path: str, direction: str, drawing: str | None, memory_limit: int | None, as_json: bool) -> None:
     """Vertices and neighbours of the graph at PATH, its bytes on disk and in memory, and a histogram of degrees."""
     with config.set(memory_limit=memory_limit):
-        G = open(path)
+        G = oc.graph.open(path)
         degrees = G.degrees(direction)
     counts, most = histogram(degrees), int(degrees.max(initial=0))
     content = {

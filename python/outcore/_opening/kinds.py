@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from outcore._base.system_errors import WAY_OUT
+from outcore._opening.places import file_place, is_hdf5
 from outcore.errors import FormatError, UnsupportedFormatError
 
 _BYTES_MAX = 4096
-_HDF5, _HDF5_PLACES = b"\x89HDF\r\n\x1a\n", (0, 512, 1024, 2048)
 # First bytes of a kind of file, their place, the kind, and the way to read it.
 _MAGIC: tuple[tuple[bytes, int, str, str], ...] = (
     (
@@ -44,19 +44,21 @@ _PACKED = (".gz", ".zst", ".bz2", ".xz")
 
 def with_kind(path: str, error: FormatError) -> FormatError:
     """The refusal of a file, which says what kind it is and how that is read, where the kind is known."""
+    if not is_unknown(error):
+        return _with_h5py(path, error)
     known = _kind(Path(path))
     details = getattr(error, "details", {})
-    if known is None and is_unknown(error) and not path.endswith(".npy"):
+    if known is None and path.endswith(".npy"):
+        return error
+    if known is None:
         return FormatError(
             f"{path}: none of the formats that outcore.open reads, by its first bytes; numbers without a header are "
             f"opened by outcore.open(path, dtype=…, shape=…, offset=…)",
             details,
         )
-    if known is None:
-        return _with_h5py(path, error)
     kind, way = known
-    details = {**getattr(error, "details", {}), "kind": kind}
-    return FormatError(f"{path}: {kind}, which outcore.open does not read; use {way.format(path=path)}", details)
+    reason = f"{kind}, which outcore.open does not read; use {way.format(path=path)}"
+    return FormatError(f"{path}: {reason}", {**details, "kind": kind})
 
 
 def is_unknown(error: FormatError) -> bool:
@@ -66,15 +68,10 @@ def is_unknown(error: FormatError) -> bool:
 
 def _with_h5py(path: str, error: FormatError) -> FormatError:
     """The refusal of a data set of an HDF5 file, with the way to read it by its own library."""
-    file = next((above for above in Path(path).parents if above.is_file()), None)
-    if file is None or not isinstance(error, UnsupportedFormatError):
+    place = file_place(path)
+    if place is None or not place.member or not isinstance(error, UnsupportedFormatError) or not is_hdf5(place.path):
         return error
-    with file.open("rb") as opened:
-        head = opened.read(_BYTES_MAX)
-    if not any(head.startswith(_HDF5, place) for place in _HDF5_PLACES):
-        return error
-    member = Path(path).relative_to(file).as_posix()
-    way = f"h5py.File({str(file)!r})[{member!r}]"
+    way = f"h5py.File({place.path!r})[{place.member!r}]"
     return UnsupportedFormatError(f"{error}{WAY_OUT}{way}", getattr(error, "details", {}))
 
 
@@ -83,8 +80,6 @@ def _kind(path: Path) -> tuple[str, str] | None:
         return None
     with path.open("rb") as file:
         head = file.read(_BYTES_MAX)
-    if any(head.startswith(_HDF5, place) for place in _HDF5_PLACES):
-        return None  # is read, and the refusal names what is in it
     magic = next((row for row in _MAGIC if head[row[1] :].startswith(row[0])), None)
     if magic is not None:
         return magic[2], magic[3]

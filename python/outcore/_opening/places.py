@@ -9,6 +9,8 @@ from typing import NamedTuple
 from outcore._base.files import reading
 from outcore.errors import OutcoreError
 
+_HDF5, _HDF5_PLACES = b"\x89HDF\r\n\x1a\n", (0, 512, 1024, 2048)
+
 
 class FilePlace(NamedTuple):
     """A file of several arrays, and the path of an array or a folder in it; empty for all of it."""
@@ -35,4 +37,10 @@ def head_of(path: str, count: int) -> bytes:
         return b""
 
 
-__all__ = ["FilePlace", "file_place", "head_of"]
+def is_hdf5(path: str) -> bool:
+    """Whether a file begins as HDF5's do, at once or behind a user block."""
+    head = head_of(path, _HDF5_PLACES[-1] + len(_HDF5))
+    return any(head.startswith(_HDF5, place) for place in _HDF5_PLACES)
+
+
+__all__ = ["FilePlace", "file_place", "head_of", "is_hdf5"]

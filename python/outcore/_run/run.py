@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar, overload
+from typing import Any, Never, TypeAlias, TypeVar, overload
 
 from outcore import _core
 from outcore._base.types import NDArray
@@ -214,7 +214,7 @@ def _asked(ask: Callable[[], Asked]) -> Asked:
 
 def store(
     targets: Targets,
-    *,
+    *arrays: Never,
     overwrite: bool = False,
     chunks: ChunkShapes | None = None,
     shards: ChunkShapes | None = None,
@@ -278,6 +278,11 @@ def store(
     ...     np.load(f"{folder}/x.npy")
     array([0, 1, 2])
     """
+    if arrays:
+        known = [type(array).__name__ for array in (targets, *arrays)]
+        raise ArgumentError(
+            f"store: takes one mapping of paths to arrays, store({{'y.zarr': y}}), not {' and '.join(known)}"
+        )
     chunks = with_shards(chunks, shards)
     if has_urls(targets):
         layout = TargetLayout(chunks, compression)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Container, Iterable
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ from outcore import _api as oc
 from outcore import _core
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
+from outcore._opening.places import file_place
 from outcore._xarray.foreign import Foreign
 from outcore.errors import DTypeError, FormatError, OutcoreError
 
@@ -96,7 +96,7 @@ def _chunk_shape(path: str) -> tuple[int, ...] | None:
 
 def _unread(folder: str, name: str, error: OutcoreError) -> StoredVariable:
     """A variable that outcore does not read, text for one, as its own library does: into memory."""
-    if not Path(folder).is_dir():
+    if not any(os.path.exists(os.path.join(folder, name, document)) for document in ("zarr.json", ".zarray")):
         return _text_of_hdf5(folder, name, error)
     import zarr
 
@@ -112,15 +112,15 @@ def _unread(folder: str, name: str, error: OutcoreError) -> StoredVariable:
 def _text_of_hdf5(folder: str, name: str, error: OutcoreError) -> StoredVariable:
     """Text in an HDF5 file. Raises FormatError for what is no text, and where h5py is missing."""
     refusal = FormatError(f"{error}; drop_variables={name!r} leaves this variable out")
-    file_path = next((str(above) for above in (Path(folder), *Path(folder).parents) if above.is_file()), None)
+    place = file_place(folder)
     try:
         import h5py
     except ImportError:
         raise refusal from None
-    if file_path is None or not h5py.is_hdf5(file_path):
+    if place is None or not h5py.is_hdf5(place.path):
         raise refusal
-    with h5py.File(file_path) as file:
-        stored: Foreign = file.get(f"{folder[len(file_path) :]}/{name}")
+    with h5py.File(place.path) as file:
+        stored: Foreign = file.get(f"{place.member}/{name}")
         kind = h5py.check_string_dtype(stored.dtype) if isinstance(stored, h5py.Dataset) else None
         if kind is None or stored.shape is None:
             raise refusal

@@ -154,8 +154,10 @@ def open_foreign(path: Path, group: str | None, side: int) -> SparseMatrix:
 def group_of(path: Path) -> Iterator[Any]:
     """The group that an HDF5 file or a Zarr folder is. Raises FormatError for one that is damaged."""
     if path.is_dir():
-        import zarr
-
+        try:
+            import zarr
+        except ImportError:
+            raise ImportError(f"{path}: matrices in Zarr folders need zarr: pip install zarr") from None
         try:
             root = zarr.open_group(str(path), mode="r")
         except Exception as error:
@@ -163,8 +165,10 @@ def group_of(path: Path) -> Iterator[Any]:
         with reading_members(str(path)):
             yield root
         return
-    import h5py
-
+    try:
+        import h5py
+    except ImportError:
+        raise ImportError(f"{path}: matrices in HDF5 files need h5py: pip install h5py") from None
     refuse_stub(path, "HDF5's library")
     with refusing(path, "open"), reading_members(str(path)), h5py.File(path, "r") as file:
         yield file
