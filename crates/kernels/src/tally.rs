@@ -21,6 +21,17 @@ pub enum Tally {
     Min,
     /// `numpy.maximum`, likewise.
     Max,
+    /// The first that is not NaN, in the order in which values come; NaN where there is none. Of `float64` alone.
+    First,
+    /// The last, likewise.
+    Last,
+}
+
+impl Tally {
+    /// Whether the order in which values come and tables are merged makes a difference beyond rounding.
+    pub fn is_ordered(self) -> bool {
+        matches!(self, Tally::First | Tally::Last)
+    }
 }
 
 names!(Tally {
@@ -29,6 +40,8 @@ names!(Tally {
     Prod => "prod",
     Min => "min",
     Max => "max",
+    First => "first",
+    Last => "last",
 });
 
 /// Element types of tables.
@@ -46,6 +59,7 @@ impl Entry for i64 {
             Tally::Prod => 1,
             Tally::Min => i64::MAX,
             Tally::Max => i64::MIN,
+            Tally::First | Tally::Last => panic!("tally: integers have no NaN to begin with"),
         }
     }
     #[inline(always)]
@@ -55,6 +69,8 @@ impl Entry for i64 {
             Tally::Prod => a.wrapping_mul(b),
             Tally::Min => a.min(b),
             Tally::Max => a.max(b),
+            Tally::First => a,
+            Tally::Last => b,
         }
     }
 }
@@ -67,6 +83,7 @@ impl Entry for f64 {
             Tally::Prod => 1.0,
             Tally::Min => f64::INFINITY,
             Tally::Max => f64::NEG_INFINITY,
+            Tally::First | Tally::Last => f64::NAN,
         }
     }
     #[inline(always)]
@@ -76,7 +93,9 @@ impl Entry for f64 {
             Tally::Prod => a * b,
             Tally::Min if a <= b || a.is_nan() => a,
             Tally::Max if a >= b || a.is_nan() => a,
-            Tally::Min | Tally::Max => b,
+            Tally::First if !a.is_nan() => a,
+            Tally::Last if b.is_nan() => a,
+            Tally::Min | Tally::Max | Tally::First | Tally::Last => b,
         }
     }
 }
@@ -84,7 +103,7 @@ impl Entry for f64 {
 /// Fills a table with what changes nothing that it is combined with.
 ///
 /// # Panics
-/// For another type than `int64` and `float64`.
+/// For another type than `int64` and `float64`, and for `int64` where `op` is of `float64` alone.
 pub fn clear_tally(op: Tally, dtype: DType, table: &mut [u8]) {
     match dtype {
         DType::I64 => bytemuck::cast_slice_mut(table).fill(i64::one(op)),
@@ -168,6 +187,8 @@ fn typed<T: Entry>(op: Tally, numbers: &[i64], values: TalliedValues<'_>, column
         Tally::Prod => gather(numbers, values, columns, table, |a, b| T::combine(Tally::Prod, a, b)),
         Tally::Min => gather(numbers, values, columns, table, |a, b| T::combine(Tally::Min, a, b)),
         Tally::Max => gather(numbers, values, columns, table, |a, b| T::combine(Tally::Max, a, b)),
+        Tally::First => gather(numbers, values, columns, table, |a, b| T::combine(Tally::First, a, b)),
+        Tally::Last => gather(numbers, values, columns, table, |a, b| T::combine(Tally::Last, a, b)),
     }
 }
 

@@ -40,15 +40,11 @@ _SPAN_MAX = 1 << 19
 _FEW_LABELS = 1 << 20
 
 
-# Methods that `aggregate` and `transform` know by name.
-_RESULTS = (
-    *("sum", "prod", "min", "max", "mean", "var", "std", "count"),
-    *("median", "first", "last", "argmin", "argmax"),
-)
+# Methods that can pass NaN over, and all that `aggregate` and `transform` know by name.
+_SKIPPING = ("sum", "prod", "min", "max", "mean", "var", "std", "median", "first", "last")
+_RESULTS = (*_SKIPPING, "count", "argmin", "argmax")
 # Methods of values that are added up or compared in wider types.
 _ADDED_UP = ("sum", "prod", "min", "max", "mean", "var", "std", "argmin", "argmax")
-# Methods that can pass NaN over.
-_SKIPPING = ("sum", "prod", "min", "max", "mean", "var", "std", "median")
 
 
 def plain_result(asker: str, name: str) -> str:
@@ -355,6 +351,11 @@ class GroupBy(GroupOrder):
             return self._of_present(self._table("min", values, "int64", extremes))
         return super()._places(fold, values)
 
+    def _known_ends(self, name: str, fold: Fold, values: Array) -> Array:
+        if self._fits(values):
+            return self._of_present(self._table(name, values, "float64")).astype(values.dtype)
+        return super()._known_ends(name, fold, values)
+
     def _inside(self) -> Array:
         """The row of each label in the table; of labels beyond it, the first: what is there is left out."""
         numbers, last = self._numbers(), (self._rows or 1) - 1
@@ -550,9 +551,10 @@ def groupby(
     I/O: integer labels close together go by one read of labels and values, and two of the labels to find which there
     are, unless these are in memory or `groups` says so. The results must take 4 MiB at most; of rows of 32 KiB and more
     32 MiB for a band of columns that can be read by itself: few groups of rows of any width. Five times the results of
-    a band must fit the memory. All others are sorted: the values of a row with their labels, in two reads and writes,
-    and read once more; wider ones are brought into the order of the sorted labels, in bands of columns, by one read
-    where all rows of a band fit a third of the memory. Results have the same bits at every memory limit.
+    a band must fit the memory, and twice those of more than 4 MiB. All others are sorted: the values of a row with
+    their labels, in two reads and writes, and read once more; wider ones are brought into the order of the sorted
+    labels, in bands of columns, by one read where all rows of a band fit a third of the memory. Results have the same
+    bits at every memory limit.
 
     >>> import numpy as np, outcore as oc
     >>> by_month = oc.groupby(np.asarray([2, 1, 2, 3]))

@@ -14,7 +14,7 @@ from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, node
 from outcore._numpy_like.order import middle_of
 from outcore._standard.creation import arange
-from outcore._standard.indexing import take
+from outcore._standard.indexing import take, take_along_axis
 from outcore._standard.manipulation import broadcast_to, reshape
 from outcore._standard.searching import where
 from outcore._standard.statistical import cumulative_sum, sum
@@ -48,36 +48,47 @@ class GroupOrder(GroupRows):
         return where(upright(self.count() == 0, values.ndim), Array(node(values.dtype.type(nothing))), values)
 
     @when_needed
-    def first(self, x: Operand) -> Array:
+    def first(self, x: Operand, *, skipna: bool = False) -> Array:
         """The first row of every group, in the type of `x`; of groups without rows NaN, or 0 in integer types.
 
-        I/O: as `groupby` of positions, and a `take` of those rows.
+        `skipna` passes NaN over: each column has its own first number. I/O: as `groupby` of positions, and a `take` of
+        those rows; with `skipna` as `groupby`, in two reads where the labels are sorted.
 
         >>> import numpy as np, outcore as oc
         >>> oc.groupby(np.asarray([3, 1, 3])).first(np.asarray([7, 2, 4])).compute()
         array([2, 7])
         """
-        return self._at_end("first", "min", x)
+        return self._at_end("first", "min", x, skipna)
 
     @when_needed
-    def last(self, x: Operand) -> Array:
+    def last(self, x: Operand, *, skipna: bool = False) -> Array:
         """The last row of every group; else as `first`. I/O: as there.
 
         >>> import numpy as np, outcore as oc
-        >>> oc.groupby(np.asarray([3, 1, 3])).last(np.asarray([7, 2, 4])).compute()
-        array([2, 4])
+        >>> oc.groupby(np.asarray([3, 1, 3])).last(np.asarray([7.0, 2.0, np.nan]), skipna=True).compute()
+        array([2., 7.])
         """
-        return self._at_end("last", "max", x)
+        return self._at_end("last", "max", x, skipna)
 
-    def _at_end(self, name: str, fold: Fold, x: Operand) -> Array:
+    def _at_end(self, name: str, fold: Fold, x: Operand, skipna: bool) -> Array:
         values = self._facing(name, x)
         rows = values.shape[0]
+        if skipna and values.dtype.kind == "f" and rows:
+            return self._turned(self._filled(self._known_ends(name, fold, values), np.nan))
         nothing = np.nan if values.dtype.kind == "f" else 0
         places = self._folded(fold, arange(rows))
         if rows == 0:
             empty = Array(node(values.dtype.type(nothing)))
             return self._turned(broadcast_to(empty, (places.shape[0], *values.shape[1:])))
         return self._turned(self._filled(take(values, clip(places, 0, rows - 1), axis=0), nothing))
+
+    def _known_ends(self, name: str, fold: Fold, values: Array) -> Array:
+        """The first or last value of every group that is not NaN, column by column; NaN where there is none."""
+        rows = values.shape[0]
+        beyond = rows if fold == "min" else -1
+        places = self._folded(fold, where(isnan(values), beyond, upright(arange(rows), values.ndim)))
+        ends = take_along_axis(values, clip(places, 0, rows - 1), axis=0)
+        return where(places == beyond, Array(node(values.dtype.type(np.nan))), ends)
 
     @when_needed
     def argmin(self, x: Operand) -> Array:

@@ -15,11 +15,11 @@ from xarray.core import duck_array_ops
 from xarray.core.options import _get_keep_attrs
 
 from outcore import _api as oc
+from outcore import _core
 from outcore._lazy.array import Array
 from outcore._lazy.hooks import above
 from outcore._session.session import current
 from outcore._xarray.foreign import Foreign, Function
-from outcore._xarray.packed import NOTHING_FIRST, NOTHING_LAST, keys_of, numbers_of
 
 # xarray's functions of arrays that groups are reduced by, by flox's names.
 REDUCTIONS: dict[str, Function] = {
@@ -32,7 +32,7 @@ _NAMES = {function: name for name, function in REDUCTIONS.items()}
 _GROUPED = ("sum", "prod", "mean", "var", "std", "min", "max", "count", "all", "any", "first", "last")
 # Bytes of a table that `outcore.groupby` fills instead of sorting, and the parts that a larger one is filled in.
 _TABLE_BYTES, _WIDE_BYTES, _WIDE_ROW, _PARTS_MAX = 4 << 20, 31 << 20, 32 << 10, 16
-_SHARE, _LARGE_SHARE = 16, 4  # of the budget, for a table and for all of them
+_SHARE, _LARGE_SHARE = 16, 4  # of the budget, for a table, and for all of them or that of one band
 _NUMERIC_ONLY = ("sum", "prod", "mean", "var", "std")
 _OPTIONS = {"skipna", "min_count", "ddof", "keep_attrs", "numeric_only"}
 
@@ -130,30 +130,31 @@ class _Grouping:
 
     def _ends(self, values: Array, place: int, skips: bool) -> Array:
         """The first or last row of each group, or number where NaN is passed over."""
-        is_last = self.name == "last"
         if not skips:
             rows = np.zeros(self.count, np.int64)
-            order = np.arange(len(self.codes))[:: 1 if is_last else -1]
+            order = np.arange(len(self.codes))[:: 1 if self.name == "last" else -1]
             rows[self.codes[order]] = order  # the one that is put last stays
             return values[(slice(None),) * place + (rows,)]
-        keys = keys_of(values, place, NOTHING_LAST if is_last else NOTHING_FIRST)
-        fold = "max" if is_last else "min"
-        return numbers_of([self._folded(fold, key, place) for key in keys], values.dtype)
+        return self._folded(self.name, values, place, skipna=True)
 
     def _folded(self, fold: str, values: Array, place: int, **options: Foreign) -> Array:
         """One result of all groups, or of as many at a time as a table takes: all tables are filled by one read.
 
-        Rows in the order of their groups are read part by part, and where all tables together would not fit, the
-        results of each part are held in scratch at once.
+        Groups of wide rows go by one table where that of a band of columns fits. Rows in the order of their groups are
+        else read part by part, and where all tables together would not fit, the results of each part are held in
+        scratch at once.
         """
         groups = oc.groupby(self.codes, groups=self.count, axis=place)
-        row = math.prod(values.shape) // max(values.shape[place], 1) * 8
-        room = min(_WIDE_BYTES if row >= _WIDE_ROW else _TABLE_BYTES, current().counters()["budget_bytes"] // _SHARE)
+        row, budget = math.prod(values.shape) // max(values.shape[place], 1) * 8, current().counters()["budget_bytes"]
+        room = min(_WIDE_BYTES if row >= _WIDE_ROW else _TABLE_BYTES, budget // _SHARE)
         step = max(room // max(row, 1), 1)
-        is_large = self.count * row > current().counters()["budget_bytes"] // _LARGE_SHARE
         ascends = bool((np.diff(self.codes) >= 0).all()) and bool((self.codes >= 0).all())
+        if step < self.count and row >= _WIDE_ROW:
+            band = _core.least_table_bytes(oc.moveaxis(values, place, 0)._expr, self.count)
+            step = self.count if band <= min(_WIDE_BYTES, budget // _LARGE_SHARE) else step
         if step >= self.count or (not ascends and -(-self.count // step) > _PARTS_MAX):
             return getattr(groups, fold)(values, **options)  # type: ignore[no-any-return]
+        is_large = self.count * row > budget // _LARGE_SHARE
         parts = []
         for low in range(0, self.count, step):
             high = min(low + step, self.count)

@@ -3,7 +3,7 @@
 use outcore_dtype::DType;
 use outcore_kernels::{clear_facts, describe, merge_facts, FACTS};
 
-use super::tables::{gathered, Tabled};
+use super::tables::{gathered, Tabled, TABLES};
 use super::{in_tiles, show};
 use crate::expr::{grid, Expr};
 use crate::task::{Grid, Recipe};
@@ -34,7 +34,7 @@ pub fn described(x: &Expr) -> Result<Expr, EngineError> {
     let of = Describing {
         elements: x.tile.iter().product(),
     };
-    gathered(of, &[x], table)
+    gathered(of, &[x], table, TABLES)
 }
 
 #[derive(Clone, Debug)]

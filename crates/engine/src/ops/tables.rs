@@ -8,7 +8,8 @@ use crate::expr::Expr;
 use crate::task::{Access, Algorithm, Bound, Grid, Recipe, Work};
 use crate::EngineError;
 
-/// Tables that tasks add to at once. A constant, so that sums of floating-point numbers have the same bits everywhere.
+/// Tables that tasks add to at once. Like all that decides it a constant, so that sums of floating-point numbers have the
+/// same bits everywhere.
 pub(super) const TABLES: u64 = 4;
 
 /// The contents of a table, and how a tile gets into it.
@@ -28,11 +29,12 @@ pub(super) trait Tabled: Clone + Debug + Send + Sync + 'static {
 }
 
 /// The table of all tiles of `inputs`. Where `table` is an array of several tiles side by side, each of them is the table
-/// of one band of columns, and the inputs that have as many tiles side by side are cut into the same bands.
-pub(super) fn gathered(of: impl Tabled, inputs: &[Expr], table: Grid) -> Result<Expr, EngineError> {
+/// of one band of columns, and the inputs that have as many tiles side by side are cut into the same bands. Of `tables` each
+/// is added to by its own tasks, in the order of their tiles.
+pub(super) fn gathered(of: impl Tabled, inputs: &[Expr], table: Grid, tables: u64) -> Result<Expr, EngineError> {
     let bands = table.counts()[1..].iter().product();
     let tiles = inputs[0].grid().counts()[0];
-    let count = TABLES.min(tiles);
+    let count = tables.min(tiles);
     let mut several = table.clone();
     several.shape[0] *= count;
     let is_banded = |(at, input): (usize, &Expr)| {

@@ -47,6 +47,7 @@ pub fn tallied(
         )));
     }
     let fits = KeyOrder::new(beside.dtype, false).is_some() && matches!(dtype, DType::I64 | DType::F64);
+    let fits = fits && (dtype == DType::F64 || !op.is_ordered());
     if numbers.dtype != DType::I64 || !fits || (values.is_none() && dtype != DType::I64) {
         return Err(EngineError::DType(format!(
             "bincount: {} beside {} in {dtype}",
@@ -79,6 +80,7 @@ pub fn tallied(
         centers: centers.cloned(),
         rows,
         dtype,
+        tables: tables_at_once(op, beside, rows),
     };
     let is_small = beside.ndim() <= 2 && table_bytes(rows, columns) <= TABLE_BYTES;
     let tile = match values {
@@ -100,6 +102,16 @@ pub fn least_table_bytes(values: &Expr, rows: u64) -> u64 {
     table_bytes(rows, bands.last().expect("at least the tiles as they are"))
 }
 
+/// One table where the values come in order, and where even that of the narrowest band is large: several would take the
+/// memory that tiles need. The room decides how wide a band is, and must not enter here.
+fn tables_at_once(op: Tally, values: &Expr, rows: u64) -> u64 {
+    let is_large = || values.ndim() > 1 && least_table_bytes(values, rows) > TABLE_BYTES;
+    match op.is_ordered() || is_large() {
+        true => 1,
+        false => TABLES,
+    }
+}
+
 fn table_bytes(rows: u64, columns: &[u64]) -> u64 {
     let columns = columns
         .iter()
@@ -115,6 +127,8 @@ struct TallyOperands {
     centers: Option<Expr>,
     rows: u64,
     dtype: DType,
+    /// Tables that tasks add to at once.
+    tables: u64,
 }
 
 impl TallyOperands {
@@ -157,7 +171,7 @@ impl TallyOperands {
         });
         let centers = self.centers.iter().map(|centers| in_tiles(centers, table.tile.clone()));
         let inputs: Vec<Expr> = std::iter::once(numbers).chain(values).chain(centers).collect();
-        gathered(tallying, &inputs, table)
+        gathered(tallying, &inputs, table, self.tables)
     }
 }
 
@@ -199,10 +213,10 @@ impl Staged for Banded {
 impl Stages for TallyOperands {
     fn next(&mut self, _found: &[StageResult], room: Room, _io: &Io) -> Result<Next, EngineError> {
         let values = self.values.as_ref().unwrap_or(&self.numbers);
-        let tables = TABLES + 1 + u64::from(self.centers.is_some());
+        let others = 1 + u64::from(self.centers.is_some());
         let need = |band: &[u64]| {
             let tile = values.tile[0] * band.iter().product::<u64>() * values.dtype.size() as u64;
-            tables * table_bytes(self.rows, band) + 2 * (room.threads as u64 + 1) * tile
+            (self.tables + others) * table_bytes(self.rows, band) + 2 * (room.threads as u64 + 1) * tile
         };
         let mut bands = narrower(values, RUN_BYTES);
         let fitting = bands.iter().position(|band| need(band) <= room.memory / 4 * 3);

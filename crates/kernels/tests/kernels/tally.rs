@@ -198,3 +198,20 @@ fn values_of_other_types_are_converted() {
         assert!(found.iter().any(|place| *place < i64::MAX));
     }
 }
+
+#[test]
+fn first_and_last_pass_over_nan() {
+    let values = [f64::NAN, 1.0, 2.0, 9.0, 9.0, 9.0];
+    let first = gathered(Tally::First, DType::F64, &values, 1);
+    assert!(first[0].is_nan() && first[1].is_nan() && first[2] == 1.0);
+    let mut last = gathered(Tally::Last, DType::F64, &values, 1);
+    assert_eq!(last[2], 2.0);
+    let later = [5.0, f64::NAN, f64::NAN];
+    merge_tallies(
+        Tally::Last,
+        DType::F64,
+        bytemuck::cast_slice(&later),
+        bytemuck::cast_slice_mut(&mut last),
+    );
+    assert!(last[0] == 5.0 && last[1].is_nan() && last[2] == 2.0);
+}
