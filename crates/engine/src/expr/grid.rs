@@ -197,6 +197,19 @@ pub fn uncut(shape: &[u64], dtype: DType, mut tile: Vec<u64>, whole: &[usize]) -
     tile
 }
 
+/// The tile shape halved along the first axis of even length until a tile is no larger than a panel, so that none reaches
+/// across the ends of those that the array is stored in; along the first axis that can be cut where all lengths are odd.
+pub fn halved(dtype: DType, mut tile: Vec<u64>) -> Vec<u64> {
+    while bytes(&tile, dtype.size() as u64) > PANEL_BYTES {
+        let even = tile.iter().position(|&length| length % 2 == 0 && length > 0);
+        match even.or_else(|| tile.iter().position(|&length| length > 1)) {
+            Some(axis) => tile[axis] = tile[axis].div_ceil(2),
+            None => break,
+        }
+    }
+    tile
+}
+
 /// Tiles along each axis; zero for an empty axis.
 pub fn counts(shape: &[u64], tile: &[u64]) -> Vec<u64> {
     shape
@@ -238,6 +251,13 @@ mod tests {
         assert_eq!(uncut(&[1 << 20, 1000], DType::F64, vec![512, 1000], &[0]), [1 << 20, 1]);
         assert_eq!(uncut(&[1000, 1 << 20], DType::F64, vec![1000, 512], &[0]), [1000, 512]);
         assert_eq!(uncut(&[1 << 20, 0], DType::F64, vec![512, 1], &[0, 1]), [1 << 20, 1]);
+    }
+
+    #[test]
+    fn halves_of_tiles_lie_within_the_tiles() {
+        assert_eq!(halved(DType::F64, vec![50, 91, 416]), [25, 91, 208]);
+        assert_eq!(halved(DType::F64, vec![25, 91, 208]), [25, 91, 208]);
+        assert_eq!(halved(DType::F64, vec![1025, 1025]), [513, 1025]);
     }
 
     #[test]

@@ -50,8 +50,9 @@ pub fn map_blocks(inputs: &[Expr], dtype: DType, whole: &[usize]) -> Result<Bloc
     let widest = inputs.iter().map(|input| input.dtype).chain([dtype]);
     let widest = widest.max_by_key(|dtype| dtype.size()).unwrap_or(dtype);
     let tile = grid::sensible_tile(&shape, dtype, tile);
+    // A call has the whole of a tile, of each input and of the result at once.
     let tile = if whole.is_empty() {
-        tile
+        grid::halved(widest, tile)
     } else {
         grid::uncut(&shape, widest, tile, whole)
     };
