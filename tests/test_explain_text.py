@@ -179,7 +179,7 @@ def unrolled(x: oc.Array, steps: int) -> oc.Array:
 
 def test_a_loop_that_spills_its_states_is_told_of_iterate(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.zeros((3000, 2000)))
-    with session(pool_limit=100 << 20):
+    with session(pool_limit=40 << 20):
         x = oc.open(tmp_path / "x.npy")
         long, short = (oc.explain({str(tmp_path / "y.npy"): unrolled(x, steps)}) for steps in (40, 4))
         roomy = oc.explain({str(tmp_path / "y.npy"): x - x.mean(axis=0)})

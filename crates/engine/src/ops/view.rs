@@ -112,9 +112,12 @@ pub fn slice(x: &Expr, slices: &[AxisSlice], counts: &[u64]) -> Result<Expr, Eng
     ))
 }
 
-/// A slice that leaves elements out, of an element-wise value, as that of its operands: what is left out is neither read
-/// nor computed.
+/// A slice below the operator that it is of, where that leaves something out which is then neither read nor computed: a
+/// slice in steps of an element-wise value as that of its operands, one of joined arrays as that of those it meets.
 fn sink(x: &Expr, slices: &[AxisSlice], counts: &[u64]) -> Result<Option<Expr>, EngineError> {
+    if let Op::Concat(axis) = x.op {
+        return of_joined(x, axis, slices, counts);
+    }
     let spread = slices
         .iter()
         .zip(counts)
@@ -122,6 +125,14 @@ fn sink(x: &Expr, slices: &[AxisSlice], counts: &[u64]) -> Result<Option<Expr>, 
     if !spread || !super::is_made_of_stored(x) {
         return Ok(None);
     }
+    of_operands(x, slices, counts, slice)
+}
+
+/// How an operand is sliced.
+type Slicing = fn(&Expr, &[AxisSlice], &[u64]) -> Result<Expr, EngineError>;
+
+/// A slice of an element-wise or permuted value as that of its operands; nothing for other operators.
+fn of_operands(x: &Expr, slices: &[AxisSlice], counts: &[u64], slicing: Slicing) -> Result<Option<Expr>, EngineError> {
     let side = |index: usize| {
         let input = &x.inputs[index];
         let skipped = x.ndim() - input.ndim();
@@ -135,7 +146,7 @@ fn sink(x: &Expr, slices: &[AxisSlice], counts: &[u64]) -> Result<Option<Expr>, 
             }
         };
         let (slices, counts): (Vec<_>, Vec<_>) = (0..input.ndim()).map(along).unzip();
-        slice(input, &slices, &counts)
+        slicing(input, &slices, &counts)
     };
     let Op::Permute(axes) = &x.op else {
         return with_operands(x, side);
@@ -144,7 +155,74 @@ fn sink(x: &Expr, slices: &[AxisSlice], counts: &[u64]) -> Result<Option<Expr>, 
     for (position, &axis) in axes.iter().enumerate() {
         (inner.0[axis], inner.1[axis]) = (slices[position], counts[position]);
     }
-    permute(&slice(&x.inputs[0], &inner.0, &inner.1)?, axes).map(Some)
+    permute(&slicing(&x.inputs[0], &inner.0, &inner.1)?, axes).map(Some)
+}
+
+/// The elements `0 .. count` of a slice that lie in an interval of the axis: the first of them, and the one behind the last.
+fn met(slice: AxisSlice, count: u64, begin: i64, end: i64) -> (i64, i64) {
+    let step = slice.step.abs();
+    // Elements from the beginning of the interval to the first of the slice, as the slice goes.
+    let (low, high) = match slice.step > 0 {
+        true => (begin - slice.start, end - slice.start),
+        false => (slice.start - end + 1, slice.start - begin + 1),
+    };
+    let first_from = |distance: i64| (distance + step - 1).div_euclid(step).clamp(0, count as i64);
+    (first_from(low), first_from(high))
+}
+
+/// A slice of joined arrays, where one of them or half of the elements are left out, as joined slices: else what has to be
+/// computed for one of them would be computed as a whole.
+fn of_joined(x: &Expr, axis: usize, slices: &[AxisSlice], counts: &[u64]) -> Result<Option<Expr>, EngineError> {
+    let along = slices[axis];
+    let mut parts = Vec::new();
+    let mut begin = 0;
+    for input in &x.inputs {
+        let end = begin + input.shape[axis] as i64;
+        let (first, behind) = met(along, counts[axis], begin, end);
+        if first < behind {
+            let start = along.start + along.step * first - begin;
+            parts.push((input, start, (behind - first) as u64));
+        }
+        begin = end;
+    }
+    if parts.is_empty() || (parts.len() == x.inputs.len() && !leaves_half_out(x, counts)) {
+        return Ok(None);
+    }
+    if along.step < 0 {
+        parts.reverse();
+    }
+    let sliced = parts.into_iter().map(|(input, start, count)| {
+        let (mut slices, mut counts) = (slices.to_vec(), counts.to_vec());
+        (slices[axis], counts[axis]) = (
+            AxisSlice {
+                start,
+                step: along.step,
+            },
+            count,
+        );
+        below(input, &slices, &counts)
+    });
+    super::concat(&sliced.collect::<Result<Vec<_>, _>>()?, axis).map(Some)
+}
+
+fn leaves_half_out(x: &Expr, counts: &[u64]) -> bool {
+    counts.iter().product::<u64>() <= x.elements() / 2
+}
+
+/// A slice of one of joined arrays: below axes of length one, and where half of the elements are left out below
+/// element-wise operators.
+fn below(x: &Expr, slices: &[AxisSlice], counts: &[u64]) -> Result<Expr, EngineError> {
+    if let (Op::Expand(axes), false) = (&x.op, counts.contains(&0)) {
+        let inner = (0..x.ndim()).filter(|axis| !axes.contains(axis));
+        let (slices, counts): (Vec<_>, Vec<_>) = inner.map(|axis| (slices[axis], counts[axis])).unzip();
+        return expand_dims(&below(&x.inputs[0], &slices, &counts)?, axes);
+    }
+    if leaves_half_out(x, counts) && super::is_made_of_stored(x) {
+        if let Some(sunk) = of_operands(x, slices, counts, below)? {
+            return Ok(sunk);
+        }
+    }
+    slice(x, slices, counts)
 }
 
 /// Elements that lie more than a tile apart, and are small, make tiles of several: each is read alone.
@@ -256,4 +334,21 @@ pub fn squeeze(x: &Expr, axes: &[usize]) -> Result<Expr, EngineError> {
     let shape = kept.iter().map(|&axis| x.shape[axis]).collect();
     let tile = kept.iter().map(|&axis| x.tile[axis]).collect();
     Ok(Node::intern(Op::Squeeze(axes), vec![x.clone()], shape, x.dtype, tile))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_of_a_slice_are_met_in_the_intervals_that_hold_them() {
+        for (start, step, count) in [(0i64, 1i64, 20u64), (3, 4, 5), (19, -1, 20), (18, -5, 4), (7, 1, 1)] {
+            for (begin, end) in [(0, 20), (0, 3), (3, 4), (4, 11), (11, 20), (8, 8)] {
+                let inside = |at: &i64| (begin..end).contains(&(start + step * at));
+                let all: Vec<i64> = (0..count as i64).filter(inside).collect();
+                let (first, behind) = met(AxisSlice { start, step }, count, begin, end);
+                assert_eq!((first..behind).collect::<Vec<_>>(), all, "{start} {step} {begin} {end}");
+            }
+        }
+    }
 }
