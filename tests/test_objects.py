@@ -36,6 +36,7 @@ from outcore._objects.secrets import secrets_of, without_secrets
 from outcore.errors import (
     ArgumentError,
     FormatError,
+    FunctionError,
     MissingFileError,
     SourceChangedError,
     StorageError,
@@ -440,6 +441,39 @@ def test_a_second_writer_to_a_url_is_refused(bucket: Bucket, tmp_path: Path) -> 
     keys = [meta["path"] for page in obstore.list(bucket.store, "out/busy.zarr") for meta in page]
     assert claim not in keys
     assert len(keys) == 2
+
+
+def test_parquet_is_read_from_stores(bucket: Bucket, web: Web, shared: Path, tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for part in range(2):
+        rows = pa.table({"x": X[part::2].ravel(), "word": ["a", "b", "a"] * (X.size // 6)})
+        pq.write_table(rows, shared / f"{part}.parquet", row_group_size=2000)
+        obstore.put(bucket.store, f"{part}.parquet", (shared / f"{part}.parquet").read_bytes())
+    for root, options in ((bucket.url, bucket.options), (web.url, QUICK)):
+        urls = [f"{root}/{part}.parquet" for part in range(2)]
+        web.requests.clear()
+        with session(tmp_path):
+            table = oc.read_parquet(urls, dtypes={"word": "category"}, storage_options=options)
+            assert list(table["word"][:3].compute()) == ["a", "b", "a"]
+            asked = web.requests["GET"]
+            np.testing.assert_array_equal(table["x"].compute(), np.concatenate([X[::2].ravel(), X[1::2].ravel()]))
+            assert web.requests["GET"] - asked == (6 if root == web.url else 0)  # row groups
+            opened = oc.read_parquet(urls[0])["x"]
+            if root == bucket.url:
+                obstore.put(bucket.store, "0.parquet", (shared / "1.parquet").read_bytes())
+                with pytest.raises(FunctionError, match=r"0\.parquet: changed since it was opened"):
+                    opened.sum().compute()
+            else:
+                web.failures += ["503"] * 50
+                with pytest.raises(FunctionError, match=r"0\.parquet: cannot read"):
+                    opened.sum().compute()
+                web.failures.clear()
+        with pytest.raises(MissingFileError, match=r"none\.parquet"):
+            oc.read_parquet(f"{root}/none.parquet")
+        with pytest.raises(FormatError, match="is no whole Parquet file"):
+            oc.read_parquet(f"{root}/x.npy")
+    with pytest.raises(ArgumentError, match="storage_options are for URLs"):
+        oc.read_parquet(shared / "0.parquet", storage_options=QUICK)
 
 
 def _refused(files: Iterable[tuple[str, Path]]) -> None:

@@ -18,7 +18,7 @@ from support.running import session
 from support.sizes import sized
 
 import outcore as oc
-from outcore._tables.direct_file import DirectFile
+from outcore._opening.arrow_files import DirectFile
 from outcore.errors import (
     ArgumentError,
     DTypeError,

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from outcore._base.urls import url_of
 from outcore._objects.mounting import transport_of
 from outcore.errors import MissingFileError, PermissionDeniedError, StorageError
+
+if TYPE_CHECKING:
+    from outcore._objects.transport import ObjectFacts
 
 
 @contextmanager
@@ -30,4 +34,10 @@ def content_of(url: str, most: int) -> bytes:
         return transport_of(url).content(url_of(url).key, most)[0]
 
 
-__all__ = ["asking", "content_of"]
+def facts_of(url: str) -> ObjectFacts:
+    """The length and the tag of an object. Raises MissingFileError, PermissionDeniedError, StorageError."""
+    with asking(url, "open"):
+        return transport_of(url).facts(url_of(url).key)
+
+
+__all__ = ["asking", "content_of", "facts_of"]

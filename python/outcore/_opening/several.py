@@ -15,6 +15,7 @@ from outcore._base.urls import is_url
 from outcore._lazy.array import Array
 from outcore._lazy.node import axis_of
 from outcore._lazy.typed import Typed, carried
+from outcore._objects.mounting import StorageOptions, mounted
 from outcore._opening.group import Group
 from outcore._standard.manipulation import concat
 from outcore.errors import ArgumentError, DTypeError, MissingFileError, OutcoreError, ShapeError
@@ -37,6 +38,17 @@ def parts_of(path: object) -> list[str] | None:
             "outcore.asarray of an array"
         )
     return _matching(os.fsdecode(path))
+
+
+def places_of(path: object, options: StorageOptions | None, caller: str) -> list[str]:
+    """The files and objects that a name, a list or wildcards stand for, the stores of these made known.
+
+    Raises what `parts_of` and `mounted` raise, ArgumentError for options of a store where there is no URL.
+    """
+    names = parts_of(path) or [os.fsdecode(path)]  # type: ignore[arg-type]
+    if options is not None and not any(map(is_url, names)):
+        raise ArgumentError(f"{caller}: {names[0]}: storage_options are for URLs")
+    return [mounted(name, options) if is_url(name) else name for name in names]
 
 
 def _matching(name: str) -> list[str] | None:
@@ -153,4 +165,4 @@ def _joined_arrays(names: list[str], arrays: list[Array | Typed], axis: int | st
     return first._like(joint) if isinstance(first, Typed) else joint
 
 
-__all__ = ["joined", "parts_of"]
+__all__ = ["joined", "parts_of", "places_of"]

@@ -12,7 +12,6 @@ its room in the workspace of a block. Freed memory that its pool keeps is given 
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,20 +22,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from outcore import _core
-from outcore._base import files
 from outcore._base.arrow_numbers import numbers_of
 from outcore._base.system_errors import refusing
 from outcore._base.threads import thread_pool
 from outcore._base.types import NDArray, PathLike
-from outcore._base.urls import refuse_url
 from outcore._lazy.array import Array
-from outcore._opening.several import parts_of
+from outcore._opening.arrow_files import StampedFile, StorageOptions
+from outcore._opening.several import places_of
 from outcore._session.session import current
 from outcore._tables.arrow import ColumnTypes, Field, LabelCount, Nulls, arrow, check_nulls
 from outcore._tables.columns import Deferred, TableColumn
-from outcore._tables.direct_file import DirectFile
 from outcore._tables.table import Table
-from outcore.errors import DTypeError, FormatError, IndexingError, OutcoreError, SourceChangedError
+from outcore.errors import DTypeError, FormatError, IndexingError, OutcoreError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,17 +66,12 @@ class ParquetPart:
 
         self.path = path
         with refusing(path, "open"):
-            self._stamp = self._now()
-            files.refuse_stub(path, "pyarrow")
+            self._file = StampedFile(path)
             try:
-                self.metadata: pq.FileMetaData = pq.read_metadata(path)
+                self.metadata: pq.FileMetaData = pq.read_metadata(self._file.opened())
                 self.schema: pa.Schema = self.metadata.schema.to_arrow_schema()
             except (pa.ArrowException, ValueError) as error:
                 raise FormatError(f"{path}: is no whole Parquet file: {error}", {"path": path}) from None
-
-    def _now(self) -> tuple[int, int, int]:
-        status = os.stat(self.path)
-        return status.st_ino, status.st_size, status.st_mtime_ns
 
     def opened(self, name: str, as_labels: bool, in_pieces: bool) -> pq.ParquetFile:
         """The file for one column, whose chunks are read whole or piece by piece.
@@ -89,12 +81,8 @@ class ParquetPart:
         import pyarrow.parquet as pq
 
         with refusing(self.path, "read"):
-            if self._now() != self._stamp:
-                raise SourceChangedError(
-                    f"{self.path}: changed since it was opened; open it again", {"path": self.path}
-                )
             return pq.ParquetFile(
-                DirectFile(self.path, bool(current().options["direct_io"])),
+                self._file.opened(),
                 metadata=self.metadata,
                 read_dictionary=[name] if as_labels else None,
                 buffer_size=_BUFFER_BYTES if in_pieces else 0,
@@ -272,10 +260,8 @@ def _tile_rows(lengths: Sequence[int], most: int) -> int:
     return length if count + 2 >= len(lengths) else most // length * length
 
 
-def _opened(path: PathLike | Sequence[PathLike]) -> list[ParquetPart]:
-    names = parts_of(path) or [os.fsdecode(path)]  # type: ignore[arg-type]
-    for name in names:
-        refuse_url(name, "read_parquet reads files, not objects")
+def _opened(path: PathLike | Sequence[PathLike], options: StorageOptions | None) -> list[ParquetPart]:
+    names = places_of(path, options, "read_parquet")
     with thread_pool(_OPENING_THREADS) as threads:
         parts = list(threads.map(ParquetPart, names))
     first = parts[0]
@@ -295,6 +281,7 @@ def read_parquet(
     columns: Iterable[str] | None = None,
     dtypes: ColumnTypes | None = None,
     nulls: Nulls = "nan",
+    storage_options: StorageOptions | None = None,
 ) -> Table:
     """The table in a Parquet file, or in several: a list of paths, or a name with wildcards, one behind the other.
 
@@ -307,6 +294,9 @@ def read_parquet(
     Missing elements: with `nulls="nan"` NaN, for which integers and truths become float64 where the statistics of the
     file do not rule them out; with "mask" 0 in the type of the column, beside a further column `x.isnull` of bool for
     each column `x` that may have some; with "error" refused. Dates have NaT, labels none.
+
+    Files may be objects of stores (`s3://`, `gs://`, `https://`), a list of URLs several; `storage_options` are as for
+    `open`. Each read is a request: a column of a row group is one, where the limit is 1 GiB or more.
 
     Raises MissingFileError, FormatError for files that are cut off or no Parquet, DTypeError for files whose columns
     differ, IndexingError for a name that is no column, ImportError without pyarrow (`outcore[arrow]`). When values are
@@ -323,7 +313,7 @@ def read_parquet(
     """
     arrow("read_parquet")
     check_nulls("read_parquet", nulls)
-    parts = _opened(path)
+    parts = _opened(path, storage_options)
     schema = parts[0].schema
     names, wishes = list(schema.names) if columns is None else list(columns), dict(dtypes or {})
     for name in [*names, *wishes]:
