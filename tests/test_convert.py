@@ -263,16 +263,18 @@ def test_the_page_on_formats_names_the_codecs_of_zarr_that_are_read():
     assert {name for part in names for name in re.findall(r'"([\w.]+)"', part)} == set(codecs_of_the_page())
 
 
-@pytest.mark.parametrize("name", [*codecs_of_the_page(), "bz2", "cast_value"])
+@pytest.mark.parametrize("name", [*codecs_of_the_page(), "bz2", "optional"])
 def test_arrays_with_codecs_of_the_page_are_opened_and_others_refused(name):
     plain = {"name": "bytes", "configuration": {"endian": "little"}}
     settings = {
         "transpose": {"order": [1, 0]},
         "sharding_indexed": {"chunk_shape": [2, 2], "codecs": [plain], "index_codecs": [plain]},
         "numcodecs.fixedscaleoffset": {"scale": 10, "offset": 0, "dtype": "<f8", "astype": "<i4"},
+        "cast_value": {"data_type": "int8"},
     }
     codec = {"name": name, "configuration": settings.get(name, {})}
-    before = name in ("transpose", "numcodecs.packbits", "numcodecs.fixedscaleoffset")
+    filters = ("numcodecs.packbits", "numcodecs.fixedscaleoffset", "scale_offset", "cast_value")
+    before = name in ("transpose", *filters)
     alone = name in ("bytes", "sharding_indexed")
     is_truth = name == "numcodecs.packbits"
     is_integer = name in ("numcodecs.delta", "outcore.differences")

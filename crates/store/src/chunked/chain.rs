@@ -3,6 +3,7 @@
 use std::io::Read;
 
 use super::blocks::{unlz4, unlz4_blocks, Bitshuffle, BlockCodec};
+use super::casting::{ValueCast, ValueScale};
 use super::differences::Differences;
 use super::filters::{check_fletcher, unlzf};
 use super::lzw::unlzw;
@@ -16,7 +17,7 @@ use crate::memory::workspace::WorkBuffer;
 const CONTEXT_BYTES: usize = 256 << 10;
 
 /// A codec from bytes to bytes.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum CodecStage {
     Gzip,
     Zlib,
@@ -32,6 +33,10 @@ pub(crate) enum CodecStage {
     Bitshuffle(Bitshuffle),
     ScaleOffset(ScaleOffset),
     FixedScaleOffset(FixedScaleOffset),
+    Cast(ValueCast),
+    Scale(ValueScale),
+    /// Bytes of elements of so many, the last first.
+    Swap(usize),
     PackBits,
     Differences(Differences),
     /// Bytes of elements of so many, all first ones first.
@@ -203,14 +208,17 @@ fn page_up(bytes: usize) -> usize {
 }
 
 impl CodecStage {
-    fn is_checksum(self) -> bool {
+    fn is_checksum(&self) -> bool {
         matches!(self, CodecStage::Crc32c | CodecStage::Fletcher32)
     }
 
     /// The bytes that so many are encoded to, where these alone say it.
-    fn encoded_bytes(self, bytes: usize) -> Option<usize> {
+    fn encoded_bytes(&self, bytes: usize) -> Option<usize> {
         match self {
-            CodecStage::Shuffle(_) | CodecStage::Differences(_) => Some(bytes),
+            CodecStage::Shuffle(_) | CodecStage::Differences(_) | CodecStage::Scale(_) | CodecStage::Swap(_) => {
+                Some(bytes)
+            }
+            CodecStage::Cast(cast) => (bytes / cast.to.size()).checked_mul(cast.from.size()),
             CodecStage::Crc32c | CodecStage::Fletcher32 => bytes.checked_add(4),
             CodecStage::PackBits => bytes.div_ceil(8).checked_add(1),
             CodecStage::FixedScaleOffset(FixedScaleOffset { stored, dtype, .. }) => {
@@ -222,7 +230,7 @@ impl CodecStage {
     }
 
     /// How many bytes come before a checksum that is right.
-    fn checked(self, bytes: &[u8]) -> Result<usize, String> {
+    fn checked(&self, bytes: &[u8]) -> Result<usize, String> {
         match self {
             CodecStage::Fletcher32 => check_fletcher(bytes),
             _ => check_crc(bytes),
@@ -230,7 +238,7 @@ impl CodecStage {
     }
 
     /// Undoes one stage into the front of `out`, which is as long as may come; gives how many bytes came.
-    fn decode(self, bytes: &[u8], out: &mut [u8], contexts: &mut Contexts) -> Result<usize, String> {
+    fn decode(&self, bytes: &[u8], out: &mut [u8], contexts: &mut Contexts) -> Result<usize, String> {
         let limit = out.len();
         let too_large = |name: &str| format!("{name}: a chunk is larger than the {limit} bytes expected");
         match self {
@@ -265,11 +273,19 @@ impl CodecStage {
             CodecStage::Bitshuffle(bitshuffle) => bitshuffle.decode(bytes, out, &mut contexts.zstd),
             CodecStage::ScaleOffset(scaling) => scaling.decode(bytes, out),
             CodecStage::FixedScaleOffset(scaling) => scaling.decode(bytes, out),
+            CodecStage::Cast(cast) => cast.apply(bytes, out),
+            CodecStage::Scale(scale) => scale.decode(bytes, out),
+            CodecStage::Swap(item) => {
+                let out = out.get_mut(..bytes.len()).ok_or_else(|| too_large("bytes"))?;
+                out.copy_from_slice(bytes);
+                out.chunks_exact_mut(*item).for_each(<[u8]>::reverse);
+                Ok(bytes.len())
+            }
             CodecStage::PackBits => unpack_bits(bytes, out),
             CodecStage::Differences(differences) => differences.decode(bytes, out),
             CodecStage::Shuffle(item) => {
                 let out = out.get_mut(..bytes.len()).ok_or_else(|| too_large("shuffle"))?;
-                unshuffle(bytes, item as usize, out);
+                unshuffle(bytes, *item as usize, out);
                 Ok(bytes.len())
             }
             CodecStage::Crc32c | CodecStage::Fletcher32 => self.checked(bytes),

@@ -5,6 +5,7 @@ use std::mem::swap;
 use outcore_blosc::BloscSettings;
 use zstd::zstd_safe::{compress_bound, CParameter};
 
+use super::casting::{ValueCast, ValueScale};
 use super::shuffle::shuffle;
 use crate::base::page::PAGE;
 use crate::memory::workspace::WorkBuffer;
@@ -15,7 +16,7 @@ const CONTEXT_BYTES: usize = 8 << 20;
 const BLOSC_BLOCK_BYTES: usize = 1 << 20;
 
 /// A codec from bytes to bytes, with its settings.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum EncoderStage {
     /// Levels from 0 to 9; of this and of `Zlib`, 0 is taken for 1.
     Gzip(i32),
@@ -27,11 +28,13 @@ pub(crate) enum EncoderStage {
     Blosc(BloscSettings),
     /// Bytes of elements of so many, all first ones first.
     Shuffle(usize),
+    Cast(ValueCast),
+    Scale(ValueScale),
     Crc32c,
 }
 
 /// The codecs of an array from its bytes on, in the order of encoding.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ChunkEncoder(Vec<EncoderStage>);
 
 impl ChunkEncoder {
@@ -109,7 +112,8 @@ impl EncoderStage {
             EncoderStage::Gzip(_) | EncoderStage::Zlib(_) => bytes + bytes / 1000 + 64,
             EncoderStage::Zstd { .. } => compress_bound(bytes) + 4,
             EncoderStage::Blosc(_) => bytes + outcore_blosc::OVERHEAD_BYTES,
-            EncoderStage::Shuffle(_) => bytes,
+            EncoderStage::Shuffle(_) | EncoderStage::Scale(_) => bytes,
+            EncoderStage::Cast(cast) => bytes / cast.from.size() * cast.to.size(),
             EncoderStage::Crc32c => bytes + 4,
         }
     }
@@ -129,7 +133,7 @@ impl EncoderStage {
                 CONTEXT_BYTES + 4 * block + zstd
             }
             EncoderStage::Gzip(_) | EncoderStage::Zlib(_) => CONTEXT_BYTES,
-            EncoderStage::Shuffle(_) | EncoderStage::Crc32c => 0,
+            EncoderStage::Shuffle(_) | EncoderStage::Cast(_) | EncoderStage::Scale(_) | EncoderStage::Crc32c => 0,
         }
     }
 
@@ -159,6 +163,8 @@ impl EncoderStage {
                 shuffle(bytes, *item, &mut out[..bytes.len()]);
                 Ok(bytes.len())
             }
+            EncoderStage::Cast(cast) => cast.apply(bytes, out),
+            EncoderStage::Scale(scale) => scale.encode(bytes, out),
             EncoderStage::Crc32c => {
                 out[..bytes.len()].copy_from_slice(bytes);
                 out[bytes.len()..][..4].copy_from_slice(&crc32c::crc32c(bytes).to_le_bytes());

@@ -5,6 +5,7 @@
 //! and `encoder.rs` encodes what is written.
 
 pub(crate) mod blocks;
+pub(crate) mod casting;
 pub(crate) mod chain;
 pub(crate) mod differences;
 pub(crate) mod encoder;

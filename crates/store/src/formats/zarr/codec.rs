@@ -4,6 +4,7 @@ use outcore_dtype::DType;
 use serde_json::Value;
 
 use super::json::Extension;
+use super::values::{value_cast, value_scale, CastDirection};
 use crate::chunked::chain::{CodecChain, CodecStage};
 use crate::chunked::differences::Differences;
 use crate::chunked::scaling::FixedScaleOffset;
@@ -12,6 +13,8 @@ use crate::chunked::scaling::FixedScaleOffset;
 pub(super) fn codec_chain(codecs: &[Extension], axes: usize, dtype: DType) -> Result<CodecChain, String> {
     let (mut order, mut is_big_endian, mut stages) = (None, false, vec![]);
     let mut serialized = false;
+    // The type of elements behind the codecs so far.
+    let mut stored = dtype;
     for codec in codecs {
         let stage = match codec.name.as_str() {
             "transpose" if !serialized => {
@@ -19,11 +22,29 @@ pub(super) fn codec_chain(codecs: &[Extension], axes: usize, dtype: DType) -> Re
                 continue;
             }
             "numcodecs.packbits" | "numcodecs.fixedscaleoffset" if !serialized && stages.is_empty() => {
-                stages.push(filter(codec, dtype)?);
+                let stage = filter(codec, dtype)?;
+                if let CodecStage::FixedScaleOffset(scaling) = &stage {
+                    stored = scaling.stored;
+                }
+                stages.push(stage);
+                continue;
+            }
+            "scale_offset" if !serialized => {
+                stages.push(CodecStage::Scale(value_scale(codec, stored)?));
+                continue;
+            }
+            "cast_value" if !serialized => {
+                let cast = value_cast(codec, stored, CastDirection::Decode)?;
+                stored = cast.from;
+                stages.push(CodecStage::Cast(cast));
                 continue;
             }
             "bytes" if !serialized => {
                 is_big_endian = big_endian(codec)?;
+                if is_big_endian && stages.iter().any(is_value_stage) {
+                    stages.push(CodecStage::Swap(stored.size()));
+                    is_big_endian = false;
+                }
                 serialized = true;
                 continue;
             }
@@ -41,10 +62,13 @@ pub(super) fn codec_chain(codecs: &[Extension], axes: usize, dtype: DType) -> Re
             }
             "imagecodecs_lzw" | "numcodecs.imagecodecs_lzw" => CodecStage::Lzw,
             "numcodecs.imagecodecs_zstd" => CodecStage::Zstd,
-            "outcore.differences" | "numcodecs.delta" => differences(codec, dtype, is_big_endian)?,
-            "transpose" | "bytes" | "numcodecs.packbits" | "numcodecs.fixedscaleoffset" => {
-                return Err(format!("codec {:?} is in the wrong place", codec.name))
-            }
+            "outcore.differences" | "numcodecs.delta" => differences(codec, stored, is_big_endian)?,
+            "transpose"
+            | "bytes"
+            | "numcodecs.packbits"
+            | "numcodecs.fixedscaleoffset"
+            | "scale_offset"
+            | "cast_value" => return Err(format!("codec {:?} is in the wrong place", codec.name)),
             "sharding_indexed" => return Err("shards within shards are not supported".into()),
             other => return Err(format!("codec {other:?} is not supported")),
         };
@@ -65,7 +89,12 @@ pub(super) fn codec_chain(codecs: &[Extension], axes: usize, dtype: DType) -> Re
     Ok(CodecChain::new(order, is_big_endian, stages))
 }
 
-/// A codec from elements to elements.
+/// Whether a stage is about numbers, the lowest byte first.
+fn is_value_stage(stage: &CodecStage) -> bool {
+    matches!(stage, CodecStage::Cast(_) | CodecStage::Scale(_))
+}
+
+/// A codec of numcodecs from elements to elements.
 fn filter(codec: &Extension, dtype: DType) -> Result<CodecStage, String> {
     let refused = |what: &str| Err(format!("{} {what}", codec.name));
     if codec.name == "numcodecs.packbits" {
@@ -151,7 +180,7 @@ fn transposed(before: Option<Vec<usize>>, codec: &Extension, axes: usize) -> Res
     })
 }
 
-fn big_endian(codec: &Extension) -> Result<bool, String> {
+pub(super) fn big_endian(codec: &Extension) -> Result<bool, String> {
     match codec.setting("endian").map(Value::as_str) {
         None | Some(Some("little")) => Ok(false),
         Some(Some("big")) => Ok(true),

@@ -5,8 +5,9 @@ use outcore_dtype::DType;
 use serde_json::Value;
 
 use super::chunk::PlainChunk;
-use super::codec::codec_chain;
+use super::codec::{big_endian, codec_chain};
 use super::json::Extension;
+use super::values::{value_cast, value_scale, CastDirection};
 use crate::array::region::{copy_lattice, Lattice};
 use crate::base::page::PAGE;
 use crate::chunked::encoder::{ChunkEncoder, EncoderStage};
@@ -25,17 +26,27 @@ pub(super) fn chunk_encoder(
     bytes: usize,
 ) -> Result<Option<ChunkEncoder>, String> {
     let chain = codec_chain(codecs, axes, dtype)?;
-    if chain.big_endian && dtype.size() > 1 {
-        return Err("big-endian numbers are read, and not written".into());
-    }
+    let mut stored = dtype;
+    let stages: Result<Vec<Option<EncoderStage>>, String> = codecs
+        .iter()
+        .map(|codec| match codec.name.as_str() {
+            "bytes" if stored.size() > 1 && big_endian(codec)? => {
+                Err("big-endian numbers are read, and not written".into())
+            }
+            "bytes" | "transpose" => Ok(None),
+            "scale_offset" => Ok(Some(EncoderStage::Scale(value_scale(codec, stored)?))),
+            "cast_value" => {
+                let cast = value_cast(codec, stored, CastDirection::Encode)?;
+                stored = cast.to;
+                Ok(Some(EncoderStage::Cast(cast)))
+            }
+            _ => encoder_stage(codec, stored).map(Some),
+        })
+        .collect();
     if !chain.is_c_order() {
         return Err("codec \"transpose\" is read, and not written".into());
     }
-    let behind = codecs
-        .iter()
-        .filter(|codec| !matches!(codec.name.as_str(), "bytes" | "transpose"));
-    let stages: Result<Vec<EncoderStage>, String> = behind.map(|codec| encoder_stage(codec, dtype)).collect();
-    ChunkEncoder::new(stages?, bytes)
+    ChunkEncoder::new(stages?.into_iter().flatten().collect(), bytes)
 }
 
 fn encoder_stage(codec: &Extension, dtype: DType) -> Result<EncoderStage, String> {

@@ -91,6 +91,11 @@ impl Extension {
         value.as_array()?.iter().map(Extension::from_value).collect()
     }
 
+    /// Whether the configuration has no other entries than these.
+    pub(super) fn has_only(&self, names: &[&str]) -> bool {
+        self.configuration.keys().all(|name| names.contains(&name.as_str()))
+    }
+
     /// One entry of the configuration.
     pub(super) fn setting(&self, name: &str) -> Option<&Value> {
         self.configuration.get(name)

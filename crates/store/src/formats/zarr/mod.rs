@@ -22,6 +22,7 @@ mod sink;
 mod tree;
 mod updatable;
 mod update;
+mod values;
 mod version2;
 mod written;
 
