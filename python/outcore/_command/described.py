@@ -174,7 +174,7 @@ def _zarr_codecs(folder: Path) -> JSONObject:
             document = json.loads((folder / "zarr.json").read_bytes())
             codecs = document["codecs"]
             is_sharded = codecs[0]["name"] == "sharding_indexed"
-            shards = document["chunk_grid"]["configuration"]["chunk_shape"] if is_sharded else None
+            shards = document["chunk_grid"]["configuration"].get("chunk_shape") if is_sharded else None
             return {"codecs": codecs, **({"shards": shards} if shards else {})}
         document = json.loads((folder / ".zarray").read_bytes())
         stages = [*(document.get("filters") or []), document.get("compressor")]

@@ -6,6 +6,7 @@ use outcore_dtype::DType;
 use serde_json::Value;
 
 use super::codec::codec_chain;
+use super::edges::{edge_runs, EdgeRun};
 use super::fill::fill_bytes;
 use super::json::{ArrayJson, Extension};
 use super::keys::KeyEncoding;
@@ -21,7 +22,10 @@ const AXES_MAX: usize = 64;
 pub struct ArrayMetadata {
     pub(super) shape: Vec<u64>,
     pub(super) dtype: DType,
+    /// Of a rectilinear grid the largest lengths.
     pub(super) chunk: Vec<u64>,
+    /// Chunks along each axis, where their lengths differ.
+    pub(super) edges: Option<Vec<Vec<EdgeRun>>>,
     /// One element, native order.
     pub(super) fill: Vec<u8>,
     pub(super) keys: KeyEncoding,
@@ -33,6 +37,19 @@ pub struct ArrayMetadata {
 impl ArrayMetadata {
     pub(super) fn axes(&self) -> usize {
         self.shape.len()
+    }
+
+    /// Chunks along each axis.
+    pub(super) fn counts(&self) -> Vec<u64> {
+        let regular = |(length, chunk): (&u64, &u64)| length.div_ceil(*chunk);
+        let last = |runs: &Vec<EdgeRun>| {
+            runs.last()
+                .map_or(0, |run| run.first + (run.end - run.start).div_ceil(run.edge))
+        };
+        match &self.edges {
+            Some(axes) => axes.iter().map(last).collect(),
+            None => self.shape.iter().zip(&self.chunk).map(regular).collect(),
+        }
     }
 }
 
@@ -56,7 +73,7 @@ pub fn parse_zarr_json(bytes: &[u8]) -> Result<ArrayMetadata, String> {
 /// The grid of an array by its document, of v3 or v2, where its chunks are listed and lie anywhere.
 ///
 /// # Errors
-/// Those of `parse_zarr_json`; shards.
+/// Those of `parse_zarr_json`; shards; a rectilinear grid.
 pub(crate) fn parse_grid(document: &[u8]) -> Result<ChunkGrid, String> {
     let mut value = json_of(document)?;
     if value.get("zarr_format").and_then(Value::as_u64) == Some(2) {
@@ -65,6 +82,9 @@ pub(crate) fn parse_grid(document: &[u8]) -> Result<ChunkGrid, String> {
     let metadata = array_of(&value)?;
     if metadata.sharding.is_some() {
         return Err("shards whose places are listed are not supported".into());
+    }
+    if metadata.edges.is_some() {
+        return Err("rectilinear chunks whose places are listed are not supported".into());
     }
     Ok(ChunkGrid {
         shape: metadata.shape,
@@ -170,11 +190,19 @@ fn from_metadata(metadata: &ArrayJson) -> Result<ArrayMetadata, String> {
         return Err(format!("arrays of more than {AXES_MAX} axes are not supported"));
     }
     check_size(&shape, dtype, "shape")?;
-    let grid = &metadata.chunk_grid.name;
-    if grid != "regular" {
-        return Err(format!("chunk grid {grid:?} is not supported, only \"regular\""));
-    }
-    let chunk = chunk_shape(&metadata.chunk_grid, shape.len())?;
+    let (chunk, edges) = match metadata.chunk_grid.name.as_str() {
+        "regular" => (chunk_shape(&metadata.chunk_grid, shape.len())?, None),
+        "rectilinear" => {
+            let axes = edge_runs(&metadata.chunk_grid, &shape)?;
+            let largest = |runs: &Vec<EdgeRun>| runs.iter().map(|run| run.edge).max().unwrap_or(1);
+            (axes.iter().map(largest).collect(), Some(axes))
+        }
+        grid => {
+            return Err(format!(
+                "chunk grid {grid:?} is not supported, only \"regular\" and \"rectilinear\""
+            ))
+        }
+    };
     check_size(&chunk, dtype, "chunk shape")?;
     let fill = fill_bytes(dtype, &metadata.fill_value).ok_or_else(|| {
         let given = metadata.fill_value.to_string();
@@ -182,15 +210,32 @@ fn from_metadata(metadata: &ArrayJson) -> Result<ArrayMetadata, String> {
     })?;
     let keys = KeyEncoding::from_metadata(&metadata.chunk_key_encoding)?;
     let (chain, sharding) = codecs(&metadata.codecs, &chunk, dtype)?;
+    if let (Some(axes), Some(Sharding { inner, .. })) = (&edges, &sharding) {
+        check_divided(axes, inner)?;
+    }
     Ok(ArrayMetadata {
         shape,
         dtype,
         chunk,
+        edges,
         fill,
         keys,
         chain,
         sharding,
     })
+}
+
+/// Refuses shards of which one is no whole chunks.
+fn check_divided(axes: &[Vec<EdgeRun>], inner: &[u64]) -> Result<(), String> {
+    for (runs, inner) in axes.iter().zip(inner) {
+        if let Some(run) = runs.iter().find(|run| run.edge % inner != 0) {
+            return Err(format!(
+                "inner chunks of length {inner} do not divide shards of length {}",
+                run.edge
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn codecs(codecs: &[Extension], chunk: &[u64], dtype: DType) -> Result<(CodecChain, Option<Sharding>), String> {

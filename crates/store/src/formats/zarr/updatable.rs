@@ -69,6 +69,9 @@ pub(super) fn read(path: &Path) -> Result<UpdatableDocument, StoreError> {
     }
     let value = json_of(text.as_bytes()).map_err(malformed)?;
     let metadata = array_of(&value).map_err(malformed)?;
+    if metadata.edges.is_some() {
+        return Err(refused("has a rectilinear chunk grid".into()));
+    }
     let codecs = Extension::list(&value["codecs"]).unwrap_or_default();
     let file = WrittenFile::new(&codecs, &metadata.chunk, metadata.dtype, &metadata.fill);
     let file = file.map_err(|reason| refused(format!("has chunks encoded by {} ({reason})", codecs_of(&value))))?;
