@@ -198,6 +198,8 @@ def test_xarray_opens_a_repository(repository: Path) -> None:
     dataset = xr.open_dataset(repository, engine="outcore", chunks={}, drop_variables=dropped)
     np.testing.assert_array_equal(dataset["t2m"].mean("time").values, np.nanmean(t2m(3), axis=0))
     assert dataset["time"].dtype.kind == "M"
+    first = xr.open_dataset(repository, engine="outcore", chunks={}, group="g", version="v1")
+    assert first["shrunken"].shape == (10,)
 
 
 def read_small(group: oc.Group) -> Iterator[OutcoreError]:

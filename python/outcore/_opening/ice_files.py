@@ -29,7 +29,7 @@ _MAGIC = b"ICE\xf0\x9f\xa7\x8aCHUNK"
 _VERSION, _TYPE, _COMPRESSION, _HEADER_BYTES = 36, 37, 38, 39
 _VERSIONS, _COMPRESSIONS = (1, 2), (0, 1)  # uncompressed, Zstandard
 _FILE_BYTES_MAX = 2 << 30  # of FlatBuffers, packed or not
-_PACKED_STEP, _LARGE_BYTES = 1 << 18, 16 << 20
+_PACKED_STEP, _LARGE_BYTES, _COPIES = 1 << 18, 16 << 20, 5
 _ALPHABET = np.frombuffer(b"0123456789ABCDEFGHJKMNPQRSTVWXYZ", np.uint8)  # Crockford's
 _ID_LETTERS, _LETTER_BITS, _STEP = 20, 5, 1 << 16
 
@@ -109,10 +109,8 @@ def _unpacked(path: str, packed: bytes) -> Iterator[bytes]:
             yield part
             count += len(part)
             if count > until:
-                # Beside the content, once in parts and once whole, there are columns of its tables.
                 until = 2 * count
-                leave_room(4 * count)
-                check_room(f"open of {path}", 4 * count)
+                _check_room(path, count)
             if count > _FILE_BYTES_MAX:
                 raise FormatError(f"{path}: unpacks to more than {_FILE_BYTES_MAX} bytes", {"path": path})
     while not frames.is_between:
@@ -120,6 +118,15 @@ def _unpacked(path: str, packed: bytes) -> Iterator[bytes]:
         if not part:
             raise FormatError(f"{path}: cannot be unpacked: the file ends before its content does", {"path": path})
         yield part
+    if count > _LARGE_BYTES:
+        _check_room(path, count)
+
+
+def _check_room(path: str, content_bytes: int) -> None:
+    """Raises MemoryLimitError where a content does not fit: in parts, whole, and as columns of its tables."""
+    bytes = _COPIES * content_bytes
+    leave_room(bytes)
+    check_room(f"open of {path}", bytes)
 
 
 def ids_of(rows: npt.NDArray[np.uint8]) -> list[str]:

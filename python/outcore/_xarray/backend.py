@@ -17,7 +17,7 @@ from outcore._lazy.annotated import fill_from
 from outcore._lazy.array import Array
 from outcore._xarray.dispatch import teach
 from outcore._xarray.foreign import Foreign
-from outcore._xarray.stored import StoredVariable, group_of, groups_of
+from outcore._xarray.stored import StoredPlace, StoredVariable, group_of, groups_of
 from outcore._xarray.unwrapped import LazyVariable
 
 
@@ -42,17 +42,18 @@ class Backend(BackendEntrypoint):
         use_cftime: Foreign = None,
         decode_timedelta: Foreign = None,
         group: str | None = None,
+        version: str | None = None,
         storage_options: Foreign = None,
     ) -> xarray.Dataset:
         """A dataset of a group; options as of xarray's other engines. I/O: metadata, and coordinates when indexed.
 
-        `storage_options` are those of `outcore.open`, for URLs. Text of HDF5 and Zarr is read into memory at once,
-        other kinds of variables that outcore does not read are refused; `drop_variables` leaves them out. Raises
-        MissingFileError, FormatError, StorageError.
+        `version` and `storage_options` are those of `outcore.open`, for Icechunk and for URLs. Text of HDF5 and Zarr is
+        read into memory at once, other kinds of variables that outcore does not read are refused; `drop_variables`
+        leaves them out. Raises MissingFileError, FormatError, StorageError.
         """
         teach()
         dropped = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())
-        stored, attributes = group_of(filename_or_obj, group, storage_options, dropped)
+        stored, attributes = group_of(StoredPlace(filename_or_obj, version, storage_options), group, dropped)
         variables, general, coordinates = conventions.decode_cf_variables(
             {name: _variable(part) for name, part in stored.items()},
             attributes,
@@ -77,7 +78,8 @@ class Backend(BackendEntrypoint):
 
     def open_groups_as_dict(self, filename_or_obj: Foreign, **options: Foreign) -> dict[str, xarray.Dataset]:
         """Datasets of all groups by their names. I/O and errors as of `open_dataset`."""
-        names = groups_of(filename_or_obj, options.get("storage_options"))
+        place = StoredPlace(filename_or_obj, options.get("version"), options.get("storage_options"))
+        names = groups_of(place)
         return {name: self.open_dataset(filename_or_obj, group=name, **options) for name in names}
 
     def open_datatree(self, filename_or_obj: Foreign, **options: Foreign) -> xarray.DataTree:

@@ -31,18 +31,23 @@ class StoredVariable(NamedTuple):
     chunks: tuple[int, ...] | None
 
 
+class StoredPlace(NamedTuple):
+    """A path and the options with which it is opened."""
+
+    path: str | os.PathLike[str]
+    version: str | None = None
+    storage_options: Foreign = None
+
+
 def group_of(
-    path: str | os.PathLike[str],
-    group: str | None,
-    options: Foreign = None,
-    dropped: Container[str] = (),
+    place: StoredPlace, group: str | None, dropped: Container[str] = ()
 ) -> tuple[dict[str, StoredVariable], dict[str, Foreign]]:
     """The variables of a group of a file by their names, without dropped ones, and the attributes of the group. No
     numbers are read.
 
     Raises MissingFileError, FormatError for a path that holds no group, StorageError.
     """
-    opened = _opened(path, group, options)
+    opened = _opened(place, group)
     variables = {}
     for name in opened.arrays:
         if name in dropped:
@@ -54,9 +59,9 @@ def group_of(
     return variables, {key: _scalar(value) for key, value in opened.attrs.items() if key not in _NETCDFS}
 
 
-def groups_of(path: str | os.PathLike[str], options: Foreign = None) -> list[str]:
+def groups_of(place: StoredPlace) -> list[str]:
     """Names of all groups of a file, from the root on: "/", "/a", "/a/b"."""
-    names, due = [], [("", _opened(path, None, options))]
+    names, due = [], [("", _opened(place, None))]
     while due:
         name, opened = due.pop(0)
         names.append(name or "/")
@@ -64,12 +69,12 @@ def groups_of(path: str | os.PathLike[str], options: Foreign = None) -> list[str
     return names
 
 
-def _opened(path: str | os.PathLike[str], group: str | None, options: Foreign) -> oc.Group:
+def _opened(place: StoredPlace, group: str | None) -> oc.Group:
     parts = [part for part in (group or "").split("/") if part]
-    place = "/".join([os.fsdecode(path).rstrip("/"), *parts])
-    opened = oc.open(place, decode=False, storage_options=options)
+    path = "/".join([os.fsdecode(place.path).rstrip("/"), *parts])
+    opened = oc.open(path, decode=False, version=place.version, storage_options=place.storage_options)
     if not isinstance(opened, oc.Group):
-        raise FormatError(f"{place} is an array, no group; use outcore.open")
+        raise FormatError(f"{path} is an array, no group; use outcore.open")
     return opened
 
 
@@ -142,4 +147,4 @@ def _scalar(value: Foreign) -> Foreign:
     return value.reshape(())[()] if isinstance(value, np.ndarray) and value.size == 1 else value
 
 
-__all__ = ["StoredVariable", "group_of", "groups_of"]
+__all__ = ["StoredPlace", "StoredVariable", "group_of", "groups_of"]
