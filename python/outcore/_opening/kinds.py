@@ -9,6 +9,7 @@ from outcore._opening.places import file_place, is_hdf5
 from outcore.errors import FormatError, UnsupportedFormatError
 
 _BYTES_MAX = 4096
+_NOT_NPY = "not a .npy file: "  # the core's reason where no format knows a file, which `.npy` is asked last
 # First bytes of a kind of file, their place, the kind, and the way to read it.
 _MAGIC: tuple[tuple[bytes, int, str, str], ...] = (
     (
@@ -63,7 +64,7 @@ def with_kind(path: str, error: FormatError) -> FormatError:
 
 def is_unknown(error: FormatError) -> bool:
     """Whether a file was refused as none of the formats that are told by their content."""
-    return "not a .npy file: the magic bytes are missing" in str(error)
+    return str(getattr(error, "details", {}).get("cause", "")).startswith(_NOT_NPY)
 
 
 def _with_h5py(path: str, error: FormatError) -> FormatError:
