@@ -1,13 +1,13 @@
 """Parquet and Arrow IPC files as tables.
 
 **Contract.** A file's footer is read when it is opened, and nothing else. Each column is a source of blocks whose tiles
-are row groups: a block is decoded by pyarrow in the thread of the engine that needs it, so columns and row groups are
-decoded side by side. Batches are decoded one after the other into the elements of the block, so that pyarrow holds few
-rows decoded: beside the block's elements stand the stored bytes of a column chunk, which are read past the page cache,
-all at once; piece by piece where the limit is below 1 GiB when the table is opened. A block that is part of a large row
-group is decoded from a cursor that stays where the last block ended. A file that changed after it was opened is
-refused. The forecast counts the bytes of the elements; what pyarrow reads for them, compressed, is its own, and has
-its room in the workspace of a block. Freed memory that its pool keeps is given back after each block below that limit.
+are row groups: a block of a whole row group is decoded by pyarrow in the thread of the engine that needs it, so columns
+and row groups are decoded side by side. A block that is part of a large row group is decoded batch by batch, from a
+cursor that stays where the last block ended. Bytes are read past the page cache, those of a whole column chunk by one
+transfer. A file that changed after it was opened is refused. The forecast counts the bytes of the elements; what
+pyarrow reads for them, compressed, is its own, and takes about as much memory as they do, which the workspace of a
+block has room for. Freed memory that its pool keeps is given back after each block where the limit is below 1 GiB when
+the table is opened.
 """
 
 from __future__ import annotations
@@ -44,8 +44,7 @@ _BUFFER_BYTES = 1 << 20
 _CURSORS_MAX = 4
 _SMALL_BYTES = 2 << 20  # row groups of no more are decoded whole, though a part is needed
 _TIGHT_BYTES = 1 << 30
-_BATCH_ROWS = 1 << 16  # rows of labels that are counted together
-_BATCH_BYTES = 512 << 10  # of elements that are decoded together: they stay in the processor's cache
+_BATCH_ROWS = 1 << 16  # rows that are decoded together where a row group is not
 _TILE_BYTES = 8 << 20  # row groups of more are cut, for all memory limits alike
 
 
@@ -73,8 +72,8 @@ class ParquetPart:
             except (pa.ArrowException, ValueError) as error:
                 raise FormatError(f"{path}: is no whole Parquet file: {error}", {"path": path}) from None
 
-    def opened(self, name: str, as_labels: bool, in_pieces: bool) -> pq.ParquetFile:
-        """The file for one column, whose chunks are read whole or piece by piece.
+    def opened(self, name: str, as_labels: bool, in_batches: bool) -> pq.ParquetFile:
+        """The file for one column, its pages read one after the other where batches are.
 
         Raises SourceChangedError for a file that is another by now.
         """
@@ -85,7 +84,7 @@ class ParquetPart:
                 self._file.opened(),
                 metadata=self.metadata,
                 read_dictionary=[name] if as_labels else None,
-                buffer_size=_BUFFER_BYTES if in_pieces else 0,
+                buffer_size=_BUFFER_BYTES if in_batches else 0,
                 pre_buffer=False,
             )
 
@@ -121,17 +120,19 @@ class _Cursor:
         self._part: pa.Array | None = None
         self.row = 0  # of the first element that is left
 
-    def take(self, start: int, stop: int) -> Iterator[pa.Array]:
-        """The elements of some rows, at or behind the place, batch by batch."""
+    def take(self, start: int, stop: int) -> list[pa.Array]:
+        """The elements of some rows, at or behind the place."""
+        parts = []
         while self.row < stop:
             if self._part is None or not len(self._part):
                 self._part = next(self._batches).column(0)
             skipped = min(max(start - self.row, 0), len(self._part))
             taken = self._part[skipped : skipped + max(stop - max(start, self.row), 0)]
+            if len(taken):
+                parts.append(taken)
             self._part = self._part[skipped + len(taken) :]
             self.row += skipped + len(taken)
-            if len(taken):
-                yield taken
+        return parts
 
 
 class ParquetColumn:
@@ -164,16 +165,17 @@ class ParquetColumn:
         import pyarrow as pa
 
         start, stop = block[0].start, block[0].stop
-        shape = (stop - start,) if self.field.letters is None else (stop - start, self.field.letters)
-        numbers, row = np.empty(shape, self.field.dtype), 0
+        parts = []
         while start < stop:
             place = bisect_right(self._starts, start) - 1
             count, group = self._whole(place, start, stop), self._groups[place]
             begin, end = self._starts[place], min(stop, self._starts[place + max(count, 1)])
             try:
-                for part in self._decoded(place, count, start - begin, end - begin):
-                    numbers[row : row + len(part)] = self.field.numbers(part, group.file.path)
-                    row += len(part)
+                if count:
+                    decoded = self._decoded(place, count, start - begin, end - begin)
+                else:
+                    decoded = self._in_batches(place, start - begin, end - begin)
+                parts += [self.field.numbers(part, group.file.path) for part in decoded]
             except OutcoreError:
                 raise
             except (pa.ArrowException, OSError) as error:
@@ -184,6 +186,7 @@ class ParquetColumn:
             start = end
         if self._is_tight:
             pa.default_memory_pool().release_unused()
+        numbers = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return numbers[:, block[1]] if len(block) > 1 else numbers
 
     def _whole(self, place: int, start: int, stop: int) -> int:
@@ -198,39 +201,38 @@ class ParquetColumn:
             count += 1
         return count
 
-    def _decoded(self, place: int, count: int, start: int, stop: int) -> Iterator[pa.Array]:
-        """Rows from a row group on, counted from its first: of some that are decoded whole, or of one by a cursor."""
-        cursor = None if count else self._nearest(place, start)
-        yield from (cursor := cursor or self._cursor(place, count)).take(start, stop)
-        if not count and cursor.row < self._groups[place].rows:
+    def _decoded(self, place: int, count: int, start: int, stop: int) -> list[pa.Array]:
+        """Rows of some row groups, counted from the first of these."""
+        groups = self._groups[place : place + count]
+        file = groups[0].file.opened(self.field.name, self.field.is_category, in_batches=False)
+        numbers = [group.number for group in groups]
+        column = file.read_row_groups(numbers, columns=[self.field.name], use_threads=False).column(0)
+        return list(column.slice(start, stop - start).chunks)
+
+    def _in_batches(self, place: int, start: int, stop: int) -> list[pa.Array]:
+        """Rows of a row group, by a cursor."""
+        cursor = self._cursor(place, start)
+        parts = cursor.take(start, stop)
+        if cursor.row < self._groups[place].rows:
             with self._lock:
                 self._cursors.append(cursor)
                 del self._cursors[:-_CURSORS_MAX]
+        return parts
 
-    def _nearest(self, place: int, start: int) -> _Cursor | None:
-        """The cursor that is nearest before a row, no one else's meanwhile."""
+    def _cursor(self, place: int, start: int) -> _Cursor:
+        """The cursor that is nearest before a row, no one else's meanwhile; a new one where there is none."""
         with self._lock:
             before = [cursor for cursor in self._cursors if cursor.place == place and cursor.row <= start]
-            if not before:
-                return None
-            nearest = max(before, key=lambda cursor: cursor.row)
-            self._cursors.remove(nearest)
-            return nearest
-
-    def _cursor(self, place: int, count: int) -> _Cursor:
-        """A new cursor at the begin of some row groups that are decoded whole, or of one that is not."""
-        groups, is_category = self._groups[place : place + max(count, 1)], self.field.is_category
-        file = groups[0].file.opened(self.field.name, is_category, in_pieces=self._is_tight or not count)
-        # Labels of a batch are looked up for each: of a whole row group once.
-        rows = sum(group.rows for group in groups) if count and is_category else self._batch_rows()
+            if before:
+                nearest = max(before, key=lambda cursor: cursor.row)
+                self._cursors.remove(nearest)
+                return nearest
+        group = self._groups[place]
+        file = group.file.opened(self.field.name, self.field.is_category, in_batches=True)
         batches = file.iter_batches(
-            rows, row_groups=[group.number for group in groups], columns=[self.field.name], use_threads=False
+            _BATCH_ROWS, row_groups=[group.number], columns=[self.field.name], use_threads=False
         )
         return _Cursor(place, batches)
-
-    def _batch_rows(self) -> int:
-        width = max(self.field.dtype.itemsize * (self.field.letters or 1), 4)  # no stored number is narrower
-        return max(_BATCH_BYTES // width, 1)
 
     def column(self) -> TableColumn:
         """The column; labels are read from all row groups first."""
@@ -242,7 +244,7 @@ class ParquetColumn:
     def _labels(self) -> tuple[str, ...]:
         labels = LabelCount(self.field.name, "read_parquet")
         for group in self._groups:
-            file = group.file.opened(self.field.name, as_labels=True, in_pieces=True)
+            file = group.file.opened(self.field.name, as_labels=True, in_batches=True)
             for batch in file.iter_batches(
                 _BATCH_ROWS, row_groups=[group.number], columns=[self.field.name], use_threads=False
             ):
