@@ -32,7 +32,7 @@ LIMITS = {"arrays": 112, "tables": 288, "matrices": 192, "engine": 320, "manager
 # Cases that take more: pandas beside pyarrow, and the encoders' own memory for chunks in flight.
 LARGER = {"kerchunk, Parquet, read": 224, "region": 288, "HDF5, shuffle and gzip, written": 288}
 LARGER |= dict.fromkeys((f"Zarr, {codec}, written" for codec in ("gzip", "zstd", "blosc", "crc32c")), 288)
-LARGER |= {"append, zstd": 288, "region, zstd": 288, "Parquet with places": 224}
+LARGER |= {"append, zstd": 288, "region, zstd": 288}
 Results = dict[str, list[dict[str, Any]]]
 COLUMNS = ("what", "data", "limit", "peak", "seconds", "read", "written", "forecast", "result")
 
