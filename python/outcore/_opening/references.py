@@ -55,6 +55,11 @@ class References(NamedTuple):
     documents: Mapping[str, JSON]
     chunks: Callable[[str, tuple[int, ...], str, str], Iterator[ChunkReference]]
 
+    def place(self, member: str) -> FilePlace:
+        """A member, in the file or object that stands for the references: a store has no folders."""
+        is_folder = is_url(self.path) and not self.path.endswith(".json")
+        return FilePlace(f"{self.path}/{_CONSOLIDATED}" if is_folder else self.path, member)
+
 
 class ReferencePlace(NamedTuple):
     """References, and the path of an array or a group in them."""
@@ -286,9 +291,9 @@ def _array(references: References, member: str, name: str) -> Array:
     inline = [(number, entry) for number, entry in chunks if isinstance(entry, str)]
     if inline and len(inline) == len(chunks):
         encoded = ((number, _decoded(path, member, number, entry)) for number, entry in inline)
-        array = in_memory(FilePlace(path, member), document, (counts, lengths), encoded)
+        array = in_memory(references.place(member), document, (counts, lengths), encoded)
     else:
-        array = listed(FilePlace(path, member), _listed(references, member, document, chunks))
+        array = listed(references.place(member), _listed(references, member, document, chunks))
     attrs = _attributes(references, f"{member}/" if member else "", name)
     dims = attrs.pop("_ARRAY_DIMENSIONS", document.get("dimension_names"))
     fill = document.get("fill_value")

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{PyArrayDescrMethods, PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods};
 use outcore_dtype::DType;
 use outcore_engine::expr::Expr;
 use outcore_engine::ops;
 use outcore_store::{Frame, MemorySource};
-use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::PyBufferError;
+use pyo3::exceptions::{PyBufferError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
@@ -162,9 +161,15 @@ pub fn block_array<'py>(py: Python<'py>, data: &[u8], shape: &[usize], dtype: DT
     flat.call_method1("reshape", (shape.to_vec(),))
 }
 
-/// Copies a C-contiguous NumPy array's bytes.
+/// Copies a C-contiguous NumPy array's bytes; others run Python meanwhile.
 pub fn copy_out(array: &Bound<'_, PyAny>, output: &mut [u8]) -> PyResult<()> {
     let flat = array.call_method1("reshape", (-1,))?.call_method1("view", ("uint8",))?;
-    let buffer = PyBuffer::<u8>::get(&flat)?;
-    buffer.copy_to_slice(flat.py(), output)
+    let flat: PyReadonlyArray1<'_, u8> = flat.extract()?;
+    let bytes = flat.as_slice()?;
+    if bytes.len() != output.len() {
+        let reason = format!("an array of {} bytes where {} are expected", bytes.len(), output.len());
+        return Err(PyValueError::new_err(reason));
+    }
+    array.py().detach(|| output.copy_from_slice(bytes));
+    Ok(())
 }
