@@ -403,21 +403,6 @@ def test_generalized_functions() -> None:
         manager.apply_gufunc(np.dot, "(i),(i)->()", x, oc.asarray(b))
 
 
-def test_functions_over_whole_axes_get_narrow_tiles(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
-    monkeypatch.setattr("outcore._xarray.lanes._SHARE", 1 << 40)  # as if there were no room
-    x = oc.open(path / "t")
-    shapes = []
-
-    def spread(tile: np.ndarray[Any, Any]) -> Any:
-        shapes.append(tile.shape)
-        return np.nanmax(tile, axis=-1) - np.nanmin(tile, axis=-1)
-
-    result = Manager().apply_gufunc(spread, "(t)->()", oc.moveaxis(x, 0, -1), output_dtypes=[float])
-    values = EAGER.t.values
-    np.testing.assert_allclose(result.compute(), np.nanmax(values, 0) - np.nanmin(values, 0))
-    assert {shape[-1] for shape in shapes} == {400}
-
-
 def test_reductions_scans_and_blocks() -> None:
     manager, random = Manager(), np.random.default_rng(3)
     a, b = random.normal(size=(6, 5)), random.normal(size=(5, 4))

@@ -16,11 +16,11 @@ from typing import NamedTuple
 import numpy as np
 
 from outcore import _api as oc
+from outcore import _core
 from outcore._base.element_types import DTypeLike
 from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array
 from outcore._xarray.foreign import Foreign, Function
-from outcore._xarray.lanes import in_lanes
 from outcore.errors import ArgumentError, ShapeError
 
 _GROUP = re.compile(r"\(([^)]*)\)")
@@ -93,8 +93,8 @@ def apply_gufunc(
     Each call gets all of the whole axes and a tile of the others, which broadcast together. NumPy arrays that have
     whole axes only are the same in each call. Shape: the broadcast others, then the whole axes of the output.
     `output_dtypes` is found by one call on ones where it is not said. Raises ShapeError, ArgumentError for lengths that
-    nothing tells, MemoryLimitError at planning where the whole axes do not fit. I/O: one read of each array; those
-    whose tiles are too wide to lie in memory along the whole axes are first brought into narrower ones, at once.
+    nothing tells, MemoryLimitError at planning where the whole axes do not fit. I/O: one read of each array; of those
+    whose tiles are too wide to lie in memory along the whole axes one read and write more, into narrower ones.
     """
     parsed = Signature.parsed(signature)
     if len(parsed.inputs) != len(arrays):
@@ -226,10 +226,18 @@ def _probed(call: _WholeCall, arrays: Sequence[Foreign]) -> list[DType]:
 def _flat(array: Array, whole: int, room: int) -> Array:
     """The array with its whole axes as one of length `room`, which zeros fill up."""
     loops = array.shape[: array.ndim - whole]
-    array = in_lanes(array, range(len(loops), array.ndim)) if whole else array
+    array = _uncut(array, whole) if whole else array
     flat = array if whole == 1 else oc.reshape(array, (*loops, math.prod(array.shape[array.ndim - whole :])))
     spare = room - flat.shape[-1]
     return oc.pad(flat, [(0, 0)] * len(loops) + [(0, spare)]) if spare else flat
+
+
+def _uncut(array: Array, whole: int) -> Array:
+    """The array in tiles that its last axes are not cut in."""
+    others = array.ndim - whole
+    turned = oc.permute_dims(array, (*range(others, array.ndim), *range(others)))
+    uncut = Array(_core.uncut(turned._expr, whole))
+    return oc.permute_dims(uncut, (*range(whole, array.ndim), *range(whole)))
 
 
 def _unpacked(packed: Array, place: int, shape: tuple[int, ...], dtype: DType) -> Array:

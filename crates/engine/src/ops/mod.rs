@@ -26,6 +26,7 @@ mod source;
 mod staged;
 mod tables;
 mod tally;
+mod uncut;
 mod view;
 
 pub use algorithm::algorithm;
@@ -49,6 +50,7 @@ pub use search::{check_search, search};
 pub use source::source;
 pub use staged::{has_staged, resolve, staged, with_inputs, Waiting};
 pub use tally::{least_table_bytes, tallied};
+pub use uncut::uncut;
 pub use view::{broadcast_to, expand_dims, permute, slice, squeeze};
 
 use crate::expr::{Expr, Op};

@@ -141,6 +141,9 @@ const BUILDERS: &[(&str, usize, Builder)] = &[
             Transposition::numbered(with.word()?).ok_or_else(|| with.refusal("number of a transposition"))?;
         one(solve::triangular_solved(&of[0], &of[1], is, of_matrix))
     }),
+    ("whole axes", 1, |with, of| {
+        one(ops::uncut(&of[0], with.word()? as usize))
+    }),
 ];
 
 /// The results of an operator, by the name of its builder.

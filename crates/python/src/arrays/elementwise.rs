@@ -60,11 +60,18 @@ fn map_blocks(
     Ok(PyExpr::new(call.node(Arc::new(PyFunction::new(function, workspace)))))
 }
 
+/// The array in tiles that its first axes are not cut in.
+#[pyfunction]
+fn uncut(x: &PyExpr, whole: usize) -> Built {
+    built(ops::uncut(&x.0, whole))
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(unary, module)?)?;
     module.add_function(wrap_pyfunction!(binary, module)?)?;
     module.add_function(wrap_pyfunction!(select, module)?)?;
     module.add_function(wrap_pyfunction!(astype, module)?)?;
     module.add_function(wrap_pyfunction!(check, module)?)?;
-    module.add_function(wrap_pyfunction!(map_blocks, module)?)
+    module.add_function(wrap_pyfunction!(map_blocks, module)?)?;
+    module.add_function(wrap_pyfunction!(uncut, module)?)
 }
