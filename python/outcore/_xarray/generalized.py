@@ -21,6 +21,7 @@ from outcore._base.element_types import DTypeLike
 from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array
 from outcore._xarray.foreign import Foreign, Function
+from outcore._xarray.interpolating import vectorized
 from outcore.errors import ArgumentError, ShapeError
 
 _GROUP = re.compile(r"\(([^)]*)\)")
@@ -104,7 +105,7 @@ def apply_gufunc(
     inputs = [tuple(sizes[name] for name in names) for names in parsed.inputs]
     outputs = [tuple(sizes[name] for name in names) for names in parsed.outputs]
     if vectorize:
-        function = np.vectorize(function, signature=signature, otypes=_listed(output_dtypes))
+        function = vectorized(function, signature, _listed(output_dtypes))
     held = [
         None if isinstance(array, Array) or array.ndim > len(shape) else array
         for array, shape in zip(operands, inputs, strict=True)
