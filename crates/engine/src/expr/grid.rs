@@ -257,7 +257,7 @@ mod tests {
     fn halves_of_tiles_lie_within_the_tiles() {
         assert_eq!(halved(DType::F64, vec![50, 91, 416]), [25, 91, 208]);
         assert_eq!(halved(DType::F64, vec![25, 91, 208]), [25, 91, 208]);
-        assert_eq!(halved(DType::F64, vec![1025, 1025]), [513, 1025]);
+        assert_eq!(halved(DType::F64, vec![1025, 1025]), [257, 1025]);
     }
 
     #[test]
