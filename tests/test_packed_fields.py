@@ -52,21 +52,6 @@ def stored(targets: dict[str, Any]) -> Any:
     return done
 
 
-def test_packed_numbers_are_unpacked_again_rather_than_kept(store: Path, out: Path) -> None:
-    packed = oc.open(store / "packed")
-    with session(pool_limit=POOL):
-        field = unpacked(packed)
-        center = oc.nanmean(field, axis=0)
-        spread = oc.nansum((field - center) ** 2, axis=0)
-        done = stored({str(out / "spread.npy"): spread})
-    assert done.bytes_read <= 2 * packed.nbytes + POLICY_BYTES
-    assert done.bytes_written <= spread.nbytes + POLICY_BYTES
-    expected = unpacked(load(store / "packed"))
-    np.testing.assert_allclose(
-        load(out / "spread.npy"), np.nansum((expected - np.nanmean(expected, axis=0)) ** 2, axis=0)
-    )
-
-
 @pytest.mark.parametrize("key", [np.s_[:, :, :, :2], np.s_[1:, -30:], np.s_[::-1, 5:300:7, 3], np.s_[0, ::-2, ..., 9]])
 def test_a_part_of_joined_fields_is_a_part_of_each(store: Path, out: Path, key: Any) -> None:
     packed, values = oc.open(store / "packed"), oc.open(store / "values")

@@ -52,11 +52,6 @@ const NESTED_ASSEMBLIES_MAX: usize = 4;
 /// passes shares are kept sooner or later, and looking through the whole chain from every root is quadratic work.
 const FUSED_DEPTH_MAX: usize = 64;
 
-/// Element-wise steps that may be taken anew for every use, and those by which packed numbers are unpacked: reading these
-/// again moves fewer bytes than what was made of them.
-const STEPS_MAX: usize = 4;
-const UNPACKING_STEPS_MAX: usize = 16;
-
 /// A value that may be recomputed freely: a few element-wise steps over one large array at most.
 #[derive(Clone, Copy)]
 struct Cheap {
@@ -233,7 +228,7 @@ impl<'a> Walker<'a> {
         }
         match self.cheap(node) {
             Some(cheap) if node.is_single_tile() => cheap.leaf.is_none() && node.elements() <= 1,
-            Some(cheap) => cheap.steps <= STEPS_MAX && cheap.leaf_bytes <= node.nbytes(),
+            Some(cheap) => cheap.leaf_bytes <= node.nbytes(),
             None => false,
         }
     }
@@ -279,9 +274,7 @@ impl<'a> Walker<'a> {
             all.leaf_bytes = all.leaf_bytes.max(one.leaf_bytes);
             all.steps += one.steps;
         }
-        let is_packed = all.leaf.is_some() && 2 * all.leaf_bytes <= node.nbytes();
-        let most = if is_packed { UNPACKING_STEPS_MAX } else { STEPS_MAX };
-        (all.steps <= most).then_some(all)
+        (all.steps <= 4).then_some(all)
     }
 
     /// Whether computing the node again may cost more than reading it.
