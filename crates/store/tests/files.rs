@@ -269,8 +269,8 @@ fn unknown_things_in_zarr_json_are_named() {
         "codec \"lzma\" is not supported"
     );
     assert_eq!(
-        refused("regular", "rectilinear"),
-        "chunk grid \"rectilinear\" is not supported, only \"regular\""
+        refused("regular", "hexagonal"),
+        "chunk grid \"hexagonal\" is not supported, only \"regular\" and \"rectilinear\""
     );
     assert_eq!(refused("float32", "string"), "data type \"string\" is not supported");
     assert_eq!(

@@ -165,7 +165,7 @@ mod tests {
         for mebibytes in 13..80 {
             let now = before + (mebibytes << 20);
             let size = settled(before, now).expect("more than the tolerance");
-            assert!(size % STEP == 0 && size + TOLERANCE - SLACK >= now && size < now + SLACK);
+            assert!(size.is_multiple_of(STEP) && size + TOLERANCE - SLACK >= now && size < now + SLACK);
             for more in (0..=SLACK).step_by(1 << 16) {
                 assert_eq!(settled(size, now + more), None);
             }
