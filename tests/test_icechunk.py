@@ -26,6 +26,8 @@ from support.web import serving
 import outcore as oc
 from outcore import _core
 from outcore._command.cli import main
+from outcore._opening.flatbuffer import FlatBuffer
+from outcore._opening.ice_chunks import _unpacked_location
 from outcore.errors import (
     ArgumentError,
     FormatError,
@@ -140,6 +142,22 @@ def test_packed_locations_are_unpacked() -> None:
     pytest.importorskip("zstandard")
     with pytest.raises(UnsupportedFormatError, match=r"virtual chunks in s3://bucket/x{160}\.bin, and those"):
         oc.open(DATA / "icechunk-2/far")
+
+
+def test_locations_that_unpack_to_too_much_are_refused() -> None:
+    pytest.importorskip("zstandard")
+    frame = b"\x28\xb5\x2f\xfd\xe0" + (1 << 40).to_bytes(8, "little") + b"\x01\x00\x00"
+    manifest = FlatBuffer("x", [bytes([8, 0, 0, 0, 4, 0, 4, 0, 4, 0, 0, 0])]).root()
+    with pytest.raises(FormatError, match="x: a location of virtual chunks is too long"):
+        _unpacked_location(manifest, frame)
+
+
+def test_vectors_that_share_bytes_are_refused() -> None:
+    """One table many times over, which would take memory of many times the file."""
+    buffer = FlatBuffer("x", [bytes(64)])
+    with pytest.raises(FormatError, match="byte 8 of its content: vectors that overlap"):
+        buffer.check_sum(np.asarray([40, 40]), 1, np.asarray([8, 16]))
+    buffer.check_sum(np.asarray([32, 32]), 1, np.asarray([8, 16]))
 
 
 def test_virtual_chunks_lie_in_files_of_others(tmp_path: Path) -> None:

@@ -41,6 +41,11 @@ class FlatBuffer:
         if is_damaged.any():
             raise self.refusal(int(places[np.argmax(is_damaged)]), reason)
 
+    def check_sum(self, counts: Places, width: int, places: Places) -> None:
+        """Raises FormatError for vectors that share bytes: more elements in all than the content has room for."""
+        if counts.sum() * width > self.size:
+            raise self.refusal(int(places[0]), "vectors that overlap")
+
     def read(self, places: Places, width: int) -> Places:
         """Unsigned integers of so many bytes; of eight bytes those below 2⁶³. Raises FormatError."""
         is_damaged = (places < 0) | (places > self.size - width) | (places % width != 0)

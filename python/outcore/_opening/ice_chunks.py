@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 from urllib.parse import unquote
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -39,19 +40,26 @@ class ChunkPlaces:
         self.files: list[str] = []
         self.rows: list[ChunkRows] = []
         self.inline: list[InlineChunks] = []
+        self._manifests = WeakValueDictionary[str, FlatBuffer]()  # those in use: a manifest may be named often
+        self._known = dict[str, int]()  # chunks of each
 
     def add_manifest(self, id: str, node: bytes, extents: Places) -> None:
         """Takes the chunks of a node, from one index up to another along each axis; of all axes where there are none.
 
         Chunks outside of the grid, which a shrunken array may still have, are left out. Raises FormatError.
         """
-        buffer = self._repository.buffer(f"manifests/{id}", _MANIFEST)
+        buffer = self._manifests.get(id) or self._repository.buffer(f"manifests/{id}", _MANIFEST)
+        self._manifests[id] = buffer
         arrays = buffer.root().members(_ARRAYS)
         is_node = (arrays.structs(0, 8) == np.frombuffer(node, np.uint8)).all(axis=1)
         starts, counts = arrays[is_node].vectors(1, 4, required=True)
+        buffer.check_sum(counts, 4, starts)
         for start, count in zip(starts.tolist(), counts.tolist(), strict=True):
             chunks = buffer.tables(start, count)
             numbers, is_within = self._numbers(chunks, extents)
+            self._known[id] = self._known.get(id, 0) + int(is_within.sum())
+            if 4 * self._known[id] > buffer.size:
+                raise buffer.refusal(start, "chunks that are listed twice")
             self._add(chunks[is_within], numbers[is_within], buffer.root())
 
     def _numbers(self, chunks: Tables, extents: Places) -> tuple[Places, Flags]:
@@ -143,13 +151,12 @@ def _unpacked_location(manifest: Tables, packed: bytes) -> bytes:
     (start,), (count,) = manifest.vectors(_DICTIONARY, 1)
     dictionary = zstandard.ZstdCompressionDict(manifest.buffer.content[start : start + count])
     try:
+        if zstandard.frame_content_size(packed) > _LOCATION_BYTES_MAX:  # which is allocated, whatever the maximum
+            raise FormatError(f"{path}: a location of virtual chunks is too long", {"path": path})
         frames = zstandard.ZstdDecompressor(dict_data=dictionary if count else None)
         return bytes(frames.decompress(packed, max_output_size=_LOCATION_BYTES_MAX))
     except zstandard.ZstdError as error:
         raise FormatError(f"{path}: a location of virtual chunks cannot be unpacked: {error}", {"path": path}) from None
-
-
-# Contents of manifests with chunks, in scratch of sessions that outlast arrays; by their checksums.
 
 
 __all__ = ["ChunkPlaces", "InlineChunks"]

@@ -143,6 +143,7 @@ def _as_percent(letter: str) -> str:
 def _texts(buffer: FlatBuffer, tables: Tables, field: int) -> list[str]:
     starts, counts = tables.vectors(field, 1, required=True)
     buffer.check(counts > _TEXT_BYTES_MAX, starts, f"a name of more than {_TEXT_BYTES_MAX} bytes")
+    buffer.check_sum(counts, 1, starts)
     return [buffer.text(start, count) for start, count in zip(starts.tolist(), counts.tolist(), strict=True)]
 
 
