@@ -421,18 +421,27 @@ def test_arrays_and_groups_are_stored_with_their_documents_last(bucket: Bucket, 
         assert current.counters()["bytes_read"] > 0
 
 
-def test_a_second_writer_to_a_url_is_refused(bucket: Bucket, tmp_path: Path) -> None:
+def test_a_second_writer_to_a_url_is_refused(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = uploading._process_name("self")
     url, claim = f"{bucket.url}/out/busy.zarr", "out/busy.zarr/.outcore-writer"
     ended = subprocess.run([sys.executable, "-c", WRITER_NAME], capture_output=True, text=True, check=True).stdout
     with session(tmp_path):
-        for name in (uploading._process_name("self"), "another-boot 1 2", "no name", ""):
+        monkeypatch.setattr(uploading, "_writers", {f"{own} 1"})
+        boot, _, process = own.split(" ", 2)
+        # A container on this machine has its processes in a namespace.
+        for name in (f"{own} 1", f"{boot} 7 {process} 1", "another-boot 1 2 3 4", "no name", ""):
             obstore.put(bucket.store, claim, name.encode())
             with pytest.raises(StorageError, match=r"busy\.zarr: cannot write: another writer is at it"):
                 oc.store({url: oc.arange(3)}, overwrite=True, storage_options=bucket.options)
             with pytest.raises(MissingFileError):
                 oc.open(url)
-        obstore.put(bucket.store, claim, ended.encode())
-        oc.store({url: oc.arange(3)}, storage_options=bucket.options)
+        obstore.put(bucket.store, claim, f"{own} 2".encode())  # one of this process that could not remove it
+        oc.store({url: oc.arange(2)}, storage_options=bucket.options)
+        obstore.put(bucket.store, claim, f"{ended} 1".encode())
+        transport, name = mounting.transport_of(url), f"{ended} 1".encode()
+        assert not transport.replace(claim, b"of another", b"new")
+        assert transport.replace(claim, name, name)
+        oc.store({url: oc.arange(3)}, storage_options=bucket.options, overwrite=True)
         assert oc.open(url).compute().tolist() == [0, 1, 2]
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("outcore._run.object_files.check_target", lambda *_: None)  # another came in between

@@ -15,6 +15,7 @@ from obstore.exceptions import (
     NotFoundError,
     NotSupportedError,
     PermissionDeniedError,
+    PreconditionError,
     UnauthenticatedError,
 )
 
@@ -23,7 +24,7 @@ from outcore._objects.awaiting import await_each
 from outcore._objects.secrets import without_secrets
 
 if TYPE_CHECKING:
-    from obstore import GetResult
+    from obstore import GetResult, UpdateVersion
     from obstore.store import ObjectStore
 
 ObjectFacts: TypeAlias = "tuple[int, str]"  # the length of an object, and its entity tag or what stands for one
@@ -130,6 +131,25 @@ class Transport:
             return True
 
         return self._answered(create)
+
+    def replace(self, key: str, old: bytes, new: bytes) -> bool:
+        """Puts other content into an object; whether that had the old one until then, and the store can tell."""
+
+        def replace() -> bool:
+            try:
+                result = obstore.get(self._store, key)
+                known, content = result.meta, result.bytes().to_bytes()
+                if content != old:
+                    return False
+                version: UpdateVersion = {"e_tag": known["e_tag"]}
+                if known["version"] is not None:
+                    version["version"] = known["version"]
+                obstore.put(self._store, key, new, mode=version, use_multipart=False)
+            except (NotFoundError, PreconditionError, NotImplementedError, NotSupportedError):
+                return False
+            return True
+
+        return self._answered(replace)
 
     def delete(self, keys: Iterable[str]) -> None:
         """Removes objects, some at once, as `put` makes them."""

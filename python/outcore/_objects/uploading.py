@@ -1,22 +1,29 @@
 """Folders of Zarr put into a store: what tells of them last, and taken away first where they are replaced.
 
-One writer puts objects below a URL at a time: each makes an object that names its process, which a store refuses where
-there is one, and removes that at its end.
+One writer puts objects below a URL at a time: each makes an object that names its process and itself, which a store
+refuses where there is one, and removes that at its end.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING
 
 from outcore._base.urls import url_of
 from outcore._objects.asking import asking
 from outcore._objects.mounting import transport_of
 from outcore.errors import TargetExistsError
 
-_NAME_BYTES_MAX = 4096
+if TYPE_CHECKING:
+    from outcore._objects.transport import Transport
+
+_NAME_BYTES_MAX, _ATTEMPTS = 4096, 3
 _WRITER = ".outcore-writer"  # the object that names the process that writes below a URL
+_writers: set[str] = set()  # names of those of this process
 _DOCUMENTS = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
 
 
@@ -55,41 +62,60 @@ def _put_all(folder: Path, url: str) -> None:
 
 @contextmanager
 def _sole_writer(url: str) -> Iterator[None]:
-    """Raises StorageError for a second writer, unless the first was a process of this machine that has ended.
+    """Raises StorageError for a second writer, unless the first was one of this machine that has ended.
 
     Stores that cannot make an object under the condition that there is none have writers side by side.
     """
     transport, key = transport_of(url), f"{url_of(url).key}/{_WRITER}"
-    with asking(url, "write"):
-        if not transport.create(key, _process_name("self").encode()):
-            owner = transport.content(key, _NAME_BYTES_MAX)[0].decode("utf-8", "replace")
-            if not _is_lost(owner):
-                raise OSError(f"another writer is at it, or was killed: remove the object {_WRITER} there if none is")
-            transport.delete([key])
-            if not transport.create(key, _process_name("self").encode()):
-                raise OSError("another writer is at it")
+    name = f"{_process_name('self')} {token_hex(8)}"
+    _writers.add(name)
     try:
-        yield
-    finally:
         with asking(url, "write"):
-            transport.delete([key])
+            _claim(transport, key, name)
+        try:
+            yield
+        finally:
+            with asking(url, "write"):
+                transport.delete([key])
+    finally:
+        _writers.discard(name)
+
+
+def _claim(transport: Transport, key: str, name: str) -> None:
+    """Makes the object with the name of a writer. Raises OSError where another is at it."""
+    for _ in range(_ATTEMPTS):
+        if transport.create(key, name.encode()):
+            return
+        try:
+            owner = transport.content(key, _NAME_BYTES_MAX)[0]
+        except FileNotFoundError:  # that writer ended just now
+            continue
+        is_own = owner == name.encode()  # made by a request whose answer was lost
+        if is_own or (_is_lost(owner.decode("utf-8", "replace")) and transport.replace(key, owner, name.encode())):
+            return
+        break
+    raise OSError(f"another writer is at it, or was killed: remove the object {_WRITER} there if none is")
 
 
 def _process_name(process: str) -> str:
-    """The start of this boot, the number of a process, and the clock tick at which it began; empty where none runs."""
+    """The start of this boot, the namespace and the number of a process, and the clock tick at which it began; empty
+    where none runs."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        space = os.stat("/proc/self/ns/pid").st_ino  # containers number their processes alike
         number, behind = Path(f"/proc/{process}/stat").read_text().split(" ", 1)
     except OSError:
         return ""
-    return f"{boot} {number} {behind.rpartition(')')[2].split()[19]}"
+    return f"{boot} {space} {number} {behind.rpartition(')')[2].split()[19]}"
 
 
 def _is_lost(owner: str) -> bool:
-    """Whether a name is of a process of this boot that has ended."""
-    boot, _, process = owner.partition(" ")
-    mine, number = _process_name("self"), process.partition(" ")[0]
-    return bool(mine) and number.isdecimal() and mine.startswith(f"{boot} ") and _process_name(number) != owner
+    """Whether a name is of a writer of this boot and namespace that has ended: its process, or it in this one."""
+    process, _, _ = owner.rpartition(" ")
+    mine, parts = _process_name("self"), process.split(" ")
+    if not mine or len(parts) != 4 or parts[:2] != mine.split(" ")[:2] or not parts[2].isdecimal():
+        return False
+    return owner not in _writers if process == mine else _process_name(parts[2]) != process
 
 
 def _base(name: str) -> str:
