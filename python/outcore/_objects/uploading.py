@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from outcore._base.urls import url_of
@@ -67,7 +66,7 @@ def _sole_writer(url: str) -> Iterator[None]:
     Stores that cannot make an object under the condition that there is none have writers side by side.
     """
     transport, key = transport_of(url), f"{url_of(url).key}/{_WRITER}"
-    name = f"{_process_name('self')} {token_hex(8)}"
+    name = f"{_process_name('self')} {os.urandom(8).hex()}"
     _writers.add(name)
     try:
         with asking(url, "write"):
