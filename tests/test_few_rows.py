@@ -104,6 +104,17 @@ def test_few_rows_of_chunks(tmp_path: Path) -> None:
     assert read <= 3 * 2 * PAGE
 
 
+def test_few_elements_in_reverse_order_in_chunks_of_any_length(tmp_path: Path) -> None:
+    values = np.arange(5 * 9).reshape(5, 9)
+    oc.store({tmp_path / "x.zarr": oc.asarray(values)}, chunks={tmp_path / "x.zarr": (1, 2)})
+    x = oc.open(tmp_path / "x.zarr")
+    for length in range(1, 6):
+        targets = {tmp_path / "y.zarr": x[2:3, ::-2] * 2, tmp_path / "z.zarr": x[2:3, ::2] + x[2:3, ::-2]}
+        oc.store(targets, chunks={path: (1, length) for path in targets}, overwrite=True)
+        np.testing.assert_array_equal(oc.open(tmp_path / "y.zarr").compute(), values[2:3, ::-2] * 2)
+        np.testing.assert_array_equal(oc.open(tmp_path / "z.zarr").compute(), values[2:3, ::2] + values[2:3, ::-2])
+
+
 @pytest.mark.parametrize("replace", [False, True])
 def test_a_random_sample_reads_the_rows_that_are_drawn(table: Path, replace: bool) -> None:
     x = oc.open(table)

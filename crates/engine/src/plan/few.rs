@@ -25,6 +25,8 @@ const WORTH: u64 = 2;
 const COUNTED_MAX: u64 = 1 << 16;
 /// Tiles of one array that are told apart at most; those beyond count as touched already.
 const SEEN_MAX: usize = 1 << 18;
+/// Bytes at most of a tile that is longer than blocks.
+const UNEVEN_MAX: u64 = 1 << 20;
 /// Pieces that a read's cost is found from.
 const SAMPLED: u64 = 1 << 14;
 
@@ -45,8 +47,11 @@ pub fn select_few(plan: &mut Plan, io: &Io) -> Result<(), EngineError> {
     each_use(producers, &mut |array, axes, region, block| {
         let positions = positions(axes, region);
         let known = reads.get(&array).is_some_and(|uses| uses.contains_key(&positions));
-        if let (false, Some(bytes)) = (known, few(&arrays[array as usize], &positions, io)?) {
-            let tile = tile_of(axes, &positions, block);
+        let info = &arrays[array as usize];
+        let Some(tile) = tile_of(axes, &positions, block, info.node.dtype.size() as u64).filter(|_| !known) else {
+            return Ok(None);
+        };
+        if let Some(bytes) = few(info, &positions, io)? {
             reads.entry(array).or_default().insert(positions, Use { tile, bytes });
         }
         Ok(None)
@@ -59,9 +64,10 @@ pub fn select_few(plan: &mut Plan, io: &Io) -> Result<(), EngineError> {
     // What an algorithm takes, it takes in tiles.
     let works = producers.iter().filter_map(Producer::work);
     let mut used: HashSet<ArrayId> = works.flat_map(|step| step.sets.clone()).collect();
-    each_use(producers, &mut |array, axes, region, _| {
+    each_use(producers, &mut |array, axes, region, block| {
         let positions = positions(axes, region);
-        let Some(one) = reads.get(&array).and_then(|uses| uses.get(&positions)) else {
+        let known = reads.get(&array).and_then(|uses| uses.get(&positions));
+        let Some(one) = known.filter(|one| holds_blocks(axes, &positions, block, &one.tile)) else {
             used.insert(array);
             return Ok(None);
         };
@@ -189,10 +195,34 @@ fn within_selection(axis: BaseAxis, region: &[Interval]) -> BaseAxis {
     }
 }
 
-/// Tiles of a selection: what a block needs of it; one position where the gather needs one.
-fn tile_of(axes: &[BaseAxis], positions: &[Positions], block: &[u64]) -> Vec<u64> {
-    let along = |(axis, at): (&BaseAxis, &Positions)| axis.output.map_or(1, |output| block[output].min(at.count));
-    axes.iter().zip(positions).map(along).collect()
+/// Tiles of a selection: what a block needs of it; one position where the gather needs one. Nothing where such a tile is large.
+///
+/// Blocks of a reversed axis are cut from its end: where they do not come out even, a tile is as long as the axis.
+fn tile_of(axes: &[BaseAxis], positions: &[Positions], block: &[u64], item: u64) -> Option<Vec<u64>> {
+    let mut tile: Vec<u64> = axes
+        .iter()
+        .zip(positions)
+        .map(|(axis, at)| axis.output.map_or(1, |output| block[output].min(at.count)))
+        .collect();
+    if holds_blocks(axes, positions, block, &tile) {
+        return Some(tile);
+    }
+    for ((axis, at), length) in axes.iter().zip(positions).zip(&mut tile) {
+        if axis.step < 0 {
+            *length = at.count;
+        }
+    }
+    let bytes = tile.iter().fold(item, |bytes, length| bytes.saturating_mul(*length));
+    (bytes <= UNEVEN_MAX).then_some(tile)
+}
+
+/// Whether each block of the gathered value lies in one tile of the selection.
+fn holds_blocks(axes: &[BaseAxis], positions: &[Positions], block: &[u64], tile: &[u64]) -> bool {
+    axes.iter().zip(positions).zip(tile).all(|((axis, at), &tile)| {
+        let length = axis.output.map_or(1, |output| block[output].min(at.count)).max(1);
+        let is_even = axis.step > 0 || at.count.is_multiple_of(length) && at.count.is_multiple_of(tile.max(1));
+        tile >= at.count || tile.is_multiple_of(length) && is_even
+    })
 }
 
 /// The bytes that reading some positions moves, if those are few of the tiles they lie in.
