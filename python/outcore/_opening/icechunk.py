@@ -13,9 +13,11 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
+from urllib.parse import unquote
 
 import numpy as np
 
+from outcore._base.system_errors import refusing
 from outcore._base.urls import is_url, url_of
 from outcore._lazy.array import Array
 from outcore._lazy.typed import Typed
@@ -36,6 +38,7 @@ _MAIN = "main"
 _PLAIN = " !$&'()+,-./:;=@_"
 _TEXT_BYTES_MAX, _DOCUMENT_BYTES_MAX = 1 << 16, 64 << 20
 _MEMORY_CHUNKS_MAX, _MEMORY_BYTES_MAX, _ELEMENT_BYTES_MAX = 4096, 64 << 20, 16
+_NAMES_MAX = 10  # of branches, tags or arrays in a refusal
 _IS_ARRAY, _IS_GROUP = 1, 2  # types of a node's data
 
 
@@ -90,7 +93,27 @@ def _snapshot_id(files: IceFiles, version: str | None) -> str:
         raise ArgumentError(f"open: {files.root}: {name!r} is a branch and a tag; pass an id of a snapshot: {both}")
     if _ID.fullmatch(name) and files.exists(f"snapshots/{name}"):
         return name
-    raise ArgumentError(f"open: {files.root}: this Icechunk repository has no branch, tag or snapshot {name!r}")
+    raise ArgumentError(
+        f"open: {files.root}: this Icechunk repository has no branch, tag or snapshot {name!r}{_others(files)}"
+    )
+
+
+def _others(files: IceFiles) -> str:
+    """Branches and tags for a refusal: those of version 2, and of version 1 on disks; nothing of it in a bucket."""
+    names: list[str] = []
+    if files.exists("repo"):
+        buffer = files.buffer("repo", _REPOSITORY)
+        for field in (2, 1):
+            names += _texts(buffer, buffer.root().members(field), 0)
+    elif not is_url(files.root):
+        with refusing(files.root, "list"):
+            folders = sorted(os.listdir(f"{files.root}/refs"))
+        for folder in folders:
+            kind, _, name = folder.partition(".")
+            if kind in ("branch", "tag") and not files.exists(f"refs/{folder}/ref.json.deleted"):
+                names.append(unquote(name))
+    said = ", ".join(names[:_NAMES_MAX]) + (", …" if len(names) > _NAMES_MAX else "")
+    return f"; branches and tags are {said}" if said else ""
 
 
 def _in_repository_file(files: IceFiles, name: str) -> dict[str, str]:
@@ -170,7 +193,12 @@ def _member(snapshot: Snapshot, member: str, decode: bool) -> Array | Typed | Gr
             first, _, further = name[len(begin) :].partition("/")
             kinds[first] = kinds.get(first, True) and (bool(further) or not snapshot.is_array[at])
     if row is None and not kinds and member:
-        raise FormatError(f"{snapshot.path}: no array or group {member!r} in this snapshot", {"path": snapshot.path})
+        arrays = [name for name, at in rows.items() if snapshot.is_array[at]]
+        said = ", ".join(arrays[:_NAMES_MAX]) + (", …" if len(arrays) > _NAMES_MAX else "")
+        raise FormatError(
+            f"{snapshot.path}: no array or group {member!r} in this snapshot; arrays are {said or 'none'}",
+            {"path": snapshot.path},
+        )
     attrs = {} if row is None else _document(snapshot, member, row)[1]
     return Group(
         f"{files.root}/{member}" if member else files.root,

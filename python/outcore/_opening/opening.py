@@ -231,7 +231,8 @@ def _stored_at_url(
             raise
         raise FormatError(
             f"{name}: none of Zarr, Icechunk, kerchunk's references, .npy, HDF5, NetCDF-4 and NetCDF-3, which are read "
-            f"from URLs; other files are read where they are copied to",
+            f"from URLs by outcore.open, as Parquet is by outcore.read_parquet; other files are read where they are "
+            f"copied to",
             getattr(error, "details", {}),
         ) from None
 
