@@ -206,7 +206,10 @@ def _header(path: str, block: _Block, delimiter: str) -> tuple[list[str], _Block
     first, _, remainder = block.text.removeprefix(b"\xef\xbb\xbf").partition(b"\n")
     try:
         names = next(csv.reader([first.decode().rstrip("\r")], delimiter=delimiter, strict=True), [])
-    except (UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError as error:
+        way = "; use outcore.read_parquet" if block.text.startswith(b"PAR1") else ""
+        raise FormatError(f"{path}: line 1: is no text in UTF-8: {error}{way}", {"path": path, "line": 1}) from None
+    except csv.Error as error:
         raise FormatError(f"{path}: line 1: {error}", {"path": path, "line": 1}) from None
     twice = {name for name in names if names.count(name) > 1}
     if not names or twice:

@@ -80,7 +80,9 @@ class TableGroups(Generic[ResultTable]):
         }
         for name, pair in {**columns, **named}.items():
             if not isinstance(pair, tuple) or len(pair) != 2:
-                raise ArgumentError(f"agg: {name}={pair!r} is no pair of a column and a function")
+                raise ArgumentError(
+                    f"agg: {name}={pair!r} is no pair of a column and a function, as top=('price', 'max')"
+                )
             if name in made:
                 raise IndexingError(f"agg: {name!r} is the name of a key")
             if not isinstance(pair[1], str):

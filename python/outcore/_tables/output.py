@@ -29,6 +29,7 @@ from outcore.text import Text
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_CODECS = ("zstd", "snappy", "gzip", "lz4", "brotli", "none")
 # Of a row group: Arrow's elements, encoded ones, compressed ones; and what pyarrow has beside them.
 _COPIES, _LEAST_BYTES = 3, 32 << 20
 
@@ -92,8 +93,10 @@ def to_parquet(
 
     if row_group_rows is not None:
         whole("to_parquet", 2**63 - 1, row_group_rows=row_group_rows)
-    if row_group_rows == 0 or compression not in ("zstd", "snappy", "gzip", "lz4", "brotli", "none"):
-        raise ArgumentError(f"to_parquet: compression={compression!r}, row_group_rows={row_group_rows}")
+    if row_group_rows == 0:
+        raise ArgumentError("to_parquet: row_group_rows=0, and a row group has one row at least")
+    if compression not in _CODECS:
+        raise ArgumentError(f"to_parquet: compression={compression!r} is none of {', '.join(_CODECS)}")
     # A dictionary of numbers takes more memory than the row group has.
     strings = [name for name, column in columns.items() if isinstance(column, (Categorical, Text))]
     with output(os.fspath(path), overwrite) as place:
