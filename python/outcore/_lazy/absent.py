@@ -17,7 +17,7 @@ _NEAREST: dict[str, str] = {
     "memmap": 'outcore.open("x.npy")',
     "save": 'outcore.store({"x.npy": x})',
     "savez": 'outcore.store({"x.npy": x, "y.npy": y})',
-    "to_csv": "numpy.savetxt(path, block) for block after block of x",
+    "to_csv": "numpy.savetxt(path, block) for block after block of x; polars.DataFrame(t).write_csv(path) of a table",
     "read_hdf": 'outcore.open("x.h5/name")',
     "DataFrame": "outcore.table; outcore.open(path, field=name) for files of records",
     "Series": "outcore.asarray(values)",

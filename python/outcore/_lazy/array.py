@@ -219,7 +219,10 @@ class Array(Annotated):
 
     def _scalar(self, asked: str) -> Any:
         if self.size != 1:
-            raise ShapeError(f"{asked} of an array with shape {self.shape} is ambiguous; it needs exactly one element")
+            way = "; join conditions by & and |, or take any() or all()" if asked == "bool()" else ""
+            raise ShapeError(
+                f"{asked} of an array with shape {self.shape} is ambiguous; it needs exactly one element{way}"
+            )
         return self._value(asked).reshape(()).item()
 
     def item(self) -> Any:

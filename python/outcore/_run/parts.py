@@ -121,7 +121,10 @@ def _opened(name: str) -> tuple[Array, list[int]]:
 def _cast(function: str, name: str, part: Item, dtype: DType) -> Array:
     """Values in the type of the array that they go to. Raises DTypeError where that is another kind."""
     if isinstance(part, Typed):
-        raise UnsupportedFormatError(f"{function}: dates and text are no part of {name}; append their integers")
+        raise UnsupportedFormatError(
+            f"{function}: dates and text are no part of {name}; dates are passed as numbers in the units of its "
+            f"attributes (outcore.open(path, decode=False).attrs), as x.astype('datetime64[s]').integers"
+        )
     if isinstance(part, above.SparseMatrix):
         raise ArgumentError(f"{function}: a sparse matrix is no part of {name}")
     value: Operand = part
