@@ -38,6 +38,7 @@ _SUFFIXES: dict[str, tuple[str, str]] = {
     ".json": ("JSON", "oc.asarray(json.load(...)), or numpy.save it"),
     ".mat": ("a MATLAB file", 'oc.asarray(scipy.io.loadmat({path!r})["NAME"])'),
     ".parquet": ("Parquet", 'oc.read_parquet({path!r})["NAME"]'),
+    ".zip": ("an archive", "what it has, unpacked: unzip {path}"),
     ".ocg": ("a graph", "oc.graph.open({path!r})"),
 }
 _PACKED = (".gz", ".zst", ".bz2", ".xz")

@@ -131,7 +131,10 @@ def _cast(function: str, name: str, part: Item, dtype: DType) -> Array:
     if not is_weak(value) and not isinstance(value, (list, tuple)):
         kind = expr_dtype(node(value))
         if not np.can_cast(kind, dtype, "same_kind"):
-            raise DTypeError(f"{function}: {kind} does not go to {name}, which is {dtype}; cast with astype")
+            raise DTypeError(
+                f"{function}: {kind} does not go to {name}, which is {dtype}; cast with astype, and where its "
+                f"attributes have scale_factor or add_offset, pack by these before: elements are stored as passed"
+            )
     return Array(put_as(value, dtype))
 
 
