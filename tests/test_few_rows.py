@@ -110,7 +110,7 @@ def test_few_elements_in_reverse_order_in_chunks_of_any_length(tmp_path: Path) -
     x = oc.open(tmp_path / "x.zarr")
     for length in range(1, 6):
         targets = {tmp_path / "y.zarr": x[2:3, ::-2] * 2, tmp_path / "z.zarr": x[2:3, ::2] + x[2:3, ::-2]}
-        oc.store(targets, chunks={path: (1, length) for path in targets}, overwrite=True)
+        oc.store(targets, chunks=dict.fromkeys(targets, (1, length)), overwrite=True)
         np.testing.assert_array_equal(oc.open(tmp_path / "y.zarr").compute(), values[2:3, ::-2] * 2)
         np.testing.assert_array_equal(oc.open(tmp_path / "z.zarr").compute(), values[2:3, ::2] + values[2:3, ::-2])
 
