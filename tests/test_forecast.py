@@ -133,3 +133,17 @@ def test_a_product_of_large_files_moves_little_more_than_the_least(side: int, tm
         assert oc.explain({out: a @ b}).bytes_read <= 1.75 * least
         assert oc.explain({out: a.T @ b}).bytes_read <= 1.6 * least
         assert oc.explain({out: a @ b.T}).bytes_read <= 2.2 * least
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_a_sum_along_a_short_axis_of_one_tile_is_written_once(axis: int, out: Path) -> None:
+    """Tiles of the result are finer than those of what is summed up."""
+    x = np.random.default_rng(3).random((1700, 600)).astype("f4")
+    stacked = oc.stack([oc.asarray(x), oc.asarray(x) * 2], axis=axis)
+    targets = {str(out / "sum.npy"): stacked.sum(axis=axis), str(out / "max.npy"): stacked.max(axis=axis)}
+    with session():
+        told = forecast(targets)
+        assert run(targets) == told
+        assert told["bytes_written"] <= 2 * x.nbytes + (256 << 10)
+    np.testing.assert_allclose(load(out / "sum.npy"), np.stack([x, 2 * x], axis).sum(axis), rtol=1e-6)
+    np.testing.assert_array_equal(load(out / "max.npy"), 2 * x)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import pickle
 import tempfile
 import zlib
 from pathlib import Path
@@ -24,6 +25,7 @@ from support.web import serving
 import outcore as oc
 from outcore.errors import (
     ArgumentError,
+    DTypeError,
     FormatError,
     MissingFileError,
     OutcoreError,
@@ -261,6 +263,8 @@ def test_chunks_may_be_in_files_and_in_the_document(tmp_path: Path) -> None:
         x = oc.open(tmp_path / "refs.json/x")
         assert forecast({tmp_path / "x.npy": x}) == run({tmp_path / "x.npy": x})
     np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), values)
+    with pytest.raises(DTypeError, match="known to this process only, and cannot be pickled"):
+        pickle.dumps(x)
     write(tmp_path / "refs.json", references | {"x/2": "base64:AAAAAAAAAAAAAAAA"})
     with pytest.raises(FormatError, match=r"refs\.json: a chunk of 12 bytes where 16 are expected"):
         oc.open(tmp_path / "refs.json/x").compute()

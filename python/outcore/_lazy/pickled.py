@@ -13,7 +13,7 @@ from outcore._base.urls import is_url
 from outcore._lazy.array import Array
 from outcore._objects.mounting import mounted
 from outcore._session.session import current
-from outcore.errors import DTypeError, FormatError, OutcoreError, SourceChangedError
+from outcore.errors import DTypeError, FormatError, OutcoreError, SourceChangedError, StorageError
 
 # Masks, keys and distinct values in scratch, and arrays of other libraries, are pickled by value up to so many bytes.
 _PROCESS_BYTES_MAX = 64 << 20
@@ -123,10 +123,10 @@ def _opened(path: str, raw: Raw | None) -> _core.Expr:
 
 
 def _digest(path: str, raw: Raw | None) -> object:
-    """The digest of what is opened so; nothing where the file cannot be opened so."""
+    """The digest of what is opened so; nothing where the file cannot be opened so, as arrays in references."""
     try:
         return _opened(path, raw).digest
-    except FormatError:
+    except (FormatError, StorageError):
         return None
 
 

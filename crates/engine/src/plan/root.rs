@@ -96,11 +96,12 @@ fn reduce_root(node: &Node, axes: &[usize], domain: &mut Domain) -> RootParts {
     kept.iter()
         .zip(&node.tile)
         .for_each(|(&axis, &length)| tile[axis] = length);
+    let block = block_axis(input, axes.iter().copied());
+    if !is_cut(input, axes) && block.is_none() {
+        return kept_root(node, domain);
+    }
     let mut demanded = spans_of(&input.shape, &tile, domain);
-    if !is_cut(input, axes) {
-        let Some(axis) = block_axis(input, axes.iter().copied()) else {
-            return kept_root(node, domain);
-        };
+    if let (false, Some(axis)) = (is_cut(input, axes), block) {
         demanded[axis] = Span::along(domain.push(input.shape[axis], tile[axis]));
     }
     let spans = kept.iter().map(|&axis| demanded[axis]).collect();
