@@ -125,7 +125,7 @@ def test_files_are_joined_on_the_command_line(tmp_path: Path) -> None:
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "no format": (lambda: oc.open(__file__), "none of the formats .* dtype="),
     "a URL of a local file": (lambda: oc.open("file:///a.nc"), "a local file by its path"),
-    "a table in a bucket": (lambda: oc.read_parquet("s3://b/a.parquet"), "read_parquet reads files, not objects"),
+    "a table of text in a bucket": (lambda: oc.read_csv("s3://b/a.csv"), "read_csv reads files, not objects"),
     "a table as an array": (lambda: oc.store({"t.npy": T}), "a table is no array"),
     "rows of tables": (lambda: oc.concat([T, T]), "t.concat"),
     "a column as an attribute": (lambda: T.x, r"t\['x'\]"),

@@ -99,6 +99,18 @@ def test_methods_are_lazy_and_give_what_they_give_of_numpy(name: str, lazy: xarr
     assert [part.dtype for part in variables(result)] == [part.dtype for part in variables(expected)]
 
 
+@pytest.mark.parametrize("fold", ["mean", "first", "median"])
+def test_groups_are_the_first_axis_of_datasets_and_keep_their_place_in_arrays(fold: str, tmp_path: Path) -> None:
+    values = np.random.default_rng(4).random((6, 4, 5))
+    data = xarray.Dataset({"t": (("time", "lat", "lon"), values)}, coords={"site": ("lat", list("abab"))})
+    data.to_zarr(tmp_path / "x.zarr", consolidated=False)
+    opened = xarray.open_dataset(tmp_path / "x.zarr", engine="outcore", chunks={})
+    result = getattr(opened.groupby("site"), fold)()
+    assert result.t.dims == ("site", "time", "lon")
+    assert getattr(opened.t.groupby("site"), fold)().dims == ("time", "site", "lon")
+    xarray.testing.assert_identical(result.compute(), getattr(data.groupby("site"), fold)())
+
+
 @pytest.mark.parametrize("name", ["groupby month", "groupby median", "anomaly", "resample", "resample with gaps"])
 @pytest.mark.filterwarnings("ignore")
 def test_groups_go_the_same_way_with_flox_and_without(name: str, lazy: xarray.Dataset, guard: Guard) -> None:

@@ -66,9 +66,9 @@ def _shard_shape(name: str, shards: Sequence[int], chunks: Sequence[int] | None)
     return shape
 
 
-def _integers(name: str, lengths: Sequence[int], word: str) -> list[int]:
+def _integers(name: str, lengths: Sequence[int], word: str) -> tuple[int, ...]:
     try:
-        return list(integers(lengths))
+        return tuple(integers(lengths))
     except DTypeError:
         raise ShapeError(f"store: {word} {lengths!r} for {name} are not integers") from None
 
@@ -82,7 +82,7 @@ def chunk_lengths(name: str, chunks: Sequence[int], shape: tuple[int, ...], word
         raise ShapeError(f"store: {word} {lengths} for {name} do not have the dimensions of {shape}")
     if any(not 1 <= length <= _CHUNK_LENGTH_MAX for length in lengths):
         raise ShapeError(f"store: {word} {lengths} for {name} of shape {shape}: lengths run from 1 to 2⁶³ − 1")
-    return lengths
+    return list(lengths)
 
 
 def shard_layout(

@@ -150,7 +150,8 @@ def partial_folder(path: str, target: str) -> Iterator[str]:
     """
     beside = os.path.dirname(target)
     with refusing(path, "write beside"):
-        _core.clean(beside)
+        if os.path.isdir(beside):
+            _core.clean(beside)
         folder, held = _locked_folder(beside)
     try:
         yield folder

@@ -71,7 +71,8 @@ def reduced(groups: Foreign, function: Function, dim: Foreign, options: dict[str
         result = grouping.reduced(array.variable)
         if result is None:
             return None
-        results[key] = result
+        # xarray has groups as the first axis of datasets, and where the rows were in arrays.
+        results[key] = result.transpose(grouper.name, ...) if isinstance(source, xarray.Dataset) else result
     coordinates: dict[Hashable, Foreign] = {
         key: part for key, part in source.coords.items() if axis not in part.dims and key != grouper.name
     }

@@ -185,7 +185,9 @@ fn of_joined(x: &Expr, axis: usize, slices: &[AxisSlice], counts: &[u64]) -> Res
         }
         begin = end;
     }
-    if parts.is_empty() || (parts.len() == x.inputs.len() && !leaves_half_out(x, counts)) {
+    // Of stored arrays a read takes what it needs, whichever is left out.
+    let saves = leaves_half_out(x, counts) && x.inputs.iter().any(is_computed);
+    if parts.is_empty() || (parts.len() == x.inputs.len() && !saves) {
         return Ok(None);
     }
     if along.step < 0 {
@@ -203,6 +205,15 @@ fn of_joined(x: &Expr, axis: usize, slices: &[AxisSlice], counts: &[u64]) -> Res
         below(input, &slices, &counts)
     });
     super::concat(&sliced.collect::<Result<Vec<_>, _>>()?, axis).map(Some)
+}
+
+/// Whether a value is made element by element, below axes of length one.
+fn is_computed(x: &Expr) -> bool {
+    match &x.op {
+        Op::Expand(_) => is_computed(&x.inputs[0]),
+        Op::Unary(_) | Op::Binary(_) | Op::Select | Op::Cast | Op::Check(_) => true,
+        _ => false,
+    }
 }
 
 fn leaves_half_out(x: &Expr, counts: &[u64]) -> bool {
