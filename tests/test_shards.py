@@ -114,7 +114,7 @@ def test_chunks_of_shards_are_chosen_and_shards_stay_as_they_are_named(out: Path
 def test_shards_that_do_not_go_with_an_output_are_refused(out: Path) -> None:
     x = oc.zeros((10, 4))
     cases: list[tuple[str, dict[str, Any], str]] = [
-        ("x.zarr", {"shards": (4,)}, r"shards \[4\] for .*x.zarr do not have the dimensions of \(10, 4\)"),
+        ("x.zarr", {"shards": (4,)}, r"shards \(4,\) for .*x.zarr do not have the dimensions of \(10, 4\)"),
         ("x.zarr", {"shards": (4, 0)}, "lengths run from 1"),
         ("x.zarr", {"shards": (4, "a")}, "shards .* are not integers"),
         ("x.zarr", {"shards": (4, 4), "chunks": (3, 4)}, r"shards \[4, 4\] for .* are no whole chunks \[3, 4\]"),
