@@ -383,6 +383,8 @@ impl Chain {
                 None => {}
             }
         }
+        // As the plans that come next will: operators are told of the memory that these have.
+        session.yield_to_process();
         let mut room = session.stage_room(asking.memory);
         room.memory >>= self.halvings;
         let begun = self.ladder.with_less(&called(waiting), room, begin)?;
