@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _ALIGNMENT = 4096  # of offsets, lengths and addresses of direct reads
 
 
-class _Seekable:
+class _Seekable(ABC):
     """A file as pyarrow has files of Python's: a length, a place, and reads from there."""
 
     closed = False
@@ -63,8 +64,9 @@ class _Seekable:
     def read_buffer(self, count: int = -1) -> pa.Buffer:
         return self.read(count)
 
+    @abstractmethod
     def _read(self, place: int, count: int) -> pa.Buffer:
-        raise NotImplementedError
+        """So many bytes from a place on. Raises OSError."""
 
 
 class ObjectFile(_Seekable):

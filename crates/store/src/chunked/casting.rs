@@ -292,7 +292,7 @@ impl ValueScale {
     /// `(x - offset) * scale`, as `decode`.
     ///
     /// # Errors
-    /// Those of `decode`.
+    /// The errors of `decode`.
     pub(crate) fn encode(self, bytes: &[u8], out: &mut [u8]) -> Result<usize, String> {
         self.apply(bytes, out, false)
     }

@@ -126,7 +126,7 @@ fn stamped(path: &Path) -> Result<StampedFile, StoreError> {
     })
 }
 
-/// Files with their stamps. Those of objects are asked for together, store by store.
+/// Files with their stamps. Stamps of objects are asked for together, store by store.
 fn all_stamped(paths: &[PathBuf], opening: &mut dyn Opening) -> Result<Vec<StampedFile>, StoreError> {
     let mut stamps: Vec<Stamp> = vec![Stamp::of_bytes(0); paths.len()];
     let mut stores: Vec<(RemotePlace, Vec<(usize, String)>)> = Vec::new();

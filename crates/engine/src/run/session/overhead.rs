@@ -103,7 +103,7 @@ impl Overhead {
 /// size stays.
 ///
 /// Only growth beyond what the allowances bear counts: stacks and packing buffers of a first run are theirs, and would be
-/// counted twice. What is settled lies so far below the tolerance that a little growth more settles nothing anew.
+/// counted twice. A settled size lies so far below the tolerance that a little growth more settles nothing anew.
 fn settled(before: u64, now: u64) -> Option<u64> {
     match now.abs_diff(before) > TOLERANCE {
         true if now > before => Some((now - (TOLERANCE - SLACK)).next_multiple_of(STEP)),

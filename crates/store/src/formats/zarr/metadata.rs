@@ -73,7 +73,7 @@ pub fn parse_zarr_json(bytes: &[u8]) -> Result<ArrayMetadata, String> {
 /// The grid of an array by its document, of v3 or v2, where its chunks are listed and lie anywhere.
 ///
 /// # Errors
-/// Those of `parse_zarr_json`; shards; a rectilinear grid.
+/// The errors of `parse_zarr_json`; shards; a rectilinear grid.
 pub(crate) fn parse_grid(document: &[u8]) -> Result<ChunkGrid, String> {
     let mut value = json_of(document)?;
     if value.get("zarr_format").and_then(Value::as_u64) == Some(2) {
