@@ -74,16 +74,17 @@ bench-loops: bench-loop-versions bench-loop-speed bench-loop-polybench # the pap
 # Needs cargo-fuzz. Ten minutes for each parser, from the fixtures as seeds.
 FUZZ_SECONDS ?= 600
 fuzz:
-	mkdir -p fuzz/corpus/npy_header fuzz/corpus/zarr_json fuzz/corpus/sparse fuzz/corpus/lines fuzz/corpus/graph fuzz/corpus/hdf5 fuzz/corpus/hdf5_chunk fuzz/corpus/netcdf3_header fuzz/corpus/listed_chunk
+	mkdir -p fuzz/corpus/npy_header fuzz/corpus/zarr_json fuzz/corpus/sparse fuzz/corpus/lines fuzz/corpus/graph fuzz/corpus/hdf5 fuzz/corpus/hdf5_chunk fuzz/corpus/netcdf3_header fuzz/corpus/listed_chunk fuzz/corpus/parquet_pages
 	cp crates/store/tests/fixtures/*.ocs fuzz/corpus/sparse/
 	cp crates/store/tests/fixtures/*.ocg fuzz/corpus/graph/
 	cp crates/store/tests/fixtures/*.npy fuzz/corpus/npy_header/
 	cp crates/store/tests/fixtures/*.nc fuzz/corpus/netcdf3_header/
+	cp fuzz/seeds/parquet_pages/* fuzz/corpus/parquet_pages/
 	cp crates/hdf5/tests/data/*.h5 crates/hdf5/tests/data/*.nc fuzz/corpus/hdf5/
 	for file in crates/store/tests/fixtures/*.zarr; do \
 		cp $$file/zarr.json fuzz/corpus/zarr_json/$$(basename $$file).json; done
 	printf ' 1 2 0.5\n# a\n3,4;-inf\n' > fuzz/corpus/lines/edges
-	for target in npy_header zarr_json sparse lines graph hdf5 hdf5_chunk netcdf3_header listed_chunk; do \
+	for target in npy_header zarr_json sparse lines graph hdf5 hdf5_chunk netcdf3_header listed_chunk parquet_pages; do \
 		RUSTC_BOOTSTRAP=1 cargo fuzz run --sanitizer none $$target -- -max_total_time=$(FUZZ_SECONDS) -max_len=65536; done
 
 # Needs the nightly toolchain with miri. Fences that call the system (mappings, rings) cannot run there; lists and tiles can.

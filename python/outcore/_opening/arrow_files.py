@@ -152,12 +152,17 @@ class StampedFile:
         if self._facts is None:
             refuse_stub(path, "pyarrow")
 
+    def check(self) -> None:
+        """Raises SourceChangedError for another file, or another object, by now."""
+        now = _stamp_of(self._path) if self._facts is None else facts_of(self._path)
+        if now != (self._stamp if self._facts is None else self._facts):
+            raise _changed(self._path)
+
     def opened(self) -> DirectFile | ObjectFile:
         """The file. Raises SourceChangedError for another one by now; that of an object, when it is read."""
         if self._facts is not None:
             return ObjectFile(self._path, self._facts)
-        if _stamp_of(self._path) != self._stamp:
-            raise _changed(self._path)
+        self.check()
         return DirectFile(self._path, bool(current().options["direct_io"]))
 
 

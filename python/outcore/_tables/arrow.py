@@ -79,6 +79,7 @@ class Field:
         self.refusal: str | None = None
         self.labels: tuple[str, ...] | None = None
         self.is_category = False
+        self.is_natural = wish is None  # of the type that Arrow has
         self.type: pa.DataType = field.type
         if wish is None and field.metadata:
             wish = field.metadata.get(_TEXT_KEY, b"").decode() or None

@@ -1,13 +1,13 @@
 """Parquet and Arrow IPC files as tables.
 
-**Contract.** A file's footer is read when it is opened, and nothing else. Each column is a source of blocks whose tiles
-are row groups: a block of a whole row group is decoded by pyarrow in the thread of the engine that needs it, so columns
-and row groups are decoded side by side. A block that is part of a large row group is decoded batch by batch, from a
-cursor that stays where the last block ended. Bytes are read past the page cache, those of a whole column chunk by one
-transfer. A file that changed after it was opened is refused. The forecast counts the bytes of the elements; what
-pyarrow reads for them, compressed, is its own, and takes about as much memory as they do, which the workspace of a
-block has room for. Freed memory that its pool keeps is given back after each block where the limit is below 1 GiB when
-the table is opened.
+**Contract.** A file's footer is read when it is opened, and nothing else. Columns that the engine decodes are those of
+`pages.py`. Each other column is a source of blocks whose tiles are row groups: a block of a whole row group is decoded
+by pyarrow in the thread of the engine that needs it, so columns and row groups are decoded side by side. A block that
+is part of a large row group is decoded batch by batch, from a cursor that stays where the last block ended. Bytes are
+read past the page cache, those of a whole column chunk by one transfer. A file that changed after it was opened is
+refused. The forecast counts the bytes of the elements; what pyarrow reads for them, compressed, is its own, and takes
+about as much memory as they do, which the workspace of a block has room for. Freed memory that its pool keeps is given
+back after each block where the limit is below 1 GiB when the table is opened.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ from outcore._lazy.array import Array
 from outcore._opening.arrow_files import StampedFile, StorageOptions
 from outcore._opening.several import places_of
 from outcore._session.session import current
+from outcore._standard.manipulation import concat
 from outcore._tables.arrow import ColumnTypes, Field, LabelCount, Nulls, arrow, check_nulls
 from outcore._tables.columns import Deferred, TableColumn
+from outcore._tables.pages import PAGES_BYTES_MAX, column_of_pages
 from outcore._tables.table import Table
 from outcore.errors import DTypeError, FormatError, IndexingError, OutcoreError
 
@@ -45,7 +47,7 @@ _CURSORS_MAX = 4
 _SMALL_BYTES = 2 << 20  # row groups of no more are decoded whole, though a part is needed
 _TIGHT_BYTES = 1 << 30
 _BATCH_ROWS = 1 << 16  # rows that are decoded together where a row group is not
-_TILE_BYTES = 8 << 20  # row groups of more are cut, for all memory limits alike
+_TILE_BYTES = PAGES_BYTES_MAX  # row groups of more are cut, for all memory limits alike
 
 
 class _RowGroup(NamedTuple):
@@ -102,6 +104,13 @@ class ParquetPart:
             counts.append(statistics.null_count)
         return any(counts)
 
+    def pages_of(self, field: Field) -> Array | None:
+        """The numbers of a column where the engine decodes them. Raises SourceChangedError."""
+        array = column_of_pages(self.path, self.metadata, _leaf(self.metadata, field.name), field)
+        if array is not None:
+            self._file.check()
+        return array
+
 
 def _leaf(metadata: pq.FileMetaData, name: str) -> int | None:
     """The place of a plain column among those that are stored."""
@@ -155,10 +164,24 @@ class ParquetColumn:
         if not rows:
             return Array(_core.full(shape, 0, self.field.dtype.name))
         most = max(_TILE_BYTES // (self.field.dtype.itemsize * (letters or 1)), 1)
+        pages = self._of_pages()
+        if pages is not None:
+            return pages
         length = _tile_rows([group.rows for group in self._groups], most)
         chunks = [length] if letters is None else [length, letters]
         name = f"{self._groups[0].file.path}: {self.field.name}"
         return Array(_core.from_blocks(self.read, shape, self.field.dtype.name, chunks, name))
+
+    def _of_pages(self) -> Array | None:
+        """The column, if the engine decodes that of each file."""
+        parts = list(dict.fromkeys(group.file for group in self._groups))
+        arrays = []
+        for part in parts:
+            array = part.pages_of(self.field)
+            if array is None:
+                return None
+            arrays.append(array)
+        return arrays[0] if len(arrays) == 1 else concat(arrays)
 
     def read(self, block: tuple[slice, ...]) -> NDArray:
         """The numbers of a block."""
@@ -298,13 +321,15 @@ def read_parquet(
     each column `x` that may have some; with "error" refused. Dates have NaT, labels none.
 
     Files may be objects of stores (`s3://`, `gs://`, `https://`), a list of URLs several; `storage_options` are as for
-    `open`. Each read is a request: a column of a row group is one, where the limit is 1 GiB or more.
+    `open`. Each read is a request: row groups of a column that lie close together are one.
 
     Raises MissingFileError, FormatError for files that are cut off or no Parquet, DTypeError for files whose columns
     differ, IndexingError for a name that is no column, ImportError without pyarrow (`outcore[arrow]`). When values are
-    read: FunctionError, whose cause is a DTypeError, RangeError, FormatError or SourceChangedError. I/O: the footers;
-    then each column that a result needs, row group by row group. Using the name of a column of labels reads that column
-    for them, once.
+    read: FormatError, SourceChangedError, StorageError; of columns that pyarrow decodes (labels, text, integers of
+    which some are missing, types that `dtypes` names, row groups above 8 MiB a column) FunctionError, whose cause is
+    one of these, a DTypeError or a RangeError. I/O: the footers; then each column that a result needs, row group by row
+    group: the bytes that are stored, which the forecast has, or of pyarrow's columns those of the elements. Using the
+    name of a column of labels reads that column for them, once.
 
     >>> import numpy as np, outcore as oc, tempfile
     >>> path = f"{tempfile.mkdtemp()}/t.parquet"
@@ -347,6 +372,7 @@ class _NullField(Field):
 
     def __init__(self, of: Field) -> None:
         self.__dict__.update(of.__dict__)
+        self.is_natural = False
         self.kind = self.dtype = np.dtype(bool)
 
     def numbers(self, part: pa.Array, what: str) -> NDArray:

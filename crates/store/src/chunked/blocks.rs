@@ -1,6 +1,7 @@
 //! Chunks of blocks that are compressed one by one: LZ4 of HDF5's plugin, and bitshuffle. Lengths are the file's, and are
 //! held against the bytes there are before they are computed with.
 
+use super::contexts::Decompressors;
 use super::shuffle::unshuffle_bits;
 
 /// Elements that bits are sorted among, at least.
@@ -84,7 +85,7 @@ impl Bitshuffle {
         self,
         bytes: &[u8],
         out: &mut [u8],
-        zstd: &mut Option<zstd::bulk::Decompressor<'static>>,
+        decompressors: &mut Decompressors,
     ) -> Result<usize, String> {
         let mut fields = BlockFields {
             name: "bitshuffle",
@@ -110,7 +111,7 @@ impl Bitshuffle {
                     scratch.resize(to.len(), 0);
                     let encoded = fields.block()?;
                     match codec {
-                        BlockCodec::Zstd => zstd_block(encoded, &mut scratch, zstd)?,
+                        BlockCodec::Zstd => zstd_block(encoded, &mut scratch, decompressors)?,
                         _ => lz4_block("bitshuffle", encoded, &mut scratch)?,
                     }
                     unshuffle_bits(&scratch, self.item, to);
@@ -131,7 +132,7 @@ fn room<'o>(name: &str, length: u64, out: &'o mut [u8]) -> Result<&'o mut [u8], 
 }
 
 /// One block that fills `out`.
-fn lz4_block(name: &str, block: &[u8], out: &mut [u8]) -> Result<(), String> {
+pub(super) fn lz4_block(name: &str, block: &[u8], out: &mut [u8]) -> Result<(), String> {
     match lz4_flex::block::decompress_into(block, out) {
         Ok(length) if length == out.len() => Ok(()),
         Ok(length) => Err(format!("{name}: a block of {length} bytes, {} expected", out.len())),
@@ -139,19 +140,11 @@ fn lz4_block(name: &str, block: &[u8], out: &mut [u8]) -> Result<(), String> {
     }
 }
 
-fn zstd_block(
-    block: &[u8],
-    out: &mut [u8],
-    context: &mut Option<zstd::bulk::Decompressor<'static>>,
-) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("bitshuffle: {error}");
-    let context = match context {
-        Some(context) => context,
-        none => none.insert(zstd::bulk::Decompressor::new().map_err(failed)?),
-    };
-    match context.decompress_to_buffer(block, out).map_err(failed)? {
-        length if length == out.len() => Ok(()),
-        length => Err(format!("bitshuffle: a block of {length} bytes, {} expected", out.len())),
+fn zstd_block(block: &[u8], out: &mut [u8], decompressors: &mut Decompressors) -> Result<(), String> {
+    match decompressors.unzstd(block, out) {
+        Ok(length) if length == out.len() => Ok(()),
+        Ok(length) => Err(format!("bitshuffle: a block of {length} bytes, {} expected", out.len())),
+        Err(error) => Err(format!("bitshuffle: {error}")),
     }
 }
 

@@ -1,12 +1,12 @@
 //! Decoding one chunk. The bytes that may come of it are bounded before it is inflated.
 
-use std::io::Read;
-
 use super::blocks::{unlz4, unlz4_blocks, Bitshuffle, BlockCodec};
 use super::casting::{ValueCast, ValueScale};
+use super::contexts::Decompressors;
 use super::differences::Differences;
 use super::filters::{check_fletcher, unlzf};
 use super::lzw::unlzw;
+use super::pages::{ColumnPages, PageSpace};
 use super::scaling::{unpack_bits, FixedScaleOffset, ScaleOffset};
 use super::shuffle::unshuffle;
 use crate::array::region::{c_strides, Lattice};
@@ -38,6 +38,8 @@ pub(crate) enum CodecStage {
     /// Bytes of elements of so many, the last first.
     Swap(usize),
     PackBits,
+    /// A column of Parquet.
+    Pages(ColumnPages),
     Differences(Differences),
     /// Bytes of elements of so many, all first ones first.
     Shuffle(u32),
@@ -108,9 +110,17 @@ impl CodecChain {
             _ => false,
         };
         let buffers = writers.count().min(2) + usize::from(self.stages.iter().any(has_blocks));
+        let pages = self.stages.iter().map(|stage| match stage {
+            CodecStage::Pages(column) => column.workspace_bytes(decoded),
+            _ => 0,
+        });
+        let pages = pages.max().unwrap_or(0);
         match buffers {
             0 => 0,
-            buffers => page_up(largest).saturating_mul(buffers).saturating_add(CONTEXT_BYTES),
+            buffers => page_up(largest)
+                .saturating_mul(buffers)
+                .saturating_add(pages)
+                .saturating_add(CONTEXT_BYTES),
         }
     }
 
@@ -126,7 +136,7 @@ impl CodecChain {
     ) -> Result<Option<&'a [u8]>, String> {
         let DecodeSpace {
             buffers: [buffer, other],
-            contexts,
+            states,
         } = space;
         let (mut current, mut next) = (buffer, other);
         // How many bytes there are so far, and whether in the buffer.
@@ -144,7 +154,7 @@ impl CodecChain {
                 continue;
             }
             if let Some(place) = place.take_if(|place| last == Some(at) && place.len() == decoded) {
-                length = stage.decode(bytes, place, contexts)?;
+                length = stage.decode(bytes, place, states)?;
                 return match length == decoded {
                     true => Ok(None),
                     false => Err(format!("a chunk decodes to {length} bytes, not {decoded}")),
@@ -154,7 +164,7 @@ impl CodecChain {
             let out = next
                 .bytes(limit)
                 .map_err(|cause| format!("no memory for a chunk: {cause}"))?;
-            length = stage.decode(bytes, out, contexts)?;
+            length = stage.decode(bytes, out, states)?;
             std::mem::swap(&mut current, &mut next);
             is_written = true;
         }
@@ -176,26 +186,27 @@ impl CodecChain {
     }
 }
 
+/// What decoding keeps from one chunk to the next.
+#[derive(Default)]
+struct DecodeStates {
+    decompressors: Decompressors,
+    pages: PageSpace,
+}
+
 /// Memory and states of decompressors, from one chunk to the next.
 #[derive(Default)]
 pub(crate) struct DecodeSpace {
     pub buffers: [WorkBuffer; 2],
-    contexts: Contexts,
+    states: DecodeStates,
 }
 
 impl DecodeSpace {
     pub fn new(buffers: [WorkBuffer; 2]) -> DecodeSpace {
         DecodeSpace {
             buffers,
-            contexts: Contexts::default(),
+            ..DecodeSpace::default()
         }
     }
-}
-
-#[derive(Default)]
-struct Contexts {
-    deflate: Option<libdeflater::Decompressor>,
-    zstd: Option<zstd::bulk::Decompressor<'static>>,
 }
 
 /// The most that a compressor makes of `bytes` that do not compress.
@@ -238,27 +249,20 @@ impl CodecStage {
     }
 
     /// Undoes one stage into the front of `out`, which is as long as may come; gives how many bytes came.
-    fn decode(&self, bytes: &[u8], out: &mut [u8], contexts: &mut Contexts) -> Result<usize, String> {
+    fn decode(&self, bytes: &[u8], out: &mut [u8], states: &mut DecodeStates) -> Result<usize, String> {
+        let DecodeStates { decompressors, pages } = states;
         let limit = out.len();
         let too_large = |name: &str| format!("{name}: a chunk is larger than the {limit} bytes expected");
         match self {
-            CodecStage::Gzip => gunzip(bytes, out, contexts),
+            CodecStage::Gzip => decompressors.gunzip(bytes, out),
             CodecStage::Zlib => {
-                let inflated = contexts.inflater().zlib_decompress(bytes, out);
+                let inflated = decompressors.inflater().zlib_decompress(bytes, out);
                 inflated.map_err(|error| match error {
                     libdeflater::DecompressionError::InsufficientSpace => too_large("deflate"),
                     error => format!("deflate: {error}"),
                 })
             }
-            CodecStage::Zstd => {
-                let context = match &mut contexts.zstd {
-                    Some(context) => context,
-                    none => none.insert(zstd::bulk::Decompressor::new().map_err(|error| format!("zstd: {error}"))?),
-                };
-                context
-                    .decompress_to_buffer(bytes, out)
-                    .map_err(|error| format!("zstd: {error}"))
-            }
+            CodecStage::Zstd => decompressors.unzstd(bytes, out),
             CodecStage::Blosc => {
                 let size = outcore_blosc::decompressed_bytes(bytes).ok_or("blosc: a chunk is damaged")?;
                 if size > limit {
@@ -270,7 +274,7 @@ impl CodecStage {
             CodecStage::Lzw => unlzw(bytes, out),
             CodecStage::Lz4 => unlz4(bytes, out),
             CodecStage::Lz4Blocks => unlz4_blocks(bytes, out),
-            CodecStage::Bitshuffle(bitshuffle) => bitshuffle.decode(bytes, out, &mut contexts.zstd),
+            CodecStage::Bitshuffle(bitshuffle) => bitshuffle.decode(bytes, out, decompressors),
             CodecStage::ScaleOffset(scaling) => scaling.decode(bytes, out),
             CodecStage::FixedScaleOffset(scaling) => scaling.decode(bytes, out),
             CodecStage::Cast(cast) => cast.apply(bytes, out),
@@ -282,6 +286,7 @@ impl CodecStage {
                 Ok(bytes.len())
             }
             CodecStage::PackBits => unpack_bits(bytes, out),
+            CodecStage::Pages(column) => column.decode(bytes, out, pages, decompressors),
             CodecStage::Differences(differences) => differences.decode(bytes, out),
             CodecStage::Shuffle(item) => {
                 let out = out.get_mut(..bytes.len()).ok_or_else(|| too_large("shuffle"))?;
@@ -290,35 +295,6 @@ impl CodecStage {
             }
             CodecStage::Crc32c | CodecStage::Fletcher32 => self.checked(bytes),
         }
-    }
-}
-
-impl Contexts {
-    fn inflater(&mut self) -> &mut libdeflater::Decompressor {
-        self.deflate.get_or_insert_with(libdeflater::Decompressor::new)
-    }
-}
-
-/// Inflates the members of a gzip file: most are one, which the fast decompressor does alone.
-fn gunzip(bytes: &[u8], out: &mut [u8], contexts: &mut Contexts) -> Result<usize, String> {
-    // It passes over members after the first: where all that may come has come, there are none, or empty ones.
-    if contexts.inflater().gzip_decompress(bytes, out) == Ok(out.len()) {
-        return Ok(out.len());
-    }
-    let mut decoder = flate2::read::MultiGzDecoder::new(bytes);
-    let mut length = 0;
-    while length < out.len() {
-        match decoder
-            .read(&mut out[length..])
-            .map_err(|error| format!("gzip: {error}"))?
-        {
-            0 => return Ok(length),
-            more => length += more,
-        }
-    }
-    match decoder.read(&mut [0]).map_err(|error| format!("gzip: {error}"))? {
-        0 => Ok(length),
-        _ => Err(format!("gzip: a chunk is larger than the {} bytes expected", out.len())),
     }
 }
 

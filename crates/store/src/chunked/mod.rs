@@ -7,6 +7,7 @@
 pub(crate) mod blocks;
 pub(crate) mod casting;
 pub(crate) mod chain;
+mod contexts;
 pub(crate) mod differences;
 pub(crate) mod encoder;
 mod filters;
@@ -14,6 +15,7 @@ pub(crate) mod listed;
 mod lzw;
 pub(crate) mod manifest;
 pub(crate) mod one_file;
+pub(crate) mod pages;
 pub(crate) mod scaling;
 pub(crate) mod several_files;
 mod shuffle;

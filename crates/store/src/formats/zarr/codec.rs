@@ -7,6 +7,7 @@ use super::json::Extension;
 use super::values::{value_cast, value_scale, CastDirection};
 use crate::chunked::chain::{CodecChain, CodecStage};
 use crate::chunked::differences::Differences;
+use crate::chunked::pages::{ColumnPages, MissingElements, PageCodec, Physical};
 use crate::chunked::scaling::FixedScaleOffset;
 
 /// The chain that codecs of an array of so many axes make.
@@ -60,6 +61,7 @@ pub(super) fn codec_chain(codecs: &[Extension], axes: usize, dtype: DType) -> Re
                 let item = item.and_then(|item| item.try_into().ok()).filter(|&item| item > 0);
                 CodecStage::Shuffle(item.ok_or("numcodecs.shuffle has no valid elementsize")?)
             }
+            "outcore.parquet" => CodecStage::Pages(column_pages(codec, stored)?),
             "imagecodecs_lzw" | "numcodecs.imagecodecs_lzw" => CodecStage::Lzw,
             "numcodecs.imagecodecs_zstd" => CodecStage::Zstd,
             "outcore.differences" | "numcodecs.delta" => differences(codec, stored, is_big_endian)?,
@@ -126,6 +128,52 @@ fn filter(codec: &Extension, dtype: DType) -> Result<CodecStage, String> {
             "from {stored} to {decoded} in an array of {dtype} is not supported"
         )),
     }
+}
+
+/// Pages of a column, which come first of all that was done to its elements.
+fn column_pages(codec: &Extension, dtype: DType) -> Result<ColumnPages, String> {
+    let setting = |name: &str| codec.setting(name).and_then(Value::as_str).unwrap_or("");
+    let physical = match setting("physical") {
+        "BOOLEAN" => Physical::Boolean,
+        "INT32" => Physical::Int32,
+        "INT64" => Physical::Int64,
+        "FLOAT" => Physical::Float,
+        "DOUBLE" => Physical::Double,
+        other => return Err(format!("outcore.parquet of {other:?} is not supported")),
+    };
+    let pages = match setting("compression") {
+        "UNCOMPRESSED" => PageCodec::Plain,
+        "SNAPPY" => PageCodec::Snappy,
+        "GZIP" => PageCodec::Gzip,
+        "ZSTD" => PageCodec::Zstd,
+        "LZ4" => PageCodec::Lz4Raw,
+        other => return Err(format!("outcore.parquet with {other:?} is not supported")),
+    };
+    let is_float = matches!(dtype, DType::F32 | DType::F64);
+    let missing = match setting("missing") {
+        "refused" => MissingElements::Refused,
+        "nan" if is_float => MissingElements::NotANumber,
+        "nat" if dtype == DType::I64 => MissingElements::NotATime,
+        "zero" => MissingElements::Zero,
+        other => return Err(format!("outcore.parquet of {dtype} has no {other:?} elements")),
+    };
+    let is_same_kind = match physical {
+        Physical::Boolean => dtype == DType::Bool,
+        Physical::Int32 | Physical::Int64 => dtype.is_integer(),
+        Physical::Float | Physical::Double => is_float,
+    };
+    if !is_same_kind || !physical.decodes_to(dtype.size()) {
+        return Err(format!(
+            "outcore.parquet of {physical:?} in an array of {dtype} is not supported"
+        ));
+    }
+    Ok(ColumnPages {
+        physical,
+        codec: pages,
+        is_optional: codec.setting("optional") == Some(&Value::Bool(true)),
+        missing,
+        item: dtype.size(),
+    })
 }
 
 /// Rows that are told by differences: as TIFF has them, or all numbers as one row.
