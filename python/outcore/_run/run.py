@@ -380,6 +380,7 @@ def _planned_targets(
 ) -> Iterator[tuple[_core.Program, Callable[[Explanation], Explanation]]]:
     """The program of what `explain` takes, and what its forecast becomes for all that the call does."""
     session = current()
+    session._core.settle_ahead()
     targets = arrays[0] if len(arrays) == 1 and isinstance(arrays[0], Mapping) else None
     if targets is None:
         if compression is not None or chunks is not None:

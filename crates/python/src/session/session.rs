@@ -149,6 +149,10 @@ impl PySession {
         py.detach(|| self.0.leave_room(bytes));
     }
 
+    fn settle_ahead(&self, py: Python<'_>) {
+        py.detach(|| self.0.settle_ahead());
+    }
+
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.0.close());
     }

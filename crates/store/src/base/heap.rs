@@ -16,8 +16,9 @@ pub fn return_freed_memory() {
 /// itself, glibc takes ever larger ones, up to 32 MiB, from its arenas: what is freed there stays resident, and of arenas other
 /// than the first no call gives the end back.
 const MAPPED_BYTES: i32 = 4 << 20;
-/// Bytes that may be free at the end of an arena.
-const IDLE_BYTES: i32 = 8 << 20;
+/// Bytes that may be free at the end of an arena, and count as the process's own: of 8 MiB the size of the process, and with it the
+/// memory of plans, went up and down by as much from one plan to the next.
+const IDLE_BYTES: i32 = 1 << 20;
 
 /// Has the allocator keep little of what is freed, unless the environment says otherwise, for that counts as the process's own.
 /// All threads but the first allocate from one arena: with eight arenas a core it is tens of megabytes more or less, as threads

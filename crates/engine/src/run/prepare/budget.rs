@@ -365,6 +365,11 @@ impl Session {
         }
     }
 
+    /// Settles the size of the process before a forecast, so that the run after it is of the same memory.
+    pub fn settle_ahead(&self) {
+        self.overhead.measure_ahead();
+    }
+
     /// Has so many bytes of the limit be free for what no ledger counts, such as libraries that are loaded next.
     pub fn leave_room(&self, bytes: u64) {
         self.overhead.measure_again();

@@ -15,6 +15,8 @@ pub(in crate::run) const STEP: u64 = 8 << 20;
 const TOLERANCE: u64 = 12 << 20;
 /// Bytes of growth at least that a share settled anew leaves free below the tolerance: plans make the process larger.
 const SLACK: u64 = 8 << 20;
+/// Growth within the tolerance that a forecast leaves to the run after it, which is to be of the same memory.
+const FORECAST_SLACK: u64 = 4 << 20;
 /// Growth of mapped files from which the kernel is asked which of them are libraries: it looks at every page for that.
 const LOADED: u64 = 2 << 20;
 
@@ -75,13 +77,22 @@ impl Overhead {
     /// be no smaller than when last measured in peace. What the allocator keeps free is given back before it counts as
     /// the process's own: earlier plans must not make later ones too large.
     pub fn measure_again(&self) {
+        self.settle(TOLERANCE);
+    }
+
+    /// The same before a forecast, which tolerates less.
+    pub fn measure_ahead(&self) {
+        self.settle(TOLERANCE - FORECAST_SLACK);
+    }
+
+    fn settle(&self, tolerance: u64) {
         let before = self.own.load(Ordering::Relaxed);
         let mut now = self.uncounted();
-        if now > before + TOLERANCE {
+        if now > before + tolerance {
             return_freed_memory();
             now = self.uncounted();
         }
-        if let Some(own) = settled(before, now) {
+        if let Some(own) = settled(before, now, tolerance) {
             self.own.store(own, Ordering::Relaxed);
         }
     }
@@ -104,8 +115,8 @@ impl Overhead {
 ///
 /// Only growth beyond what the allowances bear counts: stacks and packing buffers of a first run are theirs, and would be
 /// counted twice. A settled size lies so far below the tolerance that a little growth more settles nothing anew.
-fn settled(before: u64, now: u64) -> Option<u64> {
-    match now.abs_diff(before) > TOLERANCE {
+fn settled(before: u64, now: u64, tolerance: u64) -> Option<u64> {
+    match now.abs_diff(before) > tolerance {
         true if now > before => Some((now - (TOLERANCE - SLACK)).next_multiple_of(STEP)),
         true => Some(now.next_multiple_of(STEP)),
         false => None,
@@ -148,15 +159,18 @@ fn library_bytes() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{library_bytes, resident_bytes, settled, SLACK, STEP, TOLERANCE};
+    use super::{library_bytes, resident_bytes, settled, FORECAST_SLACK, SLACK, STEP, TOLERANCE};
 
     #[test]
     fn growth_counts_beyond_what_the_allowances_bear() {
         let before = 104 << 20;
-        assert_eq!(settled(before, before + TOLERANCE), None);
-        assert_eq!(settled(before, before + TOLERANCE + 1), Some(before + 2 * STEP));
-        assert_eq!(settled(before, before - TOLERANCE), None);
-        assert_eq!(settled(before, before - TOLERANCE - 1), Some(before - STEP));
+        assert_eq!(settled(before, before + TOLERANCE, TOLERANCE), None);
+        assert_eq!(
+            settled(before, before + TOLERANCE + 1, TOLERANCE),
+            Some(before + 2 * STEP)
+        );
+        assert_eq!(settled(before, before - TOLERANCE, TOLERANCE), None);
+        assert_eq!(settled(before, before - TOLERANCE - 1, TOLERANCE), Some(before - STEP));
     }
 
     #[test]
@@ -164,10 +178,22 @@ mod tests {
         let before = 104 << 20;
         for mebibytes in 13..80 {
             let now = before + (mebibytes << 20);
-            let size = settled(before, now).expect("more than the tolerance");
+            let size = settled(before, now, TOLERANCE).expect("more than the tolerance");
             assert!(size.is_multiple_of(STEP) && size + TOLERANCE - SLACK >= now && size < now + STEP);
             for more in (0..=SLACK).step_by(1 << 16) {
-                assert_eq!(settled(size, now + more), None);
+                assert_eq!(settled(size, now + more, TOLERANCE), None);
+            }
+        }
+    }
+
+    #[test]
+    fn a_forecast_leaves_some_growth_to_its_run() {
+        let before = 104 << 20;
+        for kibibytes in (0..80 << 10).step_by(100) {
+            let now = before + (kibibytes << 10);
+            let size = settled(before, now, TOLERANCE - FORECAST_SLACK).unwrap_or(before);
+            for more in (0..=FORECAST_SLACK).step_by(1 << 16) {
+                assert_eq!(settled(size, now + more, TOLERANCE), None);
             }
         }
     }
