@@ -145,3 +145,20 @@ def test_tiles_are_numpys(shape: tuple[int, ...], counts: Any) -> None:
 def test_a_thousand_tiles_are_planned_as_one() -> None:
     with session():
         assert len(oc.explain(oc.tile(oc.arange(7), 100_000).sum()).passes) == 1
+
+
+@pytest.mark.parametrize("rows", [slice(0, 2), slice(0, 3000, 1500), slice(2999, None, -1000), slice(17, 18)])
+@pytest.mark.parametrize("order", [np.r_[24:60, 0:24], np.argsort(np.arange(60) % 40, kind="stable")])
+def test_few_rows_of_what_was_taken_of_computed_values_are_few(tmp_path: Path, rows: slice, order: Any) -> None:
+    """As of a packed field that xarray sorts by longitude, and of which some days are looked at."""
+    packed = np.random.default_rng(1).integers(-99, 99, (3000, 7, 60), np.int16)
+    path, values = tmp_path / "x.zarr", packed * 0.5 + 3
+    oc.store({path: packed}, chunks={path: (50, 7, 12)})
+    x = oc.open(path).astype("f8") * 0.5 + 3
+    whole = oc.take(x, order, axis=2)
+    with session():
+        assert oc.explain(whole[rows]).bytes_read <= packed.nbytes / 5
+        np.testing.assert_array_equal(whole[rows].compute(), values[..., order][rows])
+        np.testing.assert_array_equal(oc.compute(whole[rows], oc.sum(whole))[0], values[..., order][rows])
+        part = np.s_[rows, ::-1, 40:3:-3]
+        np.testing.assert_array_equal(whole[part].compute(), values[..., order][part])

@@ -15,7 +15,7 @@ from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, axis_of, node
 from outcore._run.checks import places, within
 from outcore._standard.creation import arange, asarray
-from outcore._standard.manipulation import broadcast_shapes, broadcast_to, concat, expand_dims, moveaxis, reshape
+from outcore._standard.manipulation import broadcast_shapes, broadcast_to, expand_dims, moveaxis, reshape
 from outcore._standard.sorting import sort_by
 from outcore.errors import IndexingError, ShapeError
 
@@ -144,7 +144,8 @@ def take(x: Operand, indices: Operand | Sequence[int], /, *, axis: int | str | N
         return _named_as(array, _gathered(array, positions, place), place, positions)
     if not runs:
         return array[(*before, slice(0))]
-    return concat([array[(*before, run)] for run in runs], axis=place)
+    numbered = [range(length)[run] for run in runs]
+    return Array(_core.take_runs(array._expr, place, [(run.start, run.step, len(run)) for run in numbered]))
 
 
 def _are_apart(array: Array, positions: NDArray, runs: int) -> bool:

@@ -51,7 +51,7 @@ pub use source::source;
 pub use staged::{has_staged, resolve, staged, with_inputs, Waiting};
 pub use tally::{least_table_bytes, tallied};
 pub use uncut::uncut;
-pub use view::{broadcast_to, expand_dims, permute, slice, squeeze};
+pub use view::{broadcast_to, expand_dims, permute, slice, squeeze, take_runs};
 
 use crate::expr::{Expr, Op};
 use crate::EngineError;

@@ -1,5 +1,7 @@
 //! Operators that move no data: they sink into the reads of whoever uses them.
 
+use std::sync::Arc;
+
 use super::elementwise::with_operands;
 use super::{check_size, show};
 use crate::expr::annotations::as_result_of;
@@ -86,6 +88,11 @@ pub fn slice(x: &Expr, slices: &[AxisSlice], counts: &[u64]) -> Result<Expr, Eng
     if let Some(sunk) = sink(x, slices, counts)? {
         return Ok(as_result_of(&Op::Slice(vec![]), x, sunk));
     }
+    Ok(of_whole(x, slices, counts))
+}
+
+/// A slice, within the array, of what is read or computed as a whole.
+fn of_whole(x: &Expr, slices: &[AxisSlice], counts: &[u64]) -> Expr {
     let mut tile: Vec<u64> = (0..x.ndim())
         .map(|axis| (x.tile[axis] / slices[axis].step.unsigned_abs()).clamp(1, counts[axis].max(1)))
         .collect();
@@ -103,13 +110,26 @@ pub fn slice(x: &Expr, slices: &[AxisSlice], counts: &[u64]) -> Result<Expr, Eng
             }
         })
         .collect();
-    Ok(Node::intern(
-        Op::Slice(slices),
-        vec![x.clone()],
-        counts.to_vec(),
-        x.dtype,
-        tile,
-    ))
+    Node::intern(Op::Slice(slices), vec![x.clone()], counts.to_vec(), x.dtype, tile)
+}
+
+/// Slices along an axis, by their starts, steps and lengths, one behind the other. Where they have half of the elements, `x` is
+/// computed once for all of them.
+///
+/// # Errors
+/// A slice that leaves the array.
+pub fn take_runs(x: &Expr, axis: usize, runs: &[(AxisSlice, u64)]) -> Result<Expr, EngineError> {
+    check_axes("take", &[axis], x.ndim())?;
+    let taken: u64 = runs.iter().map(|(_, count)| count).sum();
+    let parts = runs.iter().map(|&(run, count)| {
+        let (mut slices, mut counts) = (vec![AxisSlice { start: 0, step: 1 }; x.ndim()], x.shape.clone());
+        (slices[axis], counts[axis]) = (run, count);
+        let part = slice(x, &slices, &counts)?;
+        let is_joined = matches!(x.op, Op::Concat(_));
+        let is_whole = taken >= x.shape[axis] / 2 && !is_joined && !Arc::ptr_eq(&part, x);
+        Ok(if is_whole { of_whole(x, &slices, &counts) } else { part })
+    });
+    super::concat(&parts.collect::<Result<Vec<_>, EngineError>>()?, axis)
 }
 
 /// A slice below the operator that it is of, where that leaves something out which is then neither read nor computed: a
@@ -131,7 +151,22 @@ fn sink(x: &Expr, slices: &[AxisSlice], counts: &[u64]) -> Result<Option<Expr>, 
 /// How an operand is sliced.
 type Slicing = fn(&Expr, &[AxisSlice], &[u64]) -> Result<Expr, EngineError>;
 
-/// A slice of an element-wise or permuted value as that of its operands; nothing for other operators.
+/// So many elements of a slice of a slice as those of one.
+fn composed(outer: AxisSlice, inner: AxisSlice, count: u64) -> AxisSlice {
+    match count {
+        0 => AxisSlice { start: 0, step: 1 },
+        1 => AxisSlice {
+            start: outer.start + outer.step * inner.start,
+            step: 1,
+        },
+        _ => AxisSlice {
+            start: outer.start + outer.step * inner.start,
+            step: outer.step * inner.step,
+        },
+    }
+}
+
+/// A slice of an element-wise, permuted or sliced value as that of its operands; nothing for other operators.
 fn of_operands(x: &Expr, slices: &[AxisSlice], counts: &[u64], slicing: Slicing) -> Result<Option<Expr>, EngineError> {
     let side = |index: usize| {
         let input = &x.inputs[index];
@@ -148,6 +183,12 @@ fn of_operands(x: &Expr, slices: &[AxisSlice], counts: &[u64], slicing: Slicing)
         let (slices, counts): (Vec<_>, Vec<_>) = (0..input.ndim()).map(along).unzip();
         slicing(input, &slices, &counts)
     };
+    if let Op::Slice(outer) = &x.op {
+        let composed: Vec<AxisSlice> = (0..x.ndim())
+            .map(|axis| composed(outer[axis], slices[axis], counts[axis]))
+            .collect();
+        return slicing(&x.inputs[0], &composed, counts).map(Some);
+    }
     let Op::Permute(axes) = &x.op else {
         return with_operands(x, side);
     };
@@ -193,6 +234,16 @@ fn of_joined(x: &Expr, axis: usize, slices: &[AxisSlice], counts: &[u64]) -> Res
     if along.step < 0 {
         parts.reverse();
     }
+    let beside = |lengths: &[u64]| {
+        (0..x.ndim())
+            .filter(|&at| at != axis)
+            .map(|at| lengths[at])
+            .product::<u64>()
+    };
+    let is_beside = saves && beside(counts) <= beside(&x.shape) / 2;
+    if let Some(base) = common_base(x, axis).filter(|_| is_beside) {
+        return of_taken(x, base, axis, (slices, counts), &parts).map(Some);
+    }
     let sliced = parts.into_iter().map(|(input, start, count)| {
         let (mut slices, mut counts) = (slices.to_vec(), counts.to_vec());
         (slices[axis], counts[axis]) = (
@@ -207,10 +258,59 @@ fn of_joined(x: &Expr, axis: usize, slices: &[AxisSlice], counts: &[u64]) -> Res
     super::concat(&sliced.collect::<Result<Vec<_>, _>>()?, axis).map(Some)
 }
 
-/// Whether a value is made element by element, below axes of length one.
+/// The array that all of joined arrays are slices of, which differ along the joint alone.
+fn common_base(x: &Expr, axis: usize) -> Option<&Expr> {
+    let Op::Slice(first) = &x.inputs[0].op else {
+        return None;
+    };
+    let base = &x.inputs[0].inputs[0];
+    let is_alike = |input: &Expr| match &input.op {
+        Op::Slice(other) => {
+            let mut beside = (0..x.ndim()).filter(|&at| at != axis);
+            Arc::ptr_eq(&input.inputs[0], base) && beside.all(|at| other[at] == first[at])
+        }
+        _ => false,
+    };
+    x.inputs.iter().all(is_alike).then_some(base)
+}
+
+/// A slice of what was taken from one array along an axis, as taken from a slice of that: what is computed for it is computed once.
+fn of_taken(
+    x: &Expr,
+    base: &Expr,
+    axis: usize,
+    (slices, counts): (&[AxisSlice], &[u64]),
+    parts: &[(&Expr, i64, u64)],
+) -> Result<Expr, EngineError> {
+    let taken = |part: &Expr, inner: AxisSlice, count: u64| match &part.op {
+        Op::Slice(outer) => composed(outer[axis], inner, count),
+        _ => inner,
+    };
+    let Op::Slice(first) = &x.inputs[0].op else {
+        return Err(EngineError::Plan("what was taken is no slice".into()));
+    };
+    let (whole, along) = (AxisSlice { start: 0, step: 1 }, slices[axis]);
+    let (beside, lengths): (Vec<_>, Vec<_>) = (0..x.ndim())
+        .map(|at| match at == axis {
+            true => (whole, base.shape[at]),
+            false => (composed(first[at], slices[at], counts[at]), counts[at]),
+        })
+        .unzip();
+    let rows = below(base, &beside, &lengths)?;
+    let taken = parts.iter().map(|&(part, start, count)| {
+        let (mut slices, mut counts) = (vec![whole; x.ndim()], lengths.clone());
+        let step = along.step;
+        slices[axis] = taken(part, AxisSlice { start, step }, count);
+        counts[axis] = count;
+        slice(&rows, &slices, &counts)
+    });
+    super::concat(&taken.collect::<Result<Vec<_>, _>>()?, axis)
+}
+
+/// Whether a value is made element by element, below what moves no data.
 fn is_computed(x: &Expr) -> bool {
     match &x.op {
-        Op::Expand(_) => is_computed(&x.inputs[0]),
+        Op::Expand(_) | Op::Slice(_) | Op::Permute(_) => is_computed(&x.inputs[0]),
         Op::Unary(_) | Op::Binary(_) | Op::Select | Op::Cast | Op::Check(_) => true,
         _ => false,
     }

@@ -41,6 +41,16 @@ fn slice(x: &PyExpr, starts: Vec<i64>, steps: Vec<i64>, counts: Vec<u64>) -> Bui
     built(ops::slice(&x.0, &slices, &counts))
 }
 
+/// Runs of places along an axis, one behind the other: starts, steps and lengths.
+#[pyfunction]
+fn take_runs(x: &PyExpr, axis: usize, runs: Vec<(i64, i64, u64)>) -> Built {
+    let runs: Vec<_> = runs
+        .into_iter()
+        .map(|(start, step, count)| (AxisSlice { start, step }, count))
+        .collect();
+    built(ops::take_runs(&x.0, axis, &runs))
+}
+
 #[pyfunction]
 fn concat(xs: Vec<PyRef<'_, PyExpr>>, axis: usize) -> Built {
     built(ops::concat(&exprs(&xs), axis))
@@ -59,6 +69,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(squeeze, module)?)?;
     module.add_function(wrap_pyfunction!(reshape, module)?)?;
     module.add_function(wrap_pyfunction!(slice, module)?)?;
+    module.add_function(wrap_pyfunction!(take_runs, module)?)?;
     module.add_function(wrap_pyfunction!(concat, module)?)?;
     module.add_function(wrap_pyfunction!(copy_tiled, module)?)
 }
