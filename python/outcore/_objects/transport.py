@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ObjectFacts: TypeAlias = "tuple[int, str]"  # the length of an object, and its entity tag or what stands for one
 _Answer = TypeVar("_Answer")
 _PAGE = 1000  # keys of one answer, at most, of S3
-_PART_BYTES = 1 << 20  # of an answer, in memory at once
+_PART_BYTES = 1 << 18  # of an answer, in memory at once: lists of more are touched anew each time
 
 
 def _parts_of(result: GetResult, length: int) -> Iterator[obstore.Bytes]:

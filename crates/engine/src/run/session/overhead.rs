@@ -111,16 +111,15 @@ impl Overhead {
 }
 
 /// The size that the process is taken for where that was `before` and its own is `now`, in whole steps; nothing where the
-/// size stays.
+/// size stays, for it has not grown by more than `tolerance`, nor shrunk by more than the usual one.
 ///
 /// Only growth beyond what the allowances bear counts: stacks and packing buffers of a first run are theirs, and would be
 /// counted twice. A settled size lies so far below the tolerance that a little growth more settles nothing anew.
 fn settled(before: u64, now: u64, tolerance: u64) -> Option<u64> {
-    match now.abs_diff(before) > tolerance {
-        true if now > before => Some((now - (TOLERANCE - SLACK)).next_multiple_of(STEP)),
-        true => Some(now.next_multiple_of(STEP)),
-        false => None,
+    if now > before + tolerance {
+        return Some((now - (TOLERANCE - SLACK)).next_multiple_of(STEP));
     }
+    (now + TOLERANCE < before).then(|| now.next_multiple_of(STEP))
 }
 
 /// Resident bytes of mapped files that hold code: of all their parts, without pages that were written to.
