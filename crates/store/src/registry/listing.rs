@@ -1,5 +1,6 @@
 //! Arrays by a list of their chunks that somebody else read or made: pages of TIFF files, references into files of any format.
 
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,6 +24,9 @@ use crate::StoreError;
 type ChunkRow = [u64; 5];
 /// Chunks between two looks at whether the opening is still wanted.
 const STEP: usize = 1 << 16;
+
+/// Files that are worth a thread.
+const LOCAL_FILES_MIN: usize = 1 << 10;
 
 /// Objects of a store between two such looks.
 const OBJECTS_PER_LOOK: usize = 1024;
@@ -130,9 +134,12 @@ fn stamped(path: &Path) -> Result<StampedFile, StoreError> {
 fn all_stamped(paths: &[PathBuf], opening: &mut dyn Opening) -> Result<Vec<StampedFile>, StoreError> {
     let mut stamps: Vec<Stamp> = vec![Stamp::of_bytes(0); paths.len()];
     let mut stores: Vec<(RemotePlace, Vec<(usize, String)>)> = Vec::new();
+    for (stamps, paths) in stamps.chunks_mut(STEP).zip(paths.chunks(STEP)) {
+        opening.look()?;
+        stamp_local(paths, stamps)?;
+    }
     for (number, path) in paths.iter().enumerate() {
         let Some(place) = place_of(path) else {
-            stamps[number] = Stamp::settled(path)?;
             continue;
         };
         let object = (number, place.key.clone());
@@ -158,6 +165,30 @@ fn all_stamped(paths: &[PathBuf], opening: &mut dyn Opening) -> Result<Vec<Stamp
         stamp,
     });
     Ok(files.collect())
+}
+
+/// Stamps files of this machine, on all cores: of a million files the kernel takes seconds.
+fn stamp_local(paths: &[PathBuf], stamps: &mut [Stamp]) -> Result<(), StoreError> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = paths.len().div_ceil(cores).max(LOCAL_FILES_MIN);
+    std::thread::scope(|threads| {
+        let parts = stamps.chunks_mut(share).zip(paths.chunks(share));
+        let stamping = parts.map(|(stamps, paths)| {
+            move || {
+                let mut files = stamps
+                    .iter_mut()
+                    .zip(paths)
+                    .filter(|(_, path)| place_of(path).is_none());
+                files.try_for_each(|(stamp, path)| Stamp::settled(path).map(|found| *stamp = found))
+            }
+        });
+        let begun: Vec<_> = stamping.map(|part| threads.spawn(part)).collect();
+        let ended = begun.into_iter().map(|part| match part.join() {
+            Ok(ended) => ended,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        ended.collect::<Result<Vec<()>, StoreError>>().map(drop)
+    })
 }
 
 /// Refuses chunks that would not be the first bytes of whole ones.
@@ -225,8 +256,14 @@ impl ChunkListing<'_> {
     fn identity(&self, opened: &StampedFile, files: &[StampedFile]) -> String {
         let mut hasher = DefaultHasher::new();
         (self.document, self.chunks, self.is_cut).hash(&mut hasher);
+        // Whether a file system is memory is asked once for each.
+        let mut names: HashMap<u64, String> = HashMap::new();
         for file in files {
-            file.stamp.name(&file.path).hash(&mut hasher);
+            (&file.path, file.stamp).hash(&mut hasher);
+            let of_device = names.entry(file.stamp.device);
+            of_device
+                .or_insert_with(|| file.stamp.name(&file.path))
+                .hash(&mut hasher);
         }
         let name = opened.stamp.name(&opened.path);
         format!("{name}:{}:{:016x}", self.member, hasher.finish())
