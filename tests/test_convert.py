@@ -260,7 +260,8 @@ def test_the_page_on_formats_names_the_codecs_of_zarr_that_are_read():
     source = (ROOT / "crates/store/src/formats/zarr/codec.rs").read_text()
     arms = source.partition("match codec.name.as_str()")[2].partition("other => return")[0]
     names = set(re.findall(r'^ +((?:"[\w.]+"(?: \| )?)+).*=>', arms, re.MULTILINE))
-    assert {name for part in names for name in re.findall(r'"([\w.]+)"', part)} == set(codecs_of_the_page())
+    read = {name for part in names for name in re.findall(r'"([\w.]+)"', part)}
+    assert read - {"outcore.parquet"} == set(codecs_of_the_page())  # which columns of Parquet are listed with
 
 
 @pytest.mark.parametrize("name", [*codecs_of_the_page(), "bz2", "optional"])

@@ -45,6 +45,12 @@ def test_the_pages_on_additions_quote_code_as_it_is(page, files):
         assert not missing, f"{path} has no longer, in this order: {missing}"
 
 
+def right_of(results: doctest.TestResults) -> int:
+    """How many examples ran, all as shown. Since Python 3.13 those that are skipped count as attempted."""
+    assert results.failed == 0
+    return results.attempted - int(getattr(results, "skipped", 0))
+
+
 def test_the_page_on_formats_has_what_formats_can_do():
     lines = [line for line in FORMATS.read_text().splitlines() if line.startswith("| ")]
     rows = {cells[1]: cells[1:] for line in lines for cells in [[cell.strip() for cell in line.split("|")]]}
@@ -65,29 +71,30 @@ def test_the_page_on_formats_has_what_formats_can_do():
 
 def test_the_session_on_sparse_matrices_gives_what_it_shows(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    assert doctest.testfile(str(ROOT / "docs" / "sparse.md"), module_relative=False) == (0, 24)
+    assert right_of(doctest.testfile(str(ROOT / "docs" / "sparse.md"), module_relative=False)) == 24
 
 
 def test_the_session_on_direct_solvers_gives_what_it_shows(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    assert doctest.testfile(str(ROOT / "docs" / "solvers.md"), module_relative=False) == (0, 74)
+    assert right_of(doctest.testfile(str(ROOT / "docs" / "solvers.md"), module_relative=False)) == 74
 
 
 def test_the_session_on_loops_gives_what_it_shows():
     flags = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
-    assert doctest.testfile(str(ROOT / "docs" / "loops.md"), module_relative=False, optionflags=flags) == (0, 30)
+    assert right_of(doctest.testfile(str(ROOT / "docs" / "loops.md"), module_relative=False, optionflags=flags)) == 30
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_the_session_with_xarray_gives_what_it_shows(tmp_path, monkeypatch):
     pytest.importorskip("xarray", reason="the page is xarray's")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    assert doctest.testfile(str(ROOT / "docs" / "xarray.md"), module_relative=False) == (0, 24)
+    assert right_of(doctest.testfile(str(ROOT / "docs" / "xarray.md"), module_relative=False)) == 24
 
 
 def test_the_session_on_graphs_gives_what_it_shows(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    assert doctest.testfile(str(ROOT / "docs" / "graphs.md"), module_relative=False) == (0, 29)
+    flags = doctest.IGNORE_EXCEPTION_DETAIL  # newer versions of Python add what may have been meant
+    assert right_of(doctest.testfile(str(ROOT / "docs" / "graphs.md"), module_relative=False, optionflags=flags)) == 29
 
 
 def test_the_tutorial_on_graphs_gives_what_it_shows(tmp_path, monkeypatch):
@@ -97,18 +104,18 @@ def test_the_tutorial_on_graphs_gives_what_it_shows(tmp_path, monkeypatch):
     if importlib.util.find_spec("numba") is not None:
         text, shown = text.replace("# doctest: +SKIP", ""), 5
     (tmp_path / "tutorial.md").write_text(text)
-    assert doctest.testfile(str(tmp_path / "tutorial.md"), module_relative=False) == (0, 43 + shown)
+    assert right_of(doctest.testfile(str(tmp_path / "tutorial.md"), module_relative=False)) == 43 + shown
 
 
 def test_the_session_on_groups_gives_what_it_shows(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    assert doctest.testfile(str(ROOT / "docs" / "guide.md"), module_relative=False) == (0, 17)
+    assert right_of(doctest.testfile(str(ROOT / "docs" / "guide.md"), module_relative=False)) == 17
 
 
 def test_the_session_on_tables_gives_what_it_shows(tmp_path, monkeypatch):
     pytest.importorskip("pyarrow")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    assert doctest.testfile(str(ROOT / "docs" / "tables.md"), module_relative=False) == (0, 24)
+    assert right_of(doctest.testfile(str(ROOT / "docs" / "tables.md"), module_relative=False)) == 24
 
 
 def test_the_page_on_volumes_names_commands_and_options_there_are():

@@ -172,3 +172,20 @@ def test_matrices_of_anndata_name_the_library_that_is_missing(
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ImportError, match=rf"{name}: matrices in .* need {module}: pip install {module}"):
         oc.sparse.from_anndata(tmp_path / name)
+
+
+@pytest.mark.parametrize("suffix", ["zarr", "nc"])
+def test_missing_times_of_xarrays_are_not_a_time(tmp_path: Path, suffix: str) -> None:
+    """xarray writes NaT as the least integer, with no word on that; and durations of classic files have 32 bits."""
+    xarray = pytest.importorskip("xarray")
+    times = np.array(["2001-01-01", "NaT", "1969-01-02"], "M8[ns]")
+    data = xarray.Dataset({"t": ("y", times), "span": ("y", np.array([1, 3, 5], "m8[s]"))})
+    if suffix == "zarr":
+        data.to_zarr(tmp_path / "x.zarr")
+    else:
+        data.to_netcdf(tmp_path / "x.nc")
+    data[["span"]].to_netcdf(tmp_path / "old.nc", format="NETCDF3_64BIT", engine="scipy")
+    with session():
+        found = oc.open(tmp_path / f"x.{suffix}")["t"].compute()
+        np.testing.assert_array_equal(found.astype("M8[ns]"), times)
+        assert oc.open(tmp_path / "old.nc")["span"].compute().tolist() == data["span"].values.astype("m8[s]").tolist()

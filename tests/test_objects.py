@@ -460,13 +460,14 @@ def test_parquet_is_read_from_stores(bucket: Bucket, web: Web, shared: Path, tmp
     for root, options in ((bucket.url, bucket.options), (web.url, QUICK)):
         urls = [f"{root}/{part}.parquet" for part in range(2)]
         web.requests.clear()
-        with session(tmp_path):
+        with session(tmp_path) as current:
             table = oc.read_parquet(urls, dtypes={"word": "category"}, storage_options=options)
             assert list(table["word"][:3].compute()) == ["a", "b", "a"]
             asked = web.requests["GET"]
             np.testing.assert_array_equal(table["x"].compute(), np.concatenate([X[::2].ravel(), X[1::2].ravel()]))
             assert web.requests["GET"] - asked == (2 if root == web.url else 0)  # row groups lie close together
             opened = oc.read_parquet(urls[0])["x"]
+            current.clear()
             if root == bucket.url:
                 obstore.put(bucket.store, "0.parquet", (shared / "1.parquet").read_bytes())
                 with pytest.raises(SourceChangedError, match=r"0\.parquet: changed since it was opened"):

@@ -192,3 +192,38 @@ def test_what_cannot_be_represented_is_refused_by_name(tmp_path: Path) -> None:
         redocument(path, data_type="int8", codecs=[plain, cast("int8")])
         with pytest.raises(FormatError, match="in the wrong place"):
             oc.open(path)
+
+
+@pytest.mark.parametrize("endian", ["little", "big"])
+@pytest.mark.parametrize("dtype", ["<i4", "<i2", "<u8"])
+def test_differences_before_the_bytes_are_read(tmp_path: Path, dtype: str, endian: str) -> None:
+    """As zarr-python writes `numcodecs.delta` in v3."""
+    values = (np.arange(1000, 1020) ** 2 % 30_000).astype(dtype)
+    codecs = zarr.codecs
+    array = zarr.create_array(
+        tmp_path / "x.zarr",
+        shape=values.shape,
+        chunks=(7,),
+        dtype=dtype,
+        filters=[codecs.numcodecs.Delta(dtype=dtype)],
+        serializer=codecs.BytesCodec(endian=endian),
+    )
+    array[:] = values
+    with session():
+        np.testing.assert_array_equal(oc.open(tmp_path / "x.zarr").compute(), values)
+
+
+def test_filters_of_elements_in_zarr_v2_are_read(tmp_path: Path) -> None:
+    import numcodecs
+
+    random = np.random.default_rng(0)
+    truths, numbers = random.random(37) < 0.5, np.round(random.random((6, 5)), 2)
+    filters = {"truths": numcodecs.PackBits(), "numbers": numcodecs.FixedScaleOffset(0, 100, "<f8", "<i4")}
+    for name, values in (("truths", truths), ("numbers", numbers)):
+        options = {"chunks": tuple(-(-length // 2) for length in values.shape), "dtype": values.dtype}
+        array = zarr.open_array(
+            tmp_path / name, mode="w", shape=values.shape, filters=[filters[name]], zarr_format=2, **options
+        )
+        array[...] = values
+        with session():
+            np.testing.assert_array_equal(oc.open(tmp_path / name).compute(), values)

@@ -70,9 +70,9 @@ def decoded(array: Array) -> Array | Typed:
         array, attrs = array.astype(kind), {**attrs, **_as_kind(attrs, kind)}
     fills = _fills(attrs, array.dtype)
     unit = _DURATIONS.get(_text(attrs, "units"))
-    if array.dtype == np.int64 and unit is not None and _text(attrs, "dtype").startswith("timedelta64["):
-        missing = _missing(array, fills)
-        integers = array if missing is None else oc.where(missing, NAT, array)
+    if array.dtype.kind == "i" and unit is not None and _text(attrs, "dtype").startswith("timedelta64["):
+        missing, integers = _missing(array, fills), array.astype(np.int64)
+        integers = integers if missing is None else oc.where(missing, NAT, integers)
         plain = {name: value for name, value in kept.items() if name not in ("units", "dtype")}
         return Dates(integers, f"timedelta64[{unit}]").annotate(attrs=plain)
     time = _time(attrs, array.dtype)
@@ -213,6 +213,8 @@ def _unit_of(word: str, dtype: DType) -> tuple[str, int]:
 
 
 def _dates(array: Array, fills: list[np.generic], word: str, reference: np.datetime64) -> Dates:
+    if array.dtype == np.int64:
+        fills = [*fills, NAT]  # as xarray writes it, with no word on that
     missing = _missing(array, fills)
     unit, per = _unit_of(word, array.dtype)
     first = int(reference.astype(f"datetime64[{unit}]").astype(np.int64))

@@ -30,6 +30,10 @@ pub(super) fn codec_chain(codecs: &[Extension], axes: usize, dtype: DType) -> Re
                 stages.push(stage);
                 continue;
             }
+            "numcodecs.delta" if !serialized => {
+                stages.push(differences(codec, stored, false)?);
+                continue;
+            }
             "scale_offset" if !serialized => {
                 stages.push(CodecStage::Scale(value_scale(codec, stored)?));
                 continue;
@@ -93,7 +97,10 @@ pub(super) fn codec_chain(codecs: &[Extension], axes: usize, dtype: DType) -> Re
 
 /// Whether a stage is about numbers, the lowest byte first.
 fn is_value_stage(stage: &CodecStage) -> bool {
-    matches!(stage, CodecStage::Cast(_) | CodecStage::Scale(_))
+    matches!(
+        stage,
+        CodecStage::Cast(_) | CodecStage::Scale(_) | CodecStage::Differences(_)
+    )
 }
 
 /// A codec of numcodecs from elements to elements.

@@ -22,10 +22,19 @@ pub(super) fn array_as_v3(old: &Value) -> Result<Value, String> {
             .push(json!({"name": "transpose", "configuration": {"order": (0..axes).rev().collect::<Vec<usize>>()}})),
         _ => return Err("the order of .zarray is neither \"C\" nor \"F\"".into()),
     }
-    codecs.push(json!({"name": "bytes", "configuration": {"endian": endian}}));
     let filters = old.get("filters").and_then(Value::as_array).into_iter().flatten();
     let compressor = Some(member("compressor")?).filter(|compressor| !compressor.is_null());
-    for codec in filters.chain(compressor) {
+    // The filters that are of elements come before their bytes in v3.
+    let is_of_elements = |codec: &&Value| {
+        let id = codec.get("id").and_then(Value::as_str);
+        matches!(id, Some("packbits" | "fixedscaleoffset"))
+    };
+    let mut rest = filters.chain(compressor).peekable();
+    while let Some(filter) = rest.next_if(is_of_elements) {
+        codecs.push(codec_as_v3(filter)?);
+    }
+    codecs.push(json!({"name": "bytes", "configuration": {"endian": endian}}));
+    for codec in rest {
         codecs.push(codec_as_v3(codec)?);
     }
     let separator = old.get("dimension_separator").and_then(Value::as_str).unwrap_or(".");
