@@ -151,7 +151,7 @@ METHODS: dict[str, Method] = {
     "stack": lambda d: d.t.stack(z=("lat", "lon")).mean("z"),
     "unstack": lambda d: d.t.stack(z=("lat", "lon")).unstack("z"),
     "transpose": lambda d: d.transpose("lon", "time", "lat"),
-    "to_array": lambda d: d.to_array("name"),
+    "to_array": lambda d: d[["t", "u"]].to_array("name"),  # zarr lists variables in any order
     "expand_dims": lambda d: d.t.expand_dims(z=3),
     "sortby": lambda d: d.sortby((d.lon + 180) % 360),
     "broadcast_like": lambda d: d.t.mean("time").broadcast_like(d.t),
