@@ -214,7 +214,7 @@ def _unit_of(word: str, dtype: DType) -> tuple[str, int]:
 
 def _dates(array: Array, fills: list[np.generic], word: str, reference: np.datetime64) -> Dates:
     if array.dtype == np.int64:
-        fills = [*fills, NAT]  # as xarray writes it, with no word on that
+        fills = [*fills, np.int64(NAT)]  # as xarray writes it, with no word on that
     missing = _missing(array, fills)
     unit, per = _unit_of(word, array.dtype)
     first = int(reference.astype(f"datetime64[{unit}]").astype(np.int64))

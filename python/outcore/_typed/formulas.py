@@ -16,6 +16,7 @@ from outcore._typed.calendar import NAT
 from outcore.elementwise import abs, isfinite, logical_not, maximum, minimum, sign
 
 Formula = Callable[..., Array]
+_HAS_SIGN_OF_NAT = np.sign(np.timedelta64("NaT", "s")).dtype.kind == "f"  # which is NaN then
 
 
 def is_nat(integers: Array) -> Array:
@@ -83,6 +84,12 @@ def _same(integers: Array) -> Array:
     return integers
 
 
+def _sign(integers: Array) -> Array:
+    """As the installed NumPy: before 2.5 NaT has the sign of the negative number it is held as."""
+    signs = sign(integers)
+    return where(is_nat(integers), np.nan, signs.astype(np.float64)) if _HAS_SIGN_OF_NAT else signs
+
+
 # By the ufunc's name and the kinds of its operands: M a date, m a duration, i and f numbers.
 FORMULAS: dict[tuple[str, str], Formula] = {
     **{("add", kinds): _with_nat(lambda first, second: first + second) for kinds in ("Mm", "mM", "mm")},
@@ -96,7 +103,7 @@ FORMULAS: dict[tuple[str, str], Formula] = {
     ("negative", "m"): lambda integers: where(is_nat(integers), NAT, -integers),
     ("positive", "m"): _same,
     ("absolute", "m"): lambda integers: where(is_nat(integers), NAT, abs(integers)),
-    ("sign", "m"): sign,  # NumPy, too, takes NaT for the negative number it is held as
+    ("sign", "m"): _sign,
 }
 for _kind in "Mm":
     FORMULAS |= {
