@@ -1,6 +1,7 @@
 """Columns of Parquet that the engine decodes: chunks of a column are listed, as those of every chunked file are.
 
-**Contract.** Numbers, truths and dates of plain columns, in row groups of at most 8 MiB a column; others are pyarrow's.
+**Contract.** Numbers, truths and dates of plain columns, in row groups of at most 8 MiB a column, and of a 48th of the
+memory limit, for pages and dictionaries take room beside what they decode to; others are pyarrow's.
 Bytes of the column's chunks are the forecast's, and threads decode row groups side by side. The footer says where
 chunks lie, and whether elements are missing; a file that is another by now is refused.
 """
@@ -17,6 +18,7 @@ from outcore._base.types import DType
 from outcore._lazy.array import Array
 from outcore._opening.chunk_lists import JSON, ChunkList, listed
 from outcore._opening.places import FilePlace
+from outcore._session.session import current
 from outcore._standard.manipulation import concat
 
 if TYPE_CHECKING:
@@ -25,11 +27,12 @@ if TYPE_CHECKING:
     from outcore._tables.arrow import Field
 
 PAGES_BYTES_MAX = 8 << 20  # of a row group's elements
+_SHARES = 48  # of the memory limit: what is decoded, and stored, and a page, and a dictionary, for all threads
 _RUNS_MAX = 256  # arrays that a file of uneven row groups is joined from
 # Names of pyarrow's: LZ4 is that without frames, LZ4_RAW to the format.
 _CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4")
 _WORDS = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
-_FOOTER_BYTES_MAX = 1 << 32  # of a chunk: its place in a list has 32 bits for its length
+_CHUNK_BYTES_MAX = 1 << 32  # as its place in a list has 32 bits for them
 
 
 class RowGroupChunk(NamedTuple):
@@ -46,10 +49,10 @@ def column_of_pages(path: str, metadata: pq.FileMetaData, leaf: int | None, fiel
     stored = None if leaf is None else _stored(metadata, leaf, field)
     if leaf is None or stored is None:
         return None
-    chunks = []
+    chunks, most = [], min(PAGES_BYTES_MAX, int(current().options["memory_limit"]) // _SHARES)
     for number in range(metadata.num_row_groups):
         chunk = _chunk(metadata, number, leaf)
-        if chunk is None or chunk.elements * field.dtype.itemsize > PAGES_BYTES_MAX:
+        if chunk is None or chunk.elements * field.dtype.itemsize > most:
             return None
         chunks += [chunk] if chunk.elements else []
     runs = list(_runs(chunks))
@@ -114,7 +117,7 @@ def _chunk(metadata: pq.FileMetaData, number: int, leaf: int) -> RowGroupChunk |
     if column.has_dictionary_page and dictionary and 0 < dictionary < start:
         start = dictionary
     length = column.total_compressed_size
-    is_known = codec in _CODECS and not column.file_path and start > 0 and 0 < length < _FOOTER_BYTES_MAX
+    is_known = codec in _CODECS and not column.file_path and start > 0 and 0 < length < _CHUNK_BYTES_MAX
     return RowGroupChunk(group.num_rows, start, length, codec) if is_known else None
 
 

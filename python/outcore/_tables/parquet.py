@@ -71,7 +71,9 @@ class ParquetPart:
             try:
                 self.metadata: pq.FileMetaData = pq.read_metadata(self._file.opened())
                 self.schema: pa.Schema = self.metadata.schema.to_arrow_schema()
-            except (pa.ArrowException, ValueError) as error:
+            except (pa.ArrowException, ValueError, OSError) as error:
+                if isinstance(error, OSError) and error.errno is not None:
+                    raise
                 raise FormatError(f"{path}: is no whole Parquet file: {error}", {"path": path}) from None
 
     def opened(self, name: str, as_labels: bool, in_batches: bool) -> pq.ParquetFile:
@@ -95,7 +97,7 @@ class ParquetPart:
         place = self.schema.get_field_index(name)
         if not self.schema.field(place).nullable:
             return False
-        leaf = _leaf(self.metadata, name)
+        leaf = _leaf(self.metadata, self.schema, name)
         counts = []
         for group in range(self.metadata.num_row_groups):
             statistics = None if leaf is None else self.metadata.row_group(group).column(leaf).statistics
@@ -106,18 +108,26 @@ class ParquetPart:
 
     def pages_of(self, field: Field) -> Array | None:
         """The numbers of a column where the engine decodes them. Raises SourceChangedError."""
-        array = column_of_pages(self.path, self.metadata, _leaf(self.metadata, field.name), field)
+        self._file.check()
+        array = column_of_pages(self.path, self.metadata, _leaf(self.metadata, self.schema, field.name), field)
         if array is not None:
             self._file.check()
         return array
 
 
-def _leaf(metadata: pq.FileMetaData, name: str) -> int | None:
-    """The place of a plain column among those that are stored."""
-    for place in range(metadata.num_columns):
-        if metadata.schema.column(place).path == name:
-            return place
-    return None
+def _leaf(metadata: pq.FileMetaData, schema: pa.Schema, name: str) -> int | None:
+    """The place of a plain column among those that are stored: others may have parts whose paths are its name."""
+    place = schema.get_field_index(name)
+    if place < 0:
+        return None
+    leaf = sum(_leaves(field.type) for field in list(schema)[:place])
+    is_plain = _leaves(schema.field(place).type) == 1 and leaf < metadata.num_columns
+    return leaf if is_plain and metadata.schema.column(leaf).path == name else None
+
+
+def _leaves(of: pa.DataType) -> int:
+    """How many columns a type is stored as."""
+    return sum(_leaves(of.field(place).type) for place in range(of.num_fields)) if of.num_fields else 1
 
 
 class _Cursor:
@@ -351,6 +361,9 @@ def read_parquet(
         for part in parts
         for number in range(part.metadata.num_row_groups)
     ]
+    for group in groups:
+        if group.rows < 0:
+            raise FormatError(f"{group.file.path}: row group {group.number} has {group.rows} rows")
     groups = [group for group in groups if group.rows]
     made: dict[str, TableColumn | Deferred] = {}
     for name in names:

@@ -256,6 +256,9 @@ impl ColumnPages {
         } else {
             count
         };
+        if header.missing.is_some_and(|missing| missing != count - there) {
+            return Err("parquet: the levels of a page are not those of its header".into());
+        }
         if there < count && self.missing == MissingElements::Refused {
             let missing = count - there;
             return Err(format!(
@@ -279,13 +282,14 @@ impl ColumnPages {
 
     /// Elements of an encoding, until `out` is full.
     fn encoded(&self, encoding: u64, values: &[u8], dictionary: Option<&[u8]>, out: &mut [u8]) -> Result<(), String> {
+        // A page of which all is missing may have nothing else.
+        if out.is_empty() {
+            return Ok(());
+        }
         match encoding {
             PLAIN => self.plain_elements(values, out),
             PLAIN_DICTIONARY | RLE_DICTIONARY => {
                 let dictionary = dictionary.ok_or("parquet: a page of a dictionary that is missing")?;
-                if out.is_empty() {
-                    return Ok(());
-                }
                 let (&width, values) = values.split_first().ok_or_else(cut_off)?;
                 match self.item {
                     1 => chosen::<1>(values, width.into(), dictionary, out),
@@ -318,7 +322,9 @@ impl ColumnPages {
     /// Elements whose bytes are apart, all first ones first.
     fn split_elements(&self, values: &[u8], out: &mut [u8]) -> Result<(), String> {
         let (size, count) = (self.physical.size(), out.len() / self.item);
-        let values = values.get(..count * size).ok_or_else(cut_off)?;
+        if values.len() != count * size {
+            return Err(format!("parquet: {} bytes of {count} split elements", values.len()));
+        }
         if self.item <= size {
             // The lowest bytes come first, and narrow elements have no others.
             unshuffle(&values[..out.len()], self.item, out);

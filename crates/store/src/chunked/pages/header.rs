@@ -27,6 +27,8 @@ pub(super) struct PageHeader {
     /// Of the stored bytes.
     pub checksum: Option<u32>,
     pub elements: usize,
+    /// How many of them are missing, where that is said.
+    pub missing: Option<usize>,
     pub encoding: u64,
     pub level_encoding: u64,
 }
@@ -161,6 +163,7 @@ pub(super) fn page_header(bytes: &[u8]) -> Result<(PageHeader, &[u8]), String> {
         plain: 0,
         checksum: None,
         elements: 0,
+        missing: None,
         encoding: 0,
         level_encoding: 3,
     };
@@ -205,6 +208,7 @@ fn data_header_2(fields: &mut ThriftFields<'_>, header: &mut PageHeader) -> Resu
     fields.each(DEPTH_MAX, &mut |fields, key| {
         match key {
             (1, 5) => header.elements = fields.count()?,
+            (2, 5) => header.missing = Some(fields.count()?),
             (4, 5) => header.encoding = fields.integer()? as u64,
             (5, 5) => definition_bytes = fields.count()?,
             (6, 5) => repetition_bytes = fields.count()?,
@@ -240,6 +244,7 @@ mod tests {
             plain: 16,
             checksum: Some(u32::MAX - 1),
             elements: 2,
+            missing: None,
             encoding: 8,
             level_encoding: 3,
         };
