@@ -14,7 +14,7 @@ from outcore._session.session import current
 from outcore._xarray.foreign import Foreign
 
 Corner: TypeAlias = "tuple[slice, ...]"
-_SHARE = 8  # of the budget, for a block that is computed and not yet written
+_SHARE = 12  # of the budget, for a block that is computed and not yet written, its copies, and its codes
 
 
 def store_into(sources: Sequence[Foreign], targets: Sequence[Foreign], regions: Sequence[Foreign]) -> None:

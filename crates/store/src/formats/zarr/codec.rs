@@ -60,11 +60,7 @@ pub(super) fn codec_chain(codecs: &[Extension], axes: usize, dtype: DType) -> Re
             "blosc" | "numcodecs.blosc" => CodecStage::Blosc,
             "crc32c" => CodecStage::Crc32c,
             "numcodecs.fletcher32" => CodecStage::Fletcher32,
-            "numcodecs.shuffle" => {
-                let item = codec.setting("elementsize").map_or(Some(4), Value::as_u64);
-                let item = item.and_then(|item| item.try_into().ok()).filter(|&item| item > 0);
-                CodecStage::Shuffle(item.ok_or("numcodecs.shuffle has no valid elementsize")?)
-            }
+            "numcodecs.shuffle" => shuffle(codec)?,
             "outcore.parquet" => CodecStage::Pages(column_pages(codec, stored)?),
             "imagecodecs_lzw" | "numcodecs.imagecodecs_lzw" => CodecStage::Lzw,
             "numcodecs.imagecodecs_zstd" => CodecStage::Zstd,
@@ -86,13 +82,26 @@ pub(super) fn codec_chain(codecs: &[Extension], axes: usize, dtype: DType) -> Re
     if !serialized {
         return Err("the codecs have no \"bytes\"".into());
     }
-    let has_filter = stages
-        .first()
-        .is_some_and(|stage| matches!(stage, CodecStage::PackBits | CodecStage::FixedScaleOffset(_)));
-    if has_filter && (order.is_some() || is_big_endian) {
-        return Err("a filter of numcodecs beside transposed axes or big-endian numbers is not supported".into());
-    }
+    check_filter(&stages, order.is_some() || is_big_endian)?;
     Ok(CodecChain::new(order, is_big_endian, stages))
+}
+
+/// Bytes of elements by their places, all first ones first.
+fn shuffle(codec: &Extension) -> Result<CodecStage, String> {
+    let item = codec.setting("elementsize").map_or(Some(4), Value::as_u64);
+    let item = item.and_then(|item| item.try_into().ok()).filter(|&item| item > 0);
+    item.map(CodecStage::Shuffle)
+        .ok_or_else(|| "numcodecs.shuffle has no valid elementsize".into())
+}
+
+/// Refuses a filter of elements that are not as they lie in memory.
+fn check_filter(stages: &[CodecStage], is_otherwise: bool) -> Result<(), String> {
+    let first = stages.first();
+    let has_filter = first.is_some_and(|stage| matches!(stage, CodecStage::PackBits | CodecStage::FixedScaleOffset(_)));
+    match has_filter && is_otherwise {
+        true => Err("a filter of numcodecs beside transposed axes or big-endian numbers is not supported".into()),
+        false => Ok(()),
+    }
 }
 
 /// Whether a stage is about numbers, the lowest byte first.
