@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from support.running import session
+from support.sizes import examples
 
 import outcore as oc
 from outcore._lazy.typed import carried
+from outcore._opening.arrow_files import StampedFile
+from outcore._opening.parquet_footer import CODECS, read_footer
 from outcore._tables import pages
 from outcore._tables.parquet import ParquetColumn
 from outcore.errors import FormatError, OutcoreError, SourceChangedError
@@ -270,3 +274,42 @@ def test_large_row_groups_are_decoded_in_parts_where_memory_is_little(
             x = oc.read_parquet(path)["x"]
             assert (oc.explain(x).bytes_read != values.nbytes) == is_ours  # pyarrow's are counted by their elements
             assert x.max().compute() == values.max()
+
+
+def test_every_flipped_bit_of_a_footer_is_an_error_or_the_same(tmp_path: Path) -> None:
+    """pyarrow ends the process over some of them, when it is asked for facts of a chunk."""
+    path, values = tmp_path / "x.parquet", np.arange(100)
+    pq.write_table(pa.table({"x": values, "gaps": pa.array([1.5, None] * 50)}), path)
+    whole = path.read_bytes()
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    random = np.random.default_rng(2)
+    with session():
+        for place in random.integers(footer, len(whole) - 8, examples(300)):
+            path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << random.integers(8)]) + whole[place + 1 :])
+            with suppress(OutcoreError):
+                table = oc.read_parquet(path)
+                for name in table.columns:
+                    with suppress(OutcoreError):
+                        table[name].compute()
+
+
+def test_facts_of_chunks_are_those_of_pyarrow(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    columns = {
+        "a": pa.array(range(1000)),
+        "b": pa.array([{"c": 1, "d": [1.5, None]}] * 1000),
+        "e": pa.array(["x"] * 1000),
+    }
+    pq.write_table(pa.table(columns), path, row_group_size=300, compression={"a": "zstd", "e": "gzip"})
+    footer, metadata = read_footer(str(path), StampedFile(str(path)).opened()), pq.read_metadata(path)
+    assert footer.rows.tolist() == [300, 300, 300, 100]
+    assert [footer.leaf(name) for name in ("a", "b", "e", "none")] == [0, None, 3, None]
+    for group in range(4):
+        for leaf in range(4):
+            column, facts = metadata.row_group(group).column(leaf), footer.chunks[group, leaf]
+            assert facts[3:7].tolist() == [
+                *(column.total_compressed_size, column.total_uncompressed_size, column.num_values),
+                column.statistics.null_count if column.statistics else -1,
+            ]
+            assert facts[2] == (column.dictionary_page_offset or column.data_page_offset)
+            assert CODECS[facts[1]] == column.compression

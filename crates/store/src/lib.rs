@@ -58,6 +58,7 @@ pub use base::page::PAGE;
 pub use base::pool::IoPool;
 pub use base::size::{show_size, show_size_up};
 pub use base::unwanted::{is_unwanted, watch_unwanted, UnwantedFlag};
+pub use chunked::pages::{parquet_chunks, ParquetChunks, CHUNK_FACTS};
 pub use durable::journal::JournalKey;
 pub use durable::locked::Cleaned;
 pub use durable::mark::is_made_by;

@@ -21,7 +21,9 @@ from outcore import _core
 from outcore._base.system_errors import WAY_OUT
 from outcore._base.types import JSONObject
 from outcore._base.urls import is_url
+from outcore._opening.arrow_files import StampedFile
 from outcore._opening.icechunk import repository_place
+from outcore._opening.parquet_footer import CODEC, CODECS, PLAIN_BYTES, STORED_BYTES, read_footer
 from outcore._opening.places import FilePlace, file_place, head_of, is_hdf5
 from outcore.errors import DTypeError, FormatError, OutcoreError, UnsupportedFormatError
 
@@ -235,21 +237,17 @@ FILTERS = {
 
 
 def _parquet(path: str, limits: Limits) -> JSONObject:
-    import pyarrow.parquet as pq
-
-    oc.read_parquet(path)  # says what is wrong with a file
-    metadata = pq.read_metadata(path)
-    rows = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+    footer = read_footer(path, StampedFile(path).opened())
+    metadata, rows, chunks = footer.metadata, footer.rows.tolist(), footer.chunks
     schema = metadata.schema
     shown = min(metadata.num_columns, limits.members)
     columns: JSONObject = {}
     for place in range(shown):
-        parts = [metadata.row_group(number).column(place) for number in range(len(rows))]
         columns[schema.column(place).path] = {
             "dtype": _parquet_type(schema.column(place)),
-            "codecs": sorted({part.compression for part in parts}),
-            "nbytes": sum(part.total_uncompressed_size for part in parts),
-            "stored_bytes": sum(part.total_compressed_size for part in parts),
+            "codecs": sorted({CODECS[codec] for codec in chunks[:, place, CODEC].tolist()}),
+            "nbytes": int(chunks[:, place, PLAIN_BYTES].sum()),
+            "stored_bytes": int(chunks[:, place, STORED_BYTES].sum()),
         }
     content: JSONObject = {"kind": "table", "format": "parquet", "rows": metadata.num_rows, "row_groups": len(rows)}
     if rows:

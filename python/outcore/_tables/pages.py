@@ -9,62 +9,62 @@ chunks lie, and whether elements are missing; a file that is another by now is r
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outcore._base.types import DType
+from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array
 from outcore._opening.chunk_lists import JSON, ChunkList, listed
+from outcore._opening.parquet_footer import (
+    CODEC,
+    CODECS,
+    ELEMENTS,
+    IS_ELSEWHERE,
+    START,
+    STORED_BYTES,
+    ParquetFooter,
+)
 from outcore._opening.places import FilePlace
 from outcore._session.session import current
 from outcore._standard.manipulation import concat
 
 if TYPE_CHECKING:
-    import pyarrow.parquet as pq
-
     from outcore._tables.arrow import Field
 
 PAGES_BYTES_MAX = 8 << 20  # of a row group's elements
 _SHARES = 48  # of the memory limit: what is decoded, and stored, and a page, and a dictionary, for all threads
 _RUNS_MAX = 256  # arrays that a file of uneven row groups is joined from
-# Names of pyarrow's: LZ4 is that without frames, LZ4_RAW to the format.
-_CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4")
+_CODECS = [CODECS.index(name) for name in ("UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4")]
 _WORDS = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
 _CHUNK_BYTES_MAX = 1 << 32  # as its place in a list has 32 bits for them
 
 
-class RowGroupChunk(NamedTuple):
-    """A column's chunk of a row group: its elements, where it lies, and how its pages are compressed."""
-
-    elements: int
-    start: int
-    length: int
-    codec: str
-
-
-def column_of_pages(path: str, metadata: pq.FileMetaData, leaf: int | None, field: Field) -> Array | None:
+def column_of_pages(path: str, footer: ParquetFooter, field: Field) -> Array | None:
     """The numbers that carry a column of one file; None where pyarrow is to decode it."""
-    stored = None if leaf is None else _stored(metadata, leaf, field)
+    leaf = footer.leaf(field.name)
+    stored = None if leaf is None else _stored(footer, leaf, field)
     if leaf is None or stored is None:
         return None
-    chunks, most = [], min(PAGES_BYTES_MAX, int(current().options["memory_limit"]) // _SHARES)
-    for number in range(metadata.num_row_groups):
-        chunk = _chunk(metadata, number, leaf)
-        if chunk is None or chunk.elements * field.dtype.itemsize > most:
-            return None
-        chunks += [chunk] if chunk.elements else []
-    runs = list(_runs(chunks))
+    is_full = footer.rows > 0
+    rows, chunks = footer.rows[is_full], footer.chunks[is_full, leaf]
+    most = min(PAGES_BYTES_MAX, int(current().options["memory_limit"]) // _SHARES)
+    starts, lengths = chunks[:, START], chunks[:, STORED_BYTES]
+    is_ours = (rows <= most // field.dtype.itemsize) & np.isin(chunks[:, CODEC], _CODECS)
+    is_ours &= (chunks[:, IS_ELSEWHERE] == 0) & (chunks[:, ELEMENTS] == rows)
+    is_ours &= (starts > 0) & (starts < 1 << 62) & (lengths > 0) & (lengths < _CHUNK_BYTES_MAX)
+    if not is_ours.all():
+        return None
+    runs = _runs(rows, chunks[:, CODEC])
     if not runs or len(runs) > _RUNS_MAX:
         return None
-    arrays = [_listed(path, run, field, stored) for run in runs]
+    arrays = [_listed(path, rows[run], chunks[run], field, stored) for run in runs]
     return arrays[0] if len(arrays) == 1 else concat(arrays)
 
 
-def _stored(metadata: pq.FileMetaData, leaf: int, field: Field) -> dict[str, JSON] | None:
+def _stored(footer: ParquetFooter, leaf: int, field: Field) -> dict[str, JSON] | None:
     """How elements are stored, as the codec has it; None where they are not what the column has."""
-    column = metadata.schema.column(leaf)
+    column = footer.metadata.schema.column(leaf)
     if not field.is_natural or column.max_repetition_level or column.max_definition_level > 1:
         return None
     physical, missing = _physical(field, column), _missing(field)
@@ -110,44 +110,34 @@ def _missing(field: Field) -> str | None:
     return {"f": "nan", "m": "nat", "M": "nat"}.get(field.kind.kind, "zero")
 
 
-def _chunk(metadata: pq.FileMetaData, number: int, leaf: int) -> RowGroupChunk | None:
-    group = metadata.row_group(number)
-    column = group.column(leaf)
-    codec, start, dictionary = column.compression, column.data_page_offset, column.dictionary_page_offset
-    if column.has_dictionary_page and dictionary and 0 < dictionary < start:
-        start = dictionary
-    length = column.total_compressed_size
-    is_known = codec in _CODECS and not column.file_path and start > 0 and 0 < length < _CHUNK_BYTES_MAX
-    return RowGroupChunk(group.num_rows, start, length, codec) if is_known else None
-
-
-def _runs(chunks: Sequence[RowGroupChunk]) -> Iterator[Sequence[RowGroupChunk]]:
+def _runs(rows: NDArray, codecs: NDArray) -> list[slice]:
     """Chunks of one length, but for the last, which may be shorter, and compressed in one way."""
-    begin = 0
-    for at in range(1, len(chunks) + 1):
-        is_end = at == len(chunks)
-        if not is_end:
-            first, before, this = chunks[begin], chunks[at - 1], chunks[at]
-            is_end = before.elements != first.elements or this.elements > first.elements or this.codec != first.codec
-        if is_end:
-            yield chunks[begin:at]
-            begin = at
+    runs, begin = [], 0
+    while begin < len(rows):
+        is_other = (rows[begin:] != rows[begin]) | (codecs[begin:] != codecs[begin])
+        end = begin + int(is_other.argmax()) if is_other.any() else len(rows)
+        is_shorter = end < len(rows) and rows[end] < rows[begin] and codecs[end] == codecs[begin]
+        runs.append(slice(begin, end + is_shorter))
+        begin = end + is_shorter
+    return runs
 
 
-def _listed(path: str, run: Sequence[RowGroupChunk], field: Field, stored: dict[str, JSON]) -> Array:
-    rows = [(number, 0, chunk.start, chunk.length, 0) for number, chunk in enumerate(run)]
-    codec = {"name": "outcore.parquet", "configuration": {**stored, "compression": run[0].codec}}
+def _listed(path: str, rows: NDArray, chunks: NDArray, field: Field, stored: dict[str, JSON]) -> Array:
+    zeros = np.zeros(len(rows), np.int64)
+    places = np.stack([np.arange(len(rows)), zeros, chunks[:, START], chunks[:, STORED_BYTES], zeros], axis=1)
+    settings = {**stored, "compression": CODECS[chunks[0, CODEC]]}
+    codec = {"name": "outcore.parquet", "configuration": settings}
     document = {
         "zarr_format": 3,
         "node_type": "array",
-        "shape": [sum(chunk.elements for chunk in run)],
+        "shape": [int(rows.sum())],
         "data_type": field.dtype.name,
-        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [run[0].elements]}},
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [int(rows[0])]}},
         "chunk_key_encoding": {"name": "default"},
         "fill_value": False if field.dtype.kind == "b" else 0,
         "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, codec],
     }
-    return listed(FilePlace(path, field.name), ChunkList(document, [path], np.array(rows, np.uint64), cut=True))
+    return listed(FilePlace(path, field.name), ChunkList(document, [path], places.astype(np.uint64), cut=True))
 
 
 __all__ = ["PAGES_BYTES_MAX", "column_of_pages"]

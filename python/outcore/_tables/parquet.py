@@ -28,6 +28,7 @@ from outcore._base.threads import thread_pool
 from outcore._base.types import NDArray, PathLike
 from outcore._lazy.array import Array
 from outcore._opening.arrow_files import StampedFile, StorageOptions
+from outcore._opening.parquet_footer import MISSING, read_footer
 from outcore._opening.several import places_of
 from outcore._session.session import current
 from outcore._standard.manipulation import concat
@@ -62,19 +63,14 @@ class ParquetPart:
     """One file: its footer, and its identity when that was read."""
 
     def __init__(self, path: str) -> None:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         self.path = path
         with refusing(path, "open"):
             self._file = StampedFile(path)
-            try:
-                self.metadata: pq.FileMetaData = pq.read_metadata(self._file.opened())
-                self.schema: pa.Schema = self.metadata.schema.to_arrow_schema()
-            except (pa.ArrowException, ValueError, OSError) as error:
-                if isinstance(error, OSError) and error.errno is not None:
-                    raise
-                raise FormatError(f"{path}: is no whole Parquet file: {error}", {"path": path}) from None
+            self.footer = read_footer(path, self._file.opened())
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.footer.schema
 
     def opened(self, name: str, as_labels: bool, in_batches: bool) -> pq.ParquetFile:
         """The file for one column, its pages read one after the other where batches are.
@@ -86,7 +82,7 @@ class ParquetPart:
         with refusing(self.path, "read"):
             return pq.ParquetFile(
                 self._file.opened(),
-                metadata=self.metadata,
+                metadata=self.footer.metadata,
                 read_dictionary=[name] if as_labels else None,
                 buffer_size=_BUFFER_BYTES if in_batches else 0,
                 pre_buffer=False,
@@ -97,37 +93,17 @@ class ParquetPart:
         place = self.schema.get_field_index(name)
         if not self.schema.field(place).nullable:
             return False
-        leaf = _leaf(self.metadata, self.schema, name)
-        counts = []
-        for group in range(self.metadata.num_row_groups):
-            statistics = None if leaf is None else self.metadata.row_group(group).column(leaf).statistics
-            if statistics is None or not statistics.has_null_count:
-                return None
-            counts.append(statistics.null_count)
-        return any(counts)
+        leaf = self.footer.leaf(name)
+        missing = None if leaf is None else self.footer.chunks[self.footer.rows > 0, leaf, MISSING]
+        return None if missing is None or (missing < 0).any() else bool(missing.any())
 
     def pages_of(self, field: Field) -> Array | None:
         """The numbers of a column where the engine decodes them. Raises SourceChangedError."""
         self._file.check()
-        array = column_of_pages(self.path, self.metadata, _leaf(self.metadata, self.schema, field.name), field)
+        array = column_of_pages(self.path, self.footer, field)
         if array is not None:
             self._file.check()
         return array
-
-
-def _leaf(metadata: pq.FileMetaData, schema: pa.Schema, name: str) -> int | None:
-    """The place of a plain column among those that are stored: others may have parts whose paths are its name."""
-    place = schema.get_field_index(name)
-    if place < 0:
-        return None
-    leaf = sum(_leaves(field.type) for field in list(schema)[:place])
-    is_plain = _leaves(schema.field(place).type) == 1 and leaf < metadata.num_columns
-    return leaf if is_plain and metadata.schema.column(leaf).path == name else None
-
-
-def _leaves(of: pa.DataType) -> int:
-    """How many columns a type is stored as."""
-    return sum(_leaves(of.field(place).type) for place in range(of.num_fields)) if of.num_fields else 1
 
 
 class _Cursor:
@@ -357,14 +333,8 @@ def read_parquet(
         if name not in schema.names:
             raise IndexingError(f"{parts[0].path}: no column {name!r}; columns are {', '.join(schema.names)}")
     groups = [
-        _RowGroup(part, number, part.metadata.row_group(number).num_rows)
-        for part in parts
-        for number in range(part.metadata.num_row_groups)
+        _RowGroup(part, number, rows) for part in parts for number, rows in enumerate(part.footer.rows.tolist()) if rows
     ]
-    for group in groups:
-        if group.rows < 0:
-            raise FormatError(f"{group.file.path}: row group {group.number} has {group.rows} rows")
-    groups = [group for group in groups if group.rows]
     made: dict[str, TableColumn | Deferred] = {}
     for name in names:
         has_nulls = _together(part.nulls_of(name) for part in parts)

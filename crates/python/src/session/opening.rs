@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use numpy::PyReadonlyArray2;
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray2};
 use outcore_engine::expr::annotations::annotated;
 use outcore_engine::ops;
 use outcore_store::{ChunkListing, FieldPlace, Opened, RawArray, StoredGroup, StoredObject, StoredRecords};
@@ -182,6 +182,16 @@ fn decode_listed_chunk<'py>(py: Python<'py>, document: &str, encoded: &[u8]) -> 
         .map_err(PyValueError::new_err)
 }
 
+type Numbers<'py> = Bound<'py, PyArray1<i64>>;
+
+/// Of a footer of Parquet the rows of each row group, and facts of each column's chunk in it, one row a chunk.
+#[pyfunction]
+fn parquet_chunks<'py>(py: Python<'py>, footer: &[u8]) -> PyResult<(Numbers<'py>, Numbers<'py>)> {
+    let chunks = outcore_store::parquet_chunks(footer).map_err(PyValueError::new_err)?;
+    let facts = chunks.facts.into_flattened();
+    Ok((chunks.rows.into_pyarray(py), facts.into_pyarray(py)))
+}
+
 /// The formats of arrays: their names, the suffixes of outputs, and what they can do beside reading.
 #[pyfunction]
 fn formats() -> Vec<(&'static str, Option<&'static str>, Vec<String>)> {
@@ -203,6 +213,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(updatable, module)?)?;
     module.add_function(wrap_pyfunction!(open_listing, module)?)?;
     module.add_function(wrap_pyfunction!(decode_listed_chunk, module)?)?;
+    module.add_function(wrap_pyfunction!(parquet_chunks, module)?)?;
     module.add_function(wrap_pyfunction!(formats, module)?)?;
     module.add_function(wrap_pyfunction!(open_raw, module)?)
 }

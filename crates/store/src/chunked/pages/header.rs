@@ -1,7 +1,7 @@
-//! Headers of pages, in the compact protocol of Thrift.
+//! Headers of pages, and the compact protocol of Thrift, which they and footers are in.
 
 /// Structures within structures that are passed over.
-const DEPTH_MAX: usize = 16;
+pub(super) const DEPTH_MAX: usize = 16;
 
 /// What a page holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,22 +34,36 @@ pub(super) struct PageHeader {
 }
 
 /// Bytes of Thrift that are left.
-struct ThriftFields<'a> {
+pub(super) struct ThriftFields<'a> {
     rest: &'a [u8],
 }
 
 /// A field's number and its type.
-type FieldKey = (i64, u8);
+pub(super) type FieldKey = (i64, u8);
 
 const TRUE: u8 = 1;
 const FALSE: u8 = 2;
-const STRUCTURE: u8 = 12;
+/// Of 32 bits.
+pub(super) const INTEGER: u8 = 5;
+/// Of 64 bits.
+pub(super) const LONG: u8 = 6;
+pub(super) const TEXT: u8 = 8;
+pub(super) const LIST: u8 = 9;
+pub(super) const STRUCTURE: u8 = 12;
 
 fn damaged() -> String {
     "parquet: the header of a page is damaged".into()
 }
 
+pub(super) fn damaged_footer() -> String {
+    "the footer is damaged".into()
+}
+
 impl<'a> ThriftFields<'a> {
+    pub fn new(bytes: &'a [u8]) -> ThriftFields<'a> {
+        ThriftFields { rest: bytes }
+    }
+
     fn byte(&mut self) -> Result<u8, String> {
         let (&byte, rest) = self.rest.split_first().ok_or_else(damaged)?;
         self.rest = rest;
@@ -62,7 +76,7 @@ impl<'a> ThriftFields<'a> {
         Ok(number)
     }
 
-    fn integer(&mut self) -> Result<i64, String> {
+    pub fn integer(&mut self) -> Result<i64, String> {
         self.varint().map(unzigzag)
     }
 
@@ -91,7 +105,7 @@ impl<'a> ThriftFields<'a> {
     }
 
     /// Gives each field of a structure to `take`, which says whether it took its value.
-    fn each(
+    pub fn each(
         &mut self,
         depth: usize,
         take: &mut dyn FnMut(&mut ThriftFields<'a>, FieldKey) -> Result<bool, String>,
@@ -106,6 +120,28 @@ impl<'a> ThriftFields<'a> {
         Ok(())
     }
 
+    /// How many elements a list has, and their type.
+    fn list(&mut self) -> Result<(u64, u8), String> {
+        let head = self.byte()?;
+        let count = match head >> 4 {
+            15 => self.varint()?,
+            few => u64::from(few),
+        };
+        Ok((count, head & 15))
+    }
+
+    /// Has `take` read each structure of a list.
+    pub fn structures(
+        &mut self,
+        take: &mut dyn FnMut(&mut ThriftFields<'a>) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let (count, kind) = self.list()?;
+        if count > 0 && kind != STRUCTURE {
+            return Err(damaged());
+        }
+        (0..count).try_for_each(|_| take(self))
+    }
+
     fn skip(&mut self, kind: u8, depth: usize) -> Result<(), String> {
         let deeper = depth.checked_sub(1).ok_or_else(damaged)?;
         match kind {
@@ -118,14 +154,10 @@ impl<'a> ThriftFields<'a> {
                 self.skip_bytes(count)
             }
             9 | 10 => {
-                let head = self.byte()?;
-                let count = match head >> 4 {
-                    15 => self.varint()?,
-                    few => u64::from(few),
-                };
+                let (count, kind) = self.list()?;
                 for _ in 0..count {
                     // Truths in lists have a byte each.
-                    match head & 15 {
+                    match kind {
                         TRUE | FALSE => self.skip_bytes(1)?,
                         kind => self.skip(kind, deeper)?,
                     }
@@ -156,7 +188,7 @@ pub(super) fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
 
 /// The header at the beginning of some bytes, and what comes behind it.
 pub(super) fn page_header(bytes: &[u8]) -> Result<(PageHeader, &[u8]), String> {
-    let mut fields = ThriftFields { rest: bytes };
+    let mut fields = ThriftFields::new(bytes);
     let mut header = PageHeader {
         kind: PageKind::Other,
         stored: 0,
