@@ -1,9 +1,9 @@
 """Columns of Parquet that the engine decodes: chunks of a column are listed, as those of every chunked file are.
 
 **Contract.** Numbers, truths and dates of plain columns, in row groups of at most 8 MiB a column, and of a 48th of the
-memory limit, for pages and dictionaries take room beside what they decode to; others are pyarrow's.
-Bytes of the column's chunks are the forecast's, and threads decode row groups side by side. The footer says where
-chunks lie, and whether elements are missing; a file that is another by now is refused.
+memory limit, for pages and dictionaries take room beside what they decode to; others are pyarrow's. Bytes of the
+column's chunks are the forecast's, and threads decode row groups side by side. The footer says where chunks lie, and
+whether elements are missing; a file that is another by now is refused.
 """
 
 from __future__ import annotations
@@ -111,9 +111,10 @@ def _missing(field: Field) -> str | None:
 
 
 def _runs(rows: NDArray, codecs: NDArray) -> list[slice]:
-    """Chunks of one length, but for the last, which may be shorter, and compressed in one way."""
-    runs, begin = [], 0
-    while begin < len(rows):
+    """Chunks of one length but for a shorter last, compressed in one way; not all where runs are too many."""
+    runs: list[slice] = []
+    begin = 0
+    while begin < len(rows) and len(runs) <= _RUNS_MAX:
         is_other = (rows[begin:] != rows[begin]) | (codecs[begin:] != codecs[begin])
         end = begin + int(is_other.argmax()) if is_other.any() else len(rows)
         is_shorter = end < len(rows) and rows[end] < rows[begin] and codecs[end] == codecs[begin]

@@ -99,8 +99,11 @@ class ParquetPart:
 
     def pages_of(self, field: Field) -> Array | None:
         """The numbers of a column where the engine decodes them. Raises SourceChangedError."""
-        self._file.check()
-        array = column_of_pages(self.path, self.footer, field)
+        try:
+            array = column_of_pages(self.path, self.footer, field)
+        except FormatError:
+            self._file.check()  # chunks of another file lie elsewhere
+            raise
         if array is not None:
             self._file.check()
         return array

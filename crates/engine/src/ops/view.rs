@@ -299,8 +299,7 @@ fn of_taken(
     let rows = below(base, &beside, &lengths)?;
     let taken = parts.iter().map(|&(part, start, count)| {
         let (mut slices, mut counts) = (vec![whole; x.ndim()], lengths.clone());
-        let step = along.step;
-        slices[axis] = taken(part, AxisSlice { start, step }, count);
+        slices[axis] = taken(part, AxisSlice { start, ..along }, count);
         counts[axis] = count;
         slice(&rows, &slices, &counts)
     });

@@ -63,8 +63,7 @@ fn trim_ends() {
 }
 
 /// Lists of so many bytes and more are mappings of their own, which the kernel has back as soon as they are freed. Left to
-/// itself, glibc takes ever larger ones, up to 32 MiB, from its arenas: what is freed there stays resident, and of arenas other
-/// than the first no call gives the end back.
+/// itself, glibc takes ever larger ones, up to 32 MiB, from its arenas: what is freed there stays resident.
 const MAPPED_BYTES: i32 = 4 << 20;
 /// Bytes that may be free at the end of an arena: with less, what is freed and allocated again is touched anew each time.
 const IDLE_BYTES: i32 = 8 << 20;

@@ -186,7 +186,7 @@ impl CodecChain {
     }
 }
 
-/// What decoding keeps from one chunk to the next.
+/// Decompressors and buffers, kept from one chunk to the next.
 #[derive(Default)]
 struct DecodeStates {
     decompressors: Decompressors,

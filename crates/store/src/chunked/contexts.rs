@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-/// Those that were needed so far.
+/// Decompressors that were needed so far.
 #[derive(Default)]
 pub(crate) struct Decompressors {
     deflate: Option<libdeflater::Decompressor>,

@@ -29,7 +29,7 @@ pub(crate) enum PageCodec {
     Lz4Raw,
 }
 
-/// What stands for elements that are missing.
+/// The value of elements that are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MissingElements {
     Refused,
@@ -373,7 +373,7 @@ fn check_sum(header: &PageHeader, stored: &[u8]) -> Result<(), String> {
         .ok_or_else(|| "parquet: the checksum of a page does not match".into())
 }
 
-/// What a length says comes first, and what comes behind it.
+/// The bytes that a length before them counts, and the rest.
 fn with_length(bytes: &[u8]) -> Result<(&[u8], &[u8]), String> {
     let (length, rest) = bytes.split_first_chunk::<4>().ok_or_else(cut_off)?;
     rest.split_at_checked(u32::from_le_bytes(*length) as usize)

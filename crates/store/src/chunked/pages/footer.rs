@@ -1,4 +1,4 @@
-//! What a file's footer says of its columns' chunks. pyarrow reads footers too, but ends the process over some that are damaged.
+//! Facts of columns' chunks in a file's footer. pyarrow reads footers too, but ends the process over some that are damaged.
 
 use super::header::{damaged_footer, FieldKey, ThriftFields, DEPTH_MAX, INTEGER, LIST, LONG, STRUCTURE, TEXT};
 

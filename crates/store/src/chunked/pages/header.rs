@@ -3,7 +3,7 @@
 /// Structures within structures that are passed over.
 pub(super) const DEPTH_MAX: usize = 16;
 
-/// What a page holds.
+/// The kind of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PageKind {
     Data,
@@ -222,7 +222,7 @@ pub(super) fn page_header(bytes: &[u8]) -> Result<(PageHeader, &[u8]), String> {
     Ok((header, fields.rest))
 }
 
-/// What is said of a page of data, or of a dictionary, whose first two fields are the same.
+/// Fields of a page of data, or of a dictionary, whose first two are the same.
 fn data_header(fields: &mut ThriftFields<'_>, header: &mut PageHeader) -> Result<(), String> {
     fields.each(DEPTH_MAX, &mut |fields, key| {
         match key {
