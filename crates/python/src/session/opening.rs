@@ -182,11 +182,11 @@ fn decode_listed_chunk<'py>(py: Python<'py>, document: &str, encoded: &[u8]) -> 
         .map_err(PyValueError::new_err)
 }
 
-type Numbers<'py> = Bound<'py, PyArray1<i64>>;
+type Integers<'py> = Bound<'py, PyArray1<i64>>;
 
 /// Of a footer of Parquet the rows of each row group, and facts of each column's chunk in it, one row a chunk.
 #[pyfunction]
-fn parquet_chunks<'py>(py: Python<'py>, footer: &[u8]) -> PyResult<(Numbers<'py>, Numbers<'py>)> {
+fn parquet_chunks<'py>(py: Python<'py>, footer: &[u8]) -> PyResult<(Integers<'py>, Integers<'py>)> {
     let chunks = outcore_store::parquet_chunks(footer).map_err(PyValueError::new_err)?;
     let facts = chunks.facts.into_flattened();
     Ok((chunks.rows.into_pyarray(py), facts.into_pyarray(py)))
