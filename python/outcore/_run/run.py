@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -9,12 +10,14 @@ from pathlib import Path
 from typing import Any, Never, TypeAlias, TypeVar, overload
 
 from outcore import _core
+from outcore._base.sizes import parse_size
 from outcore._base.types import NDArray
 from outcore._base.urls import refuse_url
 from outcore._lazy.array import Array
 from outcore._lazy.hooks import above, functions
 from outcore._lazy.node import Operand, expr_dtype, node
 from outcore._lazy.typed import Item, Typed, carried, decoded
+from outcore._lazy.variables import variables
 from outcore._objects.mounting import StorageOptions
 from outcore._run.chunk_shapes import (
     ChunkShapes,
@@ -36,8 +39,10 @@ from outcore._run.typed_files import store_typed
 from outcore._session import replaced
 from outcore._session.record import Outcome
 from outcore._session.session import current
-from outcore._show.explanation import Explanation
+from outcore._session.trace import points
+from outcore._show.explanation import Explanation, renamed
 from outcore._show.picture import Picture
+from outcore._show.sweep import Sweep, default_limits
 from outcore.errors import (
     ArgumentError,
     OutcoreError,
@@ -45,6 +50,8 @@ from outcore.errors import (
     UnsupportedFormatError,
 )
 
+# A limit that no computation comes near.
+_ROOMY, _MEBIBYTE = 1 << 50, 1 << 20
 _ENDINGS = (".npy", ".zarr", ".ocs")
 AnyPath: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes]"
 Asked: TypeAlias = "tuple[list[_core.Expr], list[_core.Target | None]]"
@@ -408,6 +415,7 @@ def explain(
     chunks: ChunkShapes | None = None,
     shards: ChunkShapes | None = None,
     compression: Compression = None,
+    sweep: bool | Sequence[int | str] = False,
 ) -> Explanation:
     """The plan of computing the arrays, before anything runs: passes, bytes read and written, peak memory.
 
@@ -416,6 +424,10 @@ def explain(
     earlier runs are counted as there. Once runs of the session moved 16 MiB and more, `seconds` is a band of the time
     that this one takes, by the slowest and the fastest of the last sixteen. Raises MemoryLimitError when it cannot fit,
     naming the smallest limit that would.
+
+    With `sweep=True` it is planned under sixteen memory limits as well, between the least that may do and what keeps
+    everything; a list of limits, in bytes or as "4GiB", is those. `Explanation.sweep` has the forecasts, and is printed
+    with it: bytes under each limit, with the knee. They are those of a session that keeps nothing yet.
 
     >>> import numpy as np, outcore as oc, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -430,25 +442,55 @@ def explain(
             )
     chunks = with_shards(chunks, shards)
     with naming_shards(chunks), _planned_targets(arrays, overwrite, chunks, compression) as (program, whole):
-        return whole(Explanation.from_json(program.explain(), current().rates))
+        said = Explanation.from_json(program.explain(), current().rates)
+        swept = None if sweep is False else _swept(program, said, sweep)
+        return renamed(whole(said.with_sweep(swept)), variables())
+
+
+_DRAWINGS: dict[str, Callable[[Picture], bytes]] = {
+    ".svg": lambda picture: picture.svg().encode(),
+    ".html": lambda picture: picture.html().encode(),
+    ".png": Picture.png,
+    ".dot": lambda picture: picture.dot.encode(),
+}
+
+
+def _swept(program: _core.Program, forecast: Explanation, sweep: bool | Sequence[int | str]) -> Sweep:
+    """The forecasts of a program under memory limits that are given, or under sixteen."""
+    in_force = current().options["memory_limit"]
+    if isinstance(sweep, bool):
+        roomy = points(program.sweep([_ROOMY]))[0]
+        enough = forecast.overhead_bytes + round(1.1 * (roomy.peak_bytes or roomy.need)) + _MEBIBYTE
+        limits = default_limits(forecast.overhead_bytes + 16 * _MEBIBYTE, enough, in_force)
+    else:
+        limits = [parse_size(limit) for limit in sweep]
+    return Sweep(points(program.sweep(limits)), in_force)
 
 
 def visualize(*arrays: Item | Targets, filename: AnyPath | None = None, overwrite: bool = True) -> Picture:
-    """The plan as a graph of passes; notebooks show it. With a filename ending in `.dot` or `.svg`, also writes it.
+    """The plan as a picture; notebooks show it. With a filename ending in `.svg`, `.html`, `.png` or `.dot`, also
+    writes it.
 
-    Raises ShapeError for another ending, errors else as `explain`. I/O: that file only.
+    Passes stand above, in their order, each as wide as the part of the plan in which it runs and as large as the bytes
+    that it moves; arrays below, each as high as the share of it that is in memory, with marks where it is read, read
+    again, spilled and written. Lines between them are as wide as what flows. Passes that repeat are one. `.html` has
+    the details of each; `.png` needs the package cairosvg.
+
+    Raises ShapeError for another ending, ImportError for `.png` without that package, errors else as `explain`. I/O:
+    that file only.
 
     >>> import outcore as oc
     >>> oc.visualize(oc.arange(4).sum()).dot.startswith("digraph")
     True
     """
+    path = None if filename is None else Path(os.fsdecode(filename))
+    if path is not None and path.suffix not in _DRAWINGS:
+        raise ShapeError(f"visualize: {path.name} ends in none of {', '.join(_DRAWINGS)}")
     with _planned_targets(arrays, overwrite) as (program, _):
-        picture = Picture(program.dot())
-    if filename is not None:
-        path = Path(os.fsdecode(filename))
-        if path.suffix not in (".dot", ".svg"):
-            raise ShapeError(f"visualize: {path.name} ends in neither .dot nor .svg")
-        path.write_text(picture.dot if path.suffix == ".dot" else picture.svg())
+        names = variables()
+        picture = Picture(program.dot(), json.loads(program.explain()), program.occupancy(), names)
+    if path is not None:
+        path.write_bytes(_DRAWINGS[path.suffix](picture))
     return picture
 
 

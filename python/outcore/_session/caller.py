@@ -6,6 +6,7 @@ import linecache
 import os
 import sys
 import sysconfig
+from collections.abc import Iterator
 from functools import cache
 from types import FrameType
 from typing import NamedTuple
@@ -34,18 +35,29 @@ class Call(NamedTuple):
 def calling() -> Call:
     """The innermost call into this package from a line that is neither in it nor in an installed library; where there
     is none, from whoever calls it."""
-    frame: FrameType | None = sys._getframe(1)
     function, nearest = "", None
-    while frame is not None:
+    for frame in _frames():
         file = frame.f_code.co_filename
         if file.startswith(_PACKAGE):
             function = frame.f_code.co_qualname
-        else:
-            nearest = nearest or Call(_public(function), file, frame.f_lineno, "")
-            if not file.startswith(_libraries()):
-                return Call(_public(function), file, frame.f_lineno, _text(file, frame.f_lineno))
-        frame = frame.f_back
+            continue
+        nearest = nearest or Call(_public(function), file, frame.f_lineno, "")
+        if not file.startswith(_libraries()):
+            return Call(_public(function), file, frame.f_lineno, _text(file, frame.f_lineno))
     return nearest or Call(_public(function), "", 0, "")
+
+
+def user_frame() -> FrameType | None:
+    """The frame of that line, if there is one."""
+    apart = (_PACKAGE, *_libraries())
+    return next((frame for frame in _frames() if not frame.f_code.co_filename.startswith(apart)), None)
+
+
+def _frames() -> Iterator[FrameType]:
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
 
 
 @cache
@@ -69,4 +81,4 @@ def _text(file: str, line: int) -> str:
     return text if len(text) <= _TEXT_MAX else f"{text[: _TEXT_MAX - 1]}…"
 
 
-__all__ = ["Call", "calling"]
+__all__ = ["Call", "calling", "user_frame"]

@@ -89,6 +89,8 @@ class Occupancy:
     #: By pass: its first column and the one after its last; None where it has no task.
     passes: tuple[tuple[int, int] | None, ...]
     arrays: tuple[ArrayStrip, ...]
+    #: Pass, number of an array, bytes of its tiles that tasks take, and that they make.
+    flows: tuple[tuple[int, int, int, int], ...]
     arrays_left_out: int
     results_bytes: int
     unseen_bytes: int
@@ -100,6 +102,7 @@ class Occupancy:
             memory=tuple((kept, passing, partial) for kept, passing, partial in content["memory"]),
             passes=tuple(None if span is None else (span[0], span[1]) for span in content["passes"]),
             arrays=tuple(map(ArrayStrip.of, content["arrays"])),
+            flows=tuple((number, array, taken, made) for number, array, taken, made in content["flows"]),
             arrays_left_out=content["arrays_left_out"],
             results_bytes=content["results_bytes"],
             unseen_bytes=content["unseen_bytes"],

@@ -11,7 +11,10 @@ from itertools import groupby
 
 from outcore._base.sizes import format_size
 from outcore._base.types import JSONObject
-from outcore._show.markup import escape
+from outcore._show.markup import Markup, element, joined
+from outcore._show.style import STYLE
+from outcore._show.sweep import Sweep
+from outcore._show.tables import table
 
 _HANDED_ON = re.compile(r".*#\d+|array in memory", re.DOTALL)
 
@@ -115,9 +118,11 @@ class Explanation:
     (True, 0)
     """
 
-    def __init__(self, content: JSONObject, rates: Collection[float] = ()) -> None:
+    def __init__(self, content: JSONObject, rates: Collection[float] = (), sweep: Sweep | None = None) -> None:
         self._content = dict(content)
         self._rates = tuple(rates)
+        #: The same under other memory limits, where `explain` was asked for it.
+        self.sweep = sweep
         self.memory_limit: int = content["memory_limit"]
         self.overhead_bytes: int = content["overhead_bytes"]
         self.budget_bytes: int = content["budget_bytes"]
@@ -160,6 +165,10 @@ class Explanation:
         """The forecast of what runs in these stages, each as the planner writes it."""
         return cls(_joined(stages))
 
+    def with_sweep(self, sweep: Sweep | None) -> Explanation:
+        """The same beside what other memory limits would do."""
+        return Explanation(self._content, self._rates, sweep)
+
     @property
     def outputs(self) -> tuple[JSONObject, ...]:
         """Files and folders that are written: path, grid (`tile`) and bytes of their tiles."""
@@ -181,7 +190,7 @@ class Explanation:
             part | {"outputs": [names.get(name, name) for name in part["outputs"]]} for part in content["passes"]
         ]
         content["outputs"] = [one | {"path": names.get(one["path"], one["path"])} for one in self.outputs]
-        return Explanation(content, self._rates)
+        return Explanation(content, self._rates, self.sweep)
 
     @property
     def seconds(self) -> tuple[float, float] | None:
@@ -268,6 +277,8 @@ class Explanation:
 
     def __str__(self) -> str:
         lines = self._stage_lines() if self.stages else self._program_lines()
+        if self.sweep is not None:
+            lines += ["", str(self.sweep)]
         return "\n".join([*lines, f"{'legend':<21}  {_LEGEND}"])
 
     def _refused(self) -> list[str]:
@@ -328,14 +339,20 @@ class Explanation:
         return lines
 
     def _repr_html_(self) -> str:
-        head, *body = self._rows()
-        cells = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-        rows = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in body)
-        totals = "".join(
-            f"<tr><th style='text-align:left'>{escape(name)}</th><td>{escape(value)}</td></tr>"
-            for name, value in self._totals()
-        )
-        return f"<table><tr>{cells}</tr>{rows}</table><table>{totals}</table>"
+        parts = [element("style", Markup(STYLE))]
+        stages = self.stages or (Stage("", self.exact, None, self),)
+        for number, stage in enumerate(stages, 1):
+            head, *body = stage.forecast._rows()
+            if len(stages) > 1:
+                kind = "exact" if stage.exact else "bounds"
+                parts.append(element("h3", f"stage {number} of {len(stages)}: {stage.label} ({kind})"))
+            parts.append(table(head, body, name=f"Passes of stage {number}", text=("what", "over", "files")))
+        totals = [[name.strip(), value] for name, value in self._totals()]
+        parts.append(table(["forecast", ""], totals, name="Forecast", text=("forecast", "")))
+        parts += [element("p", f"Advice: {text}") for text in self.advice]
+        if self.sweep is not None:
+            parts.append(Markup(self.sweep._repr_html_()))
+        return element("div", joined(parts), class_="outcore")
 
 
 #: Rounds of a loop, and spilled bytes per byte of results, from which `iterate` is named.
@@ -345,6 +362,25 @@ _ROUNDS, _SPILLED = 16, 8
 _CELL = 48
 
 _LEGEND = "over: length/tile of each axis; 3 × 39: 39 such passes from 3 on, their sums"
+
+
+def renamed(forecast: Explanation, names: Mapping[str, str]) -> Explanation:
+    """The same, with arrays by the names that the user's variables give them."""
+    if not names:
+        return forecast
+    content = forecast.to_dict()
+
+    def of(program: JSONObject) -> JSONObject:
+        passes = [
+            part | {key: [names.get(name, name) for name in part[key]] for key in ("inputs", "outputs")}
+            for part in program["passes"]
+        ]
+        return program | {"passes": passes}
+
+    content = of(content)
+    if "stages" in content:
+        content["stages"] = [stage | {"program": of(stage["program"])} for stage in content["stages"]]
+    return Explanation(content, forecast._rates, forecast.sweep)
 
 
 def folded(passes: Sequence[Pass]) -> list[tuple[int, int, Sequence[Pass]]]:

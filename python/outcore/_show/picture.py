@@ -1,123 +1,327 @@
-"""`Picture`: the plan as a graph, in DOT and SVG. Graphviz draws it if installed, else a small layout does."""
+"""`Picture`: the plan as passes over time, with the arrays that they read and make, and when these are in memory."""
 
 from __future__ import annotations
 
-import re
+import json
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-from outcore._show.markup import escape
+from outcore._base.sizes import format_size
+from outcore._base.types import JSONObject
+from outcore._session.trace import READ, READ_AGAIN, SPILLED, WRITTEN, ArrayStrip, Occupancy
+from outcore._show.explanation import Explanation, Pass, folded, pass_label, renamed
+from outcore._show.markup import Markup, drawing, element
+from outcore._show.memory import key
+from outcore._show.style import FOOT, HEAD, INLINE, STYLE
+from outcore._show.tables import sums, table, wide
+from outcore._show.verdict import short
 
-_TOKEN = r'"(?:[^"\\]|\\.)*"|[\w.:]+'
-_EDGE = re.compile(rf"^\s*({_TOKEN})\s*->\s*({_TOKEN})", re.MULTILINE)
-_NODE = re.compile(rf"^\s*({_TOKEN})\s*\[(.*)\]\s*;?\s*$", re.MULTILINE)
-_LABEL = re.compile(r'label\s*=\s*"((?:[^"\\]|\\.)*)"')
-_CHARACTER, _LINE, _GAP, _LAYER = 7.2, 16, 24, 44
+# Points. Names stand left of the drawing, figures right of it.
+_LEFT, _WIDTH, _RIGHT = 190, 560, 210
+_ALL = _LEFT + _WIDTH + _RIGHT
+_HEAD, _GAP, _MIDDLE = 26, 6, 44
+_BOX_MIN, _BOX_MAX, _STRIP, _EDGE_MAX = 16.0, 52.0, 22, 10.0
+# Passes, arrays, edges and stages that are drawn at most: those of most bytes.
+_BOXES, _STRIPS, _EDGES, _STAGES = 24, 24, 80, 12
+_MARKS = {READ: "read", READ_AGAIN: "again", SPILLED: "spill", WRITTEN: "write"}
+_KEY = (
+    ("compute", "a pass; its area follows its bytes"),
+    ("stored", "a file's tiles in memory"),
+    ("temporary", "intermediate values in memory"),
+    ("result", "results in memory"),
+    ("read", "read"),
+    ("again", "read again"),
+    ("spill", "spilled"),
+    ("write", "written"),
+)
+
+
+class _Box(NamedTuple):
+    """A pass, or passes that repeat, where they are drawn."""
+
+    name: str
+    passes: Sequence[Pass]
+    left: float
+    width: float
+    top: float
+    height: float
 
 
 class Picture:
-    """A drawing of a plan: `dot` is its text for Graphviz, `svg()` the image; notebooks show it. Made by `visualize`.
+    """A drawing of a plan; notebooks show it. Made by `visualize`.
+
+    `svg()` is the image: passes above, each as wide as the part of the plan in which it runs, and arrays below, each as
+    high as the share of it that is in memory. `html()` is a page with the passes' details, `png()` the image in pixels
+    where the package cairosvg is installed, `dot` the plan for Graphviz. None does any I/O.
 
     >>> import outcore as oc
     >>> "<svg" in oc.visualize(oc.arange(4).sum()).svg()
     True
     """
 
-    def __init__(self, dot: str) -> None:
+    def __init__(self, dot: str, forecast: JSONObject, occupancies: Sequence[str], names: Mapping[str, str]) -> None:
         self.dot = dot
+        self._names = names
+        self._stages = [
+            (label, exact, renamed(Explanation(program), names), Occupancy.of(json.loads(text)))
+            for (label, exact, program), text in zip(_programs(forecast), occupancies, strict=True)
+        ]
 
     def __str__(self) -> str:
         return self.dot
 
-    def _repr_svg_(self) -> str:
-        return self.svg()
+    def __repr__(self) -> str:
+        passes = sum(len(forecast.passes) for _, _, forecast, _ in self._stages)
+        stages = f"{len(self._stages)} stages, " if len(self._stages) > 1 else ""
+        return f"Picture({stages}{passes:,} pass{'' if passes == 1 else 'es'}; svg(), html(), png() and dot)"
+
+    def _repr_html_(self) -> str:
+        return element("div", element("style", Markup(STYLE)), *self._content(), class_="outcore")
 
     def svg(self) -> str:
-        """The image, drawn by Graphviz where `dot` is on the path."""
-        import shutil  # by who draws, not by all who import outcore
-        import subprocess
+        """The image, stages one below the other."""
+        parts: list[Markup] = [element("style", Markup(INLINE))]
+        top = 0.0
+        for number in range(min(len(self._stages), _STAGES)):
+            drawn, height = self._stage(number, top)
+            parts += drawn
+            top += height
+        if len(self._stages) > _STAGES:
+            parts.append(element("text", f"{len(self._stages) - _STAGES:,} stages more", x=8, y=top + 16))
+            top += 24
+        inside = element("g", *parts, class_="outcore")
+        size = f"0 0 {_ALL} {top:.0f}"
+        attributes: dict[str, str | float] = {
+            "width": _ALL,
+            "height": round(top),
+            "font-family": "system-ui, sans-serif",
+            "font-size": "12",
+        }
+        attributes |= {"viewBox": size, "role": "img", "aria_label": f"The plan: {self!r}"}
+        return drawing(inside, **attributes)
 
-        program = shutil.which("dot")
-        if program is None:
-            return _layered(self.dot)
-        drawn = subprocess.run([program, "-Tsvg"], input=self.dot, capture_output=True, text=True, check=True)
-        return drawn.stdout
+    def html(self) -> str:
+        """A page with the image, and details of each pass and array; it needs nothing else, and no scripts."""
+        body = element("div", element("style", Markup(STYLE)), *self._content(), class_="outcore")
+        return f"{HEAD.format(title='Plan')}{body}{FOOT}"
+
+    def png(self) -> bytes:
+        """The image in pixels. Raises ImportError where the package cairosvg is not installed."""
+        try:
+            import cairosvg  # type: ignore[import-untyped, import-not-found, unused-ignore]
+        except ImportError:
+            raise ImportError("visualize: PNG needs the package cairosvg; .svg and .html need nothing") from None
+        image: bytes = cairosvg.svg2png(bytestring=self.svg().encode(), scale=2, background_color="white")
+        return image
+
+    def _content(self) -> list[Markup]:
+        forecasts = [forecast for _, _, forecast, _ in self._stages]
+        figures = [
+            ("read", format_size(sum(forecast.bytes_read for forecast in forecasts))),
+            ("written", format_size(sum(forecast.bytes_written for forecast in forecasts))),
+            ("of these spilled", format_size(sum(forecast.bytes_spilled for forecast in forecasts))),
+            ("peak reserved", format_size(max((forecast.peak_bytes for forecast in forecasts), default=0))),
+            ("passes", f"{sum(len(forecast.passes) for forecast in forecasts):,}"),
+        ]
+        parts = [sums(figures), key(_KEY), wide(Markup(self.svg()), "The plan")]
+        for number, (label, exact, forecast, occupancy) in enumerate(self._stages, 1):
+            stage = f"stage {number}, {label}{'' if exact else ' (bounds)'}: " if len(self._stages) > 1 else ""
+            parts.append(_folded(f"{stage}passes", _pass_table(forecast)))
+            parts.append(_folded(f"{stage}arrays", _array_table(occupancy, self._names)))
+        return parts
+
+    def _stage(self, number: int, top: float) -> tuple[list[Markup], float]:
+        """A stage below `top`, and its height."""
+        label, exact, forecast, occupancy = self._stages[number]
+        parts: list[Markup] = []
+        height = 4.0
+        if len(self._stages) > 1:
+            text = f"stage {number + 1} of {len(self._stages)}: {label}{'' if exact else ' (bounds)'}"
+            parts.append(element("text", text, x=8, y=top + 18, class_="title"))
+            height += _HEAD
+        boxes, bottom = _boxes(forecast, occupancy, top + height)
+        strips = _strips_shown(occupancy)
+        first = bottom + _MIDDLE
+        places = {strip.number: first + at * (_STRIP + _GAP) for at, strip in enumerate(strips)}
+        parts += _edges(boxes, strips, places, occupancy)
+        parts += [part for box in boxes for part in _box(box)]
+        for strip in strips:
+            parts += _strip(strip, places[strip.number], occupancy.columns, self._names)
+        left_out = len(occupancy.arrays) - len(strips) + occupancy.arrays_left_out
+        height = first + len(strips) * (_STRIP + _GAP) - top + 14
+        if left_out:
+            more = "1 array more" if left_out == 1 else f"{left_out:,} arrays more"
+            parts.append(element("text", f"{more}, of fewer bytes", x=_LEFT, y=top + height))
+            height += 18
+        return parts, height
 
 
-def _name(token: str) -> str:
-    return token.strip('"').split(":")[0] if not token.startswith('"') else token[1:-1]
+def _programs(forecast: JSONObject) -> list[tuple[str, bool, JSONObject]]:
+    """Label, exactness and program of each stage."""
+    if "stages" not in forecast:
+        return [("", bool(forecast["exact"]), forecast)]
+    return [(stage["label"], bool(stage["exact"]), stage["program"]) for stage in forecast["stages"]]
 
 
-def _parse(dot: str) -> tuple[dict[str, list[str]], list[tuple[str, str]]]:
-    """Nodes with the lines of their labels, and edges."""
-    edges = [(_name(tail), _name(head)) for tail, head in _EDGE.findall(dot)]
-    labels: dict[str, list[str]] = {}
-    for token, attributes in _NODE.findall(dot):
-        name = _name(token)
-        if name in ("node", "edge", "graph"):
-            continue
-        label = _LABEL.search(attributes)
-        text = label.group(1) if label else name
-        labels[name] = re.split(r"\\[nlr]", text.replace('\\"', '"'))
-    for edge in edges:
-        for name in edge:
-            labels.setdefault(name, [name])
-    return labels, edges
+def _x(column: float, columns: int) -> float:
+    return _LEFT + _WIDTH * column / max(columns, 1)
 
 
-def _layers(names: list[str], edges: list[tuple[str, str]]) -> list[list[str]]:
-    """Each node one layer below its deepest input; within a layer, ordered by the mean place of its inputs."""
-    inputs: dict[str, list[str]] = {name: [] for name in names}
-    for tail, head in edges:
-        inputs[head].append(tail)
-    depth: dict[str, int] = dict.fromkeys(names, 0)
-    # A plan has no cycles, so as many sweeps as there are layers settle every depth.
-    for _ in names:
-        moved = False
-        for tail, head in edges:
-            if depth[head] <= depth[tail] < len(names):
-                depth[head], moved = depth[tail] + 1, True
-        if not moved:
-            break
-    layers: list[list[str]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
-    for name in names:
-        layers[depth[name]].append(name)
-    place: dict[str, float] = {}
-    for layer in layers:
-        layer.sort(key=lambda name: sum(place.get(i, 0) for i in inputs[name]) / max(1, len(inputs[name])))
-        place.update({name: at / max(1, len(layer)) for at, name in enumerate(layer)})
-    return layers
+def _boxes(forecast: Explanation, occupancy: Occupancy, top: float) -> tuple[list[_Box], float]:
+    """Boxes of the passes in their order, one row each, and where they end."""
+    rows = folded(forecast.passes)
+    heaviest = sorted(range(len(rows)), key=lambda at: -_moved(rows[at][2]))[:_BOXES]
+    most = max((_moved(rows[at][2]) for at in heaviest), default=1) or 1
+    boxes = []
+    for at in sorted(heaviest):
+        index, times, alike = rows[at]
+        spans = [span for one in alike if (span := occupancy.passes[one.index]) is not None]
+        begin, end = (min(span[0] for span in spans), max(span[1] for span in spans)) if spans else (0, 1)
+        left, right = _x(begin, occupancy.columns), _x(end, occupancy.columns)
+        width = max(right - left, 3.0)
+        # Area follows bytes: a short pass of many bytes is high.
+        height = _moved(alike) / most * _BOX_MAX * min(_WIDTH / width, 8.0)
+        height = min(max(height, _BOX_MIN), _BOX_MAX)
+        name = f"{times:,} × " if times > 1 else f"{index}: "
+        boxes.append(_Box(f"{name}{pass_label(alike[0])}", alike, left, width, top, height))
+        top += height + _GAP
+    if len(rows) > len(boxes):
+        top += 4
+    return boxes, top
 
 
-def _layered(dot: str) -> str:
-    labels, edges = _parse(dot)
-    layers = _layers(list(labels), edges)
-    size = {n: (max(map(len, ls)) * _CHARACTER + 16, len(ls) * _LINE + 10) for n, ls in labels.items()}
-    widths = [sum(size[name][0] + _GAP for name in layer) for layer in layers]
-    total = max(widths, default=0) + _GAP
-    box: dict[str, tuple[float, float]] = {}
-    top: float = _GAP
-    for layer, width in zip(layers, widths, strict=True):
-        left = (total - width + _GAP) / 2
-        for name in layer:
-            box[name] = (left, top)
-            left += size[name][0] + _GAP
-        top += max(size[name][1] for name in layer) + _LAYER
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{total:.0f}" height="{top:.0f}" font-family="monospace" '
-        'font-size="12"><defs><marker id="tip" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto">'
-        '<path d="M0,0 L8,4 L0,8 z"/></marker></defs>'
+def _moved(passes: Sequence[Pass]) -> int:
+    return sum(one.bytes_read + one.bytes_written for one in passes)
+
+
+def _box(box: _Box) -> list[Markup]:
+    read, written = (sum(getattr(one, name) for one in box.passes) for name in ("bytes_read", "bytes_written"))
+    tasks = sum(one.tasks for one in box.passes)
+    hint = f"{box.name}: {tasks:,} tasks, {format_size(read)} read, {format_size(written)} written"
+    middle = box.top + box.height / 2 + 4
+    shape = {"x": box.left, "y": box.top, "width": box.width, "height": box.height, "rx": 3}
+    sizes = ((read, "read"), (written, "written"))
+    moved = ", ".join(f"{format_size(size)} {verb}" for size, verb in sizes if size)
+    return [
+        element("rect", element("title", hint), **shape, class_="ink compute"),
+        element("text", element("title", hint), _cut(box.name, 28), x=_LEFT - 8, y=middle, class_="value"),
+        element("text", moved or "in memory", x=_LEFT + _WIDTH + 8, y=middle),
     ]
-    for tail, head in edges:
-        x1, y1 = box[tail][0] + size[tail][0] / 2, box[tail][1] + size[tail][1]
-        x2, y2 = box[head][0] + size[head][0] / 2, box[head][1]
-        bend = (y1 + y2) / 2
-        path = f"M{x1:.0f},{y1:.0f} C{x1:.0f},{bend:.0f} {x2:.0f},{bend:.0f} {x2:.0f},{y2:.0f}"
-        parts.append(f'<path d="{path}" fill="none" stroke="#666" marker-end="url(#tip)"/>')
-    for name, (x, y) in box.items():
-        width, height = size[name]
-        parts.append(
-            f'<rect x="{x:.0f}" y="{y:.0f}" width="{width:.0f}" height="{height:.0f}" fill="#eef" stroke="#446"/>'
+
+
+def _strips_shown(occupancy: Occupancy) -> list[ArrayStrip]:
+    heaviest = sorted(
+        occupancy.arrays, key=lambda strip: -(strip.read + strip.written + 2 * strip.spilled + strip.peak)
+    )
+    shown = {strip.number for strip in heaviest[:_STRIPS]}
+    return [strip for strip in occupancy.arrays if strip.number in shown]
+
+
+def _strip(strip: ArrayStrip, top: float, columns: int, names: Mapping[str, str]) -> list[Markup]:
+    """The share of an array in memory, and below it when it is read, read again, spilled and written."""
+    whole = _STRIP - 6
+    name = strip.names[0] if strip.names else ""
+    shape = " × ".join(f"{length:,}" for length in strip.shape) or "one number"
+    hint = f"{name}: {shape} {strip.dtype}, {strip.tiles:,} tiles, at most {format_size(strip.peak)} in memory"
+    width = _WIDTH / max(columns, 1)
+    resident: list[str] = []
+    marks: dict[str, list[str]] = {}
+    for column, (share, bits) in enumerate(zip(strip.resident, strip.happens, strict=True)):
+        left = _x(column, columns)
+        if share:
+            high = max(whole * share / 100, 1.0)
+            resident.append(f"M{left:.1f} {top + whole - high:.1f}h{width:.1f}v{high:.1f}h-{width:.1f}z")
+        colors = [color for bit, color in _MARKS.items() if bits & bit]
+        for at, color in enumerate(colors):
+            high = 5 / len(colors)
+            piece = f"M{left:.1f} {top + whole + 1 + at * high:.1f}h{width:.1f}v{high:.1f}h-{width:.1f}z"
+            marks.setdefault(color, []).append(piece)
+    box = {"x": _LEFT, "y": top, "width": _WIDTH, "height": _STRIP}
+    middle = top + whole / 2 + 4
+    label = names.get(name, short(name))
+    return [
+        element("rect", element("title", hint), **box, class_="back"),
+        *([element("path", d="".join(resident), class_=f"ink resident {strip.role}")] if resident else []),
+        *(element("path", d="".join(pieces), class_=f"ink {color}") for color, pieces in marks.items()),
+        element("text", element("title", hint), _cut(label, 28), x=_LEFT - 8, y=middle, class_="value"),
+        element("text", _figure(strip), x=_LEFT + _WIDTH + 8, y=middle),
+    ]
+
+
+def _figure(strip: ArrayStrip) -> str:
+    once = strip.read - strip.read_again
+    if strip.spilled:
+        return f"{format_size(strip.spilled)} spilled"
+    if strip.role == "stored" and strip.read_again and once:
+        return f"read {strip.read / once:.1f} times"
+    if strip.written:
+        return f"{format_size(strip.written)}"
+    return format_size(strip.read or strip.bytes)
+
+
+def _edges(
+    boxes: Sequence[_Box], strips: Sequence[ArrayStrip], places: Mapping[int, float], occupancy: Occupancy
+) -> list[Markup]:
+    """Lines between passes and the arrays that they read and make, as wide as what flows."""
+    box_of = {one.index: box for box in boxes for one in box.passes}
+    flows: dict[tuple[int, int], list[int]] = {}
+    for number, array, taken, made in occupancy.flows:
+        if number in box_of and array in places:
+            sizes = flows.setdefault((boxes.index(box_of[number]), array), [0, 0])
+            sizes[0] += taken
+            sizes[1] += made
+    heaviest = sorted(flows.items(), key=lambda flow: -sum(flow[1]))[:_EDGES]
+    most = max((sum(sizes) for _, sizes in heaviest), default=1) or 1
+    roles = {strip.number: strip.role for strip in strips}
+    parts = []
+    for (at, array), (taken, made) in heaviest:
+        box = boxes[at]
+        x = box.left + box.width * (0.35 if taken else 0.65)
+        top, bottom = box.top + box.height, places[array]
+        width = max(_EDGE_MAX * (taken + made) / most, 0.8)
+        hint = element("title", f"{box.name}: {format_size(taken)} taken, {format_size(made)} made")
+        line = f"M{x:.1f} {top:.1f}V{bottom:.1f}"
+        parts.append(element("path", hint, d=line, class_=f"edge {roles[array]}", stroke_width=width))
+    return parts
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _folded(summary: str, content: Markup) -> Markup:
+    return element("details", element("summary", summary), content)
+
+
+def _pass_table(forecast: Explanation) -> Markup:
+    head = ["pass", "operators", "over", "tasks", "read", "written", "inputs", "outputs"]
+    rows = []
+    for index, times, alike in folded(forecast.passes)[:200]:
+        part = alike[0]
+        rows.append(
+            [
+                str(index) if times == 1 else f"{index} × {times:,}",
+                part.label,
+                " × ".join(f"{length}/{tile}" for length, tile in part.domain) or "once",
+                f"{sum(one.tasks for one in alike):,}",
+                format_size(sum(one.bytes_read for one in alike)),
+                format_size(sum(one.bytes_written for one in alike)),
+                ", ".join(part.inputs),
+                ", ".join(part.outputs),
+            ]
         )
-        for line, text in enumerate(labels[name]):
-            at = y + 5 + _LINE * (line + 0.75)
-            parts.append(f'<text x="{x + width / 2:.0f}" y="{at:.0f}" text-anchor="middle">{escape(text)}</text>')
-    return "".join([*parts, "</svg>"])
+    return table(head, rows, name="Passes", text=("operators", "inputs", "outputs"))
+
+
+def _array_table(occupancy: Occupancy, names: Mapping[str, str]) -> Markup:
+    head = ["array", "role", "shape", "type", "tiles", "at most in memory", "read", "read again", "spilled", "written"]
+    rows = []
+    for strip in occupancy.arrays:
+        name = ", ".join(names.get(name, name) for name in strip.names)
+        sizes = (strip.peak, strip.read, strip.read_again, strip.spilled, strip.written)
+        shape = " × ".join(f"{length:,}" for length in strip.shape) or "one number"
+        rows.append([name, strip.role, shape, strip.dtype, f"{strip.tiles:,}", *map(format_size, sizes)])
+    return table(head, rows, name="Arrays", text=("array", "role"))
+
+
+__all__ = ["Picture"]

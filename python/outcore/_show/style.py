@@ -65,6 +65,7 @@ _RULES = """
 .outcore svg .back { fill: currentColor; fill-opacity: .06; }
 .outcore svg .line { fill: none; stroke-width: 1.5; }
 .outcore svg .resident { fill-opacity: .75; }
+.outcore svg .edge { fill: none; opacity: .45; stroke: var(--c); }
 """
 
 _INK = """
@@ -73,6 +74,24 @@ _INK = """
 .outcore .key span { background: var(--c); }
 """
 STYLE = _RULES + "".join(f".outcore .{role} {{ --c: {color}; }}\n" for role, color in COLORS.items()) + _INK
+
+# The same for an image that stands by itself.
+INLINE = (
+    """
+.value { text-anchor: end; }
+.number { text-anchor: middle; }
+.title { font-weight: 600; }
+.grid { stroke: #888; opacity: .3; }
+.base { stroke: #888; }
+.back { fill: #888; fill-opacity: .12; }
+.resident { fill-opacity: .75; }
+.edge { fill: none; opacity: .45; }
+.line { fill: none; stroke-width: 1.5; }
+svg text { fill: currentColor; }
+"""
+    + "".join(f".ink.{role} {{ fill: {color}; }}\n" for role, color in COLORS.items())
+    + "".join(f".edge.{role}, .line.{role} {{ stroke: {color}; }}\n" for role, color in COLORS.items())
+)
 
 # Nothing is fetched and nothing runs, whatever stands in the page.
 HEAD = """<!DOCTYPE html>
@@ -84,7 +103,7 @@ HEAD = """<!DOCTYPE html>
 <title>outcore: {title}</title>
 <style>
 :root {{ color-scheme: light dark; }}
-body {{ background: Canvas; color: CanvasText; margin: clamp(.8em, 3vw, 2em); }}
+body {{ background: Canvas; color: CanvasText; margin: clamp(.8em, 3vw, 2em); font-family: system-ui, sans-serif; }}
 </style>
 </head>
 <body>
@@ -94,4 +113,4 @@ body {{ background: Canvas; color: CanvasText; margin: clamp(.8em, 3vw, 2em); }}
 FOOT = "\n</main>\n</body>\n</html>\n"
 
 
-__all__ = ["COLORS", "FOOT", "HEAD", "STYLE"]
+__all__ = ["COLORS", "FOOT", "HEAD", "INLINE", "STYLE"]

@@ -143,8 +143,8 @@ def read_twice(run: Run) -> list[str]:
         if use.role == "stored" and use.read_again:
             sentences.append(
                 f"{short(use.name)} was read {use.read / max(use.once, 1):.1f} times: {format_size(use.read)}, of "
-                f"which {format_size(use.read_again)} again, since tiles left memory {use.tiles_again:,} times before their "
-                f"next use. Keeping all of it takes {format_size(use.whole)}; the plan had {room} for tiles."
+                f"which {format_size(use.read_again)} again, since tiles left memory {use.tiles_again:,} times before "
+                f"their next use. Keeping all of it takes {format_size(use.whole)}; the plan had {room} for tiles."
             )
         elif use.spilled:
             sentences.append(

@@ -3,6 +3,7 @@
 //! Instructions are counted in columns, so that a program of millions is drawn like one of ten. Sums are exact: those of
 //! all arrays are the totals of the program, and the fullest column is its peak.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::program::{Instruction, Program};
@@ -87,6 +88,8 @@ pub struct Occupancy {
     pub arrays: Vec<ArrayOccupancy>,
     /// The columns in which tasks of a producer run, by its number.
     pub producers: Vec<Option<Range<usize>>>,
+    /// Bytes of tiles that tasks of a producer take of an array, and make of it, by their numbers.
+    pub flows: BTreeMap<(u32, u32), (u64, u64)>,
 }
 
 /// A program that is walked through once more.
@@ -160,6 +163,7 @@ impl<'a> OccupancyWalk<'a> {
                 memory: vec![MemoryUse::default(); columns],
                 arrays: vec![ArrayOccupancy::default(); plan.arrays.len()],
                 producers: vec![None; plan.producers.len()],
+                flows: BTreeMap::new(),
             },
         };
         for &tile in placed.start {
@@ -249,6 +253,7 @@ impl<'a> OccupancyWalk<'a> {
                 self.now.passing += frame;
             }
         }
+        self.flow(task);
         let producer = &mut self.occupancy.producers[tasks.pass[task as usize] as usize];
         let begin = producer.as_ref().map_or(self.column, |columns| columns.start);
         *producer = Some(begin..self.column + 1);
@@ -261,6 +266,28 @@ impl<'a> OccupancyWalk<'a> {
                 }
             }
             self.oldest += 1;
+        }
+    }
+
+    fn flow(&mut self, task: u32) {
+        let (tiles, tasks) = (self.placed.tiles, self.placed.tasks);
+        let producer = tasks.pass[task as usize];
+        let frame = |tile: TileId| tiles.weights[tile as usize].frame;
+        for &tile in tasks.inputs(task as usize) {
+            let flow = self
+                .occupancy
+                .flows
+                .entry((producer, tiles.locate(tile).0))
+                .or_default();
+            flow.0 += frame(tile);
+        }
+        for output in tasks.outputs(task as usize) {
+            let flow = self
+                .occupancy
+                .flows
+                .entry((producer, tiles.locate(output.tile).0))
+                .or_default();
+            flow.1 += frame(output.tile);
         }
     }
 

@@ -15,6 +15,9 @@ const TRACES_MAX: usize = 32;
 /// Arrays whose occupancy is drawn: those that move and hold most.
 const ARRAYS_MAX: usize = 40;
 
+/// Flows between passes and these that are drawn.
+const FLOWS_MAX: usize = 2_000;
+
 /// The trace of one program.
 pub struct ProgramTrace {
     /// The stage that the program is, in words.
@@ -116,13 +119,17 @@ impl PreparedProgram {
         });
         let shown = largest(&occupancy.arrays);
         let arrays = shown.iter().map(|&array| self.array_json(array, &occupancy));
+        let is_shown = |&(&(_, array), _): &(&(u32, u32), &(u64, u64))| shown.binary_search(&(array as usize)).is_ok();
+        let flows = occupancy.flows.iter().filter(is_shown).take(FLOWS_MAX);
+        let flows = flows.map(|((producer, array), (taken, made))| format!("[{producer},{array},{taken},{made}]"));
         format!(
-            "{{\"columns\":{},\"memory\":{},\"passes\":{},\"arrays\":{},\"arrays_left_out\":{},\"results_bytes\":{},\
+            "{{\"columns\":{},\"memory\":{},\"passes\":{},\"arrays\":{},\"flows\":{},\"arrays_left_out\":{},\"results_bytes\":{},\
              \"unseen_bytes\":{}}}",
             occupancy.columns,
             list(memory),
             list(producers),
             list(arrays),
+            list(flows),
             occupancy.arrays.len() - shown.len(),
             self.results_bytes(),
             self.unseen_bytes,

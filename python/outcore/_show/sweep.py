@@ -1,0 +1,173 @@
+"""A sweep of memory limits: bytes under each, as a table, a chart in text, and a picture, with the knee marked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from outcore._base.sizes import format_size
+from outcore._session.trace import SweepPoint
+from outcore._show.markup import Markup, drawing, element, joined
+from outcore._show.style import STYLE
+from outcore._show.tables import table, wide
+
+# The knee is the smallest limit that moves at most so many times the least.
+_KNEE = 1.05
+_BAR = 40
+# Points of the picture.
+_LEFT, _WIDTH, _RIGHT, _TOP, _HEIGHT, _FOOT = 90, 620, 30, 16, 220, 48
+
+
+class Sweep:
+    """Forecasts of one computation under several memory limits. Made by `explain(…, sweep=True)`.
+
+    `points` has a `SweepPoint` for each limit, in bytes, from the smallest: `memory_limit`, `bytes_read`,
+    `bytes_written`, `bytes_spilled`, `peak_bytes` (None where it does not fit), `exact` (else bounds), `need`. `knee`
+    is the smallest of these limits under which at most 5 % more than the least is moved.
+
+    >>> import outcore as oc
+    >>> seen = oc.explain(oc.arange(1000).sum(), sweep=["1GiB", "2GiB"]).sweep
+    >>> [point.bytes_read for point in seen.points], seen.knee == 1 << 30
+    ([0, 0], True)
+    """
+
+    def __init__(self, points: Sequence[SweepPoint], memory_limit: int) -> None:
+        self.points = tuple(sorted(points, key=lambda point: point.memory_limit))
+        #: The limit in force.
+        self.memory_limit = memory_limit
+
+    @property
+    def _fitting(self) -> list[tuple[int, int]]:
+        """Limits under which it fits, and the bytes that are moved."""
+        return [(point.memory_limit, point.moved) for point in self.points if point.moved is not None]
+
+    @property
+    def knee(self) -> int | None:
+        """The smallest limit that moves nearly as little as any; None where it fits under none."""
+        least = min((moved for _, moved in self._fitting), default=0)
+        return next((limit for limit, moved in self._fitting if moved <= _KNEE * least), None)
+
+    def __repr__(self) -> str:
+        knee = "fits under none" if self.knee is None else f"knee at {format_size(self.knee)}"
+        return f"Sweep({len(self.points)} limits, {knee}; print it for the table)"
+
+    def __str__(self) -> str:
+        most = max((moved for _, moved in self._fitting), default=1) or 1
+        head = f"{'limit':>10}  {'read':>10}  {'written':>10}  {'peak':>10}"
+        lines = [head, "  ".join(["─" * 10] * 4)]
+        for point in self.points:
+            limit = format_size(point.memory_limit)
+            if point.moved is None:
+                lines.append(f"{limit:>10}  does not fit: needs {format_size(point.need)} beside the process")
+                continue
+            sizes = (point.bytes_read or 0, point.bytes_written or 0, point.peak_bytes or 0)
+            figures = "  ".join(f"{format_size(size):>10}" for size in sizes)
+            bar = "█" * max(round(_BAR * point.moved / most), 1)
+            lines.append(f"{limit:>10}  {figures}  {bar}{self._mark(point)}")
+        return "\n".join(lines)
+
+    def _mark(self, point: SweepPoint) -> str:
+        marks = []
+        if point.memory_limit == self.knee:
+            marks.append("knee")
+        if point.memory_limit == self.memory_limit:
+            marks.append("limit in force")
+        return f" ← {', '.join(marks)}" if marks else ""
+
+    def svg(self) -> str:
+        """The picture: bytes moved over the limit, which is drawn by its logarithm."""
+        fitting = self._fitting
+        if not fitting:
+            return drawing(element("text", "fits under none of the limits", x=8, y=20), viewBox="0 0 400 30")
+        low, high = self.points[0].memory_limit, max(self.points[-1].memory_limit, self.points[0].memory_limit + 1)
+        most = max(moved for _, moved in fitting) or 1
+
+        def x(limit: float) -> float:
+            return _LEFT + _WIDTH * math.log(limit / low) / math.log(high / low)
+
+        def y(moved: float) -> float:
+            return _TOP + _HEIGHT * (1 - moved / most)
+
+        parts = [*_grid(most, y), *_limits(low, high, x)]
+        line = " ".join(f"{x(limit):.1f},{y(moved):.1f}" for limit, moved in fitting)
+        parts.append(element("polyline", points=line, class_="line read"))
+        for limit, moved in fitting:
+            hint = element("title", f"{format_size(limit)}: {format_size(moved)} moved")
+            parts.append(element("circle", hint, cx=x(limit), cy=y(moved), r=4, class_="ink read"))
+        for limit, name, color in self._marked():
+            parts.append(element("line", x1=x(limit), x2=x(limit), y1=_TOP, y2=_TOP + _HEIGHT, class_=f"line {color}"))
+            side = {"class_": "value", "x": x(limit) - 6} if x(limit) > _LEFT + _WIDTH / 2 else {"x": x(limit) + 6}
+            parts.append(element("text", name, y=_TOP + 10 + (14 if color == "limit" else 0), **side))
+        said = f"Bytes moved over the memory limit; {self!r}"
+        size = f"0 0 {_LEFT + _WIDTH + _RIGHT} {_TOP + _HEIGHT + _FOOT}"
+        return drawing(*parts, viewBox=size, role="img", aria_label=said)
+
+    def _marked(self) -> list[tuple[int, str, str]]:
+        marks = [] if self.knee is None else [(self.knee, f"knee, {format_size(self.knee)}", "write")]
+        if self.points[0].memory_limit <= self.memory_limit <= self.points[-1].memory_limit:
+            marks.append((self.memory_limit, f"limit in force, {format_size(self.memory_limit)}", "limit"))
+        return marks
+
+    def _repr_html_(self) -> str:
+        parts = [element("style", Markup(STYLE)), wide(Markup(self.svg()), "Bytes by memory limit"), self._table()]
+        return element("div", joined(parts), class_="outcore")
+
+    def _table(self) -> Markup:
+        head = ["memory limit", "read", "written", "spilled", "peak", ""]
+        rows = [[format_size(point.memory_limit), *_cells(point), self._mark(point)[3:]] for point in self.points]
+        return table(head, rows, name="Memory limits", text=("",))
+
+    def to_dict(self) -> dict[str, object]:
+        """The points, the knee and the limit in force, for JSON."""
+        points = [point._asdict() for point in self.points]
+        return {"memory_limit": self.memory_limit, "knee": self.knee, "points": points}
+
+
+def _cells(point: SweepPoint) -> list[str]:
+    if point.bytes_read is None:
+        return ["does not fit", "", "", f"needs {format_size(point.need)}"]
+    figures = (point.bytes_read, point.bytes_written or 0, point.bytes_spilled or 0, point.peak_bytes or 0)
+    return list(map(format_size, figures))
+
+
+def _grid(most: int, y: object) -> list[Markup]:
+    place = y if callable(y) else float
+    step = 1
+    while most / step > 5:
+        step *= 2
+    parts = []
+    for number in range(int(most // step) + 1):
+        at = place(number * step)
+        kind = "base" if number == 0 else "grid"
+        parts.append(element("line", x1=_LEFT, x2=_LEFT + _WIDTH, y1=at, y2=at, class_=kind))
+        parts.append(element("text", format_size(number * step), x=_LEFT - 8, y=at + 4, class_="value"))
+    return parts
+
+
+def _limits(low: int, high: int, x: object) -> list[Markup]:
+    """Numbers of limits below: powers of two, as many as there is room for."""
+    place = x if callable(x) else float
+    first, last = math.ceil(math.log2(low)), math.floor(math.log2(high))
+    step = max(math.ceil((last - first + 1) / 8), 1)
+    at = _TOP + _HEIGHT + 18
+    numbers = [
+        element("text", format_size(2**power), x=place(2**power), y=at, class_="number")
+        for power in range(first, last + 1, step)
+    ]
+    name = element("text", "memory limit", x=_LEFT + _WIDTH / 2, y=at + 20, class_="number")
+    return [*numbers, name]
+
+
+def default_limits(least: int, enough: int, in_force: int, number: int = 16) -> list[int]:
+    """Limits from the least that may do to what keeps everything, in even ratios, with the one in force."""
+    low = min(least, in_force)
+    high = max(enough, in_force, low + number)
+    for count in (number - 1, number):
+        ratio = (high / low) ** (1 / (count - 1))
+        limits = {*(round(low * ratio**step) for step in range(count - 1)), high, in_force}
+        if len(limits) == number:
+            break
+    return sorted(limits)
+
+
+__all__ = ["Sweep", "default_limits"]
