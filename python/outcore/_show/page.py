@@ -23,7 +23,7 @@ _STYLE = """
 .outcore .text { text-align: left; }
 .outcore .slow { font-weight: 700; }
 .outcore summary { cursor: pointer; margin: .4em 0; }
-.outcore svg { display: block; width: 100%; max-width: 760px; font-size: 12px; fill: currentColor; }
+.outcore svg { display: block; width: 100%; min-width: 540px; max-width: 760px; font-size: 12px; fill: currentColor; }
 .outcore svg .title { font-weight: 600; }
 .outcore svg .value { text-anchor: end; opacity: .75; }
 .outcore svg .number { text-anchor: middle; opacity: .75; }
@@ -47,6 +47,7 @@ body { background: Canvas; color: CanvasText; margin: 2em; }
 </style>
 </head>
 <body>
+<main>
 <h1>Profile</h1>
 """
 
@@ -72,7 +73,7 @@ class Runs(Protocol):
 
 def page(profile: Runs) -> str:
     """The page, whole."""
-    return f"{_HEAD}{content(profile)}\n</body>\n</html>\n"
+    return f"{_HEAD}{content(profile)}\n</main>\n</body>\n</html>\n"
 
 
 def content(profile: Runs) -> Markup:
@@ -164,7 +165,7 @@ def _of_graph(number: int, outcome: Outcome) -> list[Markup]:
         counts = (f"{row.active:,}", f"{row.lists:,}", format_size(row.bytes_read), f"{row.cache_hits:,}")
         figures.append([at, *counts, _seconds(row.seconds)])
     numbers = element("details", element("summary", "The numbers"), _table(head, figures, text=()))
-    return [*parts, activity(name, rows), numbers]
+    return [*parts, _wide(activity(name, rows), f"{name} by iteration"), numbers]
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], *, text: Sequence[str]) -> Markup:
@@ -177,7 +178,13 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]], *, text: Sequence
         return element("tr", *of)
 
     body = joined(row("td", cells) for cells in rows)
-    return element("div", element("table", element("thead", row("th", head)), element("tbody", body)), class_="wide")
+    table = element("table", element("thead", row("th", head)), element("tbody", body))
+    return _wide(table, ", ".join(head))
+
+
+def _wide(part: Markup, name: str) -> Markup:
+    """A part that scrolls by itself where the page is narrow, by keys too."""
+    return element("div", part, class_="wide", tabindex="0", role="group", aria_label=name)
 
 
 def run_over_graph(outcome: Outcome) -> str:
