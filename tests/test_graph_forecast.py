@@ -108,12 +108,21 @@ def test_what_does_not_fit_is_told(out: Path) -> None:
             oc.graph.betweenness_centrality(G, [0])
 
 
+@pytest.fixture(scope="module")
+def long(shared: Path) -> dict[bool, Path]:
+    """Graphs of many pages: one whose edges have both directions, and one whose edges have one."""
+    with session(shared):
+        graph = rmat(14, 300_000)
+        graphs = {False: graph, True: directed_of(graph)}
+        return {directed: write(each, shared, name=f"{directed}.ocg").path for directed, each in graphs.items()}
+
+
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize(("function", "named"), [("connected_components", {}), ("pagerank", {"iterations": 7})])
-def test_sweeps_in_order_are_told_exactly(function: str, named: dict[str, Any], directed: bool, out: Path) -> None:
-    with session(out):
-        graph = rmat(14, 300_000)
-        path = write(directed_of(graph) if directed else graph, out).path
+def test_sweeps_in_order_are_told_exactly(
+    function: str, named: dict[str, Any], directed: bool, long: dict[bool, Path], out: Path
+) -> None:
+    path = long[directed]
     with session(out) as current:
         G, run = oc.graph.open(path), getattr(oc.graph, function)
         told = oc.graph.explain(run, G, **named)

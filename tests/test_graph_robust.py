@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -202,14 +203,12 @@ def test_a_call_that_is_killed_at_every_step_does_each_once(
         patched.setattr(Work, "note", noting(steps.append))
         whole = MAKERS[kind](str(source), out / "whole.ocg", True)
     before = tree_hash(data)
-    command = child_of("step", kind, source, out / "g.ocg", scratch)
-    for step in [*steps, None]:
-        # The last step is noted when all has its name.
-        named = ["g.ocg", "whole.ocg"] if step is None else ["whole.ocg"]
-        assert files_below(out) == named, "something has a name before it is whole"
-        child = subprocess.run(command, env=os.environ | {"PYTHONPATH": PATHS}, capture_output=True, text=True)
-        assert child.returncode == (0 if step is None else -signal.SIGKILL), child.stderr
-        assert child.stdout.split() == ([] if step is None else [step])
+    command = child_of("steps", kind, source, out / "g.ocg", scratch)
+    ran = subprocess.run(command, env=os.environ | {"PYTHONPATH": PATHS}, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    # The last step is noted when all has its name.
+    expected: list[object] = [line for step in steps for line in (["whole.ocg"], step, -signal.SIGKILL)]
+    assert [json.loads(line) for line in ran.stdout.splitlines()] == [*expected, ["g.ocg", "whole.ocg"], 0]
     assert (out / "g.ocg").read_bytes() == whole.path.read_bytes()
     assert files_below(scratch) == []
     assert files_below(out) == ["g.ocg", "whole.ocg"]

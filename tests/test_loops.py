@@ -14,14 +14,14 @@ from support.loop_fixed import FIXED, FixedCase
 from support.loop_runs import ROOM, assert_close, assert_same, lazy, plain, run_within, stored
 from support.loop_sources import drawn_program
 from support.running import session
-from support.sizes import examples
+from support.sizes import sized
 
 import outcore as oc
 
 
 @pytest.mark.parametrize("kind", ["integers", "elements", "sums"])
 @settings(
-    max_examples=examples(200),
+    max_examples=sized(8, 200),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],

@@ -15,7 +15,7 @@ from support.loop_bands import BANDS, cholesky_of_band, drawn_bands
 from support.loop_runs import ROOM, assert_close, assert_same, lazy, plain, run_within, stored
 from support.loop_sources import DrawnProgram, function_of
 from support.running import session
-from support.sizes import covering, examples
+from support.sizes import covering, sized
 
 import outcore as oc
 from outcore._loops import compiling
@@ -37,7 +37,7 @@ def held_against_the_plain_function(drawn: DrawnProgram, values: Sequence[Any], 
 
 @pytest.mark.parametrize("kind", ["integers", "elements", "sums"])
 @settings(
-    max_examples=examples(200),
+    max_examples=sized(8, 200),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
@@ -52,7 +52,7 @@ def test_drawn_bands_come_to_the_elements_of_the_plain_function(kind: str, data:
 
 
 @settings(
-    max_examples=examples(20),
+    max_examples=sized(3, 20),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],

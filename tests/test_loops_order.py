@@ -16,7 +16,7 @@ from support.loop_orders import Planned, conflicts, planned
 from support.loop_runs import ROOM, lazy, stored
 from support.loop_sources import drawn_program
 from support.running import session
-from support.sizes import examples
+from support.sizes import sized
 
 import outcore as oc
 from outcore.errors import MemoryLimitError
@@ -63,7 +63,7 @@ LIMITS = [64 << 10, 320 << 10, ROOM]
 
 @pytest.mark.parametrize("kind", ["integers", "sums"])
 @settings(
-    max_examples=examples(200),
+    max_examples=sized(8, 200),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],

@@ -92,7 +92,7 @@ FUNCTIONS = (shortest, by_columns, guarded, triangle, weighed, beyond, in_a_band
 PROGRAMS = {function.__name__: oc.loops(function) for function in FUNCTIONS}
 
 
-@settings(max_examples=sized(10, 40), deadline=None)
+@settings(max_examples=sized(5, 40), deadline=None)
 @given(st.data())
 def test_tiles_go_through_blocks_of_pivots_to_the_same_bits(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(PROGRAMS)))

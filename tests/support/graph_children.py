@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -15,6 +16,7 @@ import outcore as oc
 from outcore.graph import Graph, VertexProgram, state
 from outcore.graph._activity import running
 from outcore.sparse._spool import Work
+from support.running import files_below
 
 SEARCHES: dict[str, Callable[[Graph], Any]] = {
     "bfs": lambda G: oc.graph.bfs(G, 0),
@@ -225,7 +227,7 @@ def noting(after: Callable[[str], object]) -> Callable[[Work, str, Any], None]:
 
 
 def die(step: str) -> None:
-    print(step, flush=True)
+    print(json.dumps(step), flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -235,11 +237,27 @@ def make_on(name: str, source: str, target: str, scratch: str) -> None:
         MAKERS[name](source, Path(target), True)
 
 
-def make_a_step(*given: str) -> None:
-    """The same, killed when it has done a step that was not done before."""
-    Work.note = noting(die)  # type: ignore[method-assign]
-    make_on(*given)
+def make_step_by_step(name: str, source: str, target: str, scratch: str) -> None:
+    """The same in processes one after the other, each killed when it has done a step that was not done before.
+
+    Forks, since imports take longer than steps. Lines before each: the names beside the target; after each its step, if
+    it was killed, and how it ended.
+    """
+    if name == "networkx":
+        import networkx  # noqa: F401
+    status: int | None = None
+    while status != 0:
+        print(json.dumps(files_below(Path(target).parent)), flush=True)
+        child = os.fork()
+        if child == 0:
+            Work.note = noting(die)  # type: ignore[method-assign]
+            make_on(name, source, target, scratch)
+            os._exit(0)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        print(json.dumps(status), flush=True)
+        if status > 0:
+            sys.exit(status)
 
 
 if __name__ == "__main__":
-    {"make": make_on, "step": make_a_step}[sys.argv[1]](*sys.argv[2:])
+    {"make": make_on, "steps": make_step_by_step}[sys.argv[1]](*sys.argv[2:])

@@ -67,9 +67,11 @@ def run_within(
 ) -> LoopRun:
     """Stores the results within a limit, or the least above that works; counters are those of the forecast."""
     limit = options.pop("pool_limit")
+    results: tuple[Any, ...] = ()
     while True:
         with session(folder, pool_limit=limit, **options):
-            results = lazy(program, arguments)
+            # Bound once for all limits: of programs over small arrays this takes longer than the run.
+            results = results or lazy(program, arguments)
             targets = {str(folder / f"out{number}{suffix}"): result for number, result in enumerate(results)}
             try:
                 said, figures = forecast(targets), run(targets)
