@@ -137,7 +137,7 @@ def iterate(
     if checkpoint is not None:
         first = _parts(step(*arrays) if spread else step(arrays[0] if single else arrays), arrays, single)
         saved = Checkpoints.hold(checkpoint, arrays, first)
-    with Driver("", saved).running(progress) as driver:
+    with Driver("", saved).running(progress, is_bound=until is not None) as driver:
         last = driver.restore(lambda state: state.step <= most and _kinds(state.arrays) == _kinds(arrays))
         if last is not None:
             arrays, first = last.arrays, None

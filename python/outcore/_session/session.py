@@ -18,7 +18,7 @@ from outcore._base.sizes import format_size
 from outcore._base.types import JSONObject, NDArray
 from outcore._session import record as _record
 from outcore._session import replaced
-from outcore._session.progress import Bar
+from outcore._session.progress import Progress
 from outcore._session.record import Outcome
 from outcore.errors import MemoryLimitError
 
@@ -89,24 +89,23 @@ class Session:
             self.close()
 
     def plan(
-        self, outputs: Sequence[_core.Expr], targets: Sequence[_core.Target | None], bar: Bar | None = None
+        self, outputs: Sequence[_core.Expr], targets: Sequence[_core.Target | None], progress: Progress | None = None
     ) -> _core.Program:
         """The placed program of some outputs. Raises MemoryLimitError when it cannot fit. No I/O.
 
-        A bar is told where that takes longer than a second.
+        `progress` says so where that takes longer than a second.
         """
-        return self._core.plan(replaced.read_back(outputs), list(targets), None if bar is None else bar.say)
+        say = None if progress is None else progress.say
+        return self._core.plan(replaced.read_back(outputs), list(targets), say)
 
-    def run(self, program: _core.Program, bar: Bar | None = None) -> tuple[list[NDArray | None], Outcome]:
-        """Plays a program and tells a bar how far it is: results of outputs without a target, and what the run did."""
+    def run(self, program: _core.Program, progress: Progress | None = None) -> tuple[list[NDArray | None], Outcome]:
+        """Plays a program, with its progress: results of outputs without a target, and what the run did."""
         with _record.tracing() as trace:
-            report, say = (None, None) if bar is None else (bar.report, bar.say)
+            report, say = (None, None) if progress is None else (progress.report, progress.say)
             try:
                 counters = program.run(report, trace, say)
             finally:
                 del program  # see `plan_and_run`
-                if bar is not None:
-                    bar.doing = ""
         self.warn()
         outcome = Outcome.of(counters)
         moved = outcome.bytes_read + outcome.bytes_written
