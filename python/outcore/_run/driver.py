@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from outcore._base.types import NDArray, Scalar
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, node
+from outcore._run import kept
 from outcore._run.checkpoints import Checkpoints, History, State
 from outcore._run.running import plan_and_run
 from outcore._session.figures import LoopFigures, named
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from typing import Self
 
 _COPIED_BYTES = 1 << 18
+# Loops that are under way, each within the one before.
+_depth: ContextVar[int] = ContextVar("outcore_loops", default=0)
 
 
 class Driver:
@@ -36,6 +40,7 @@ class Driver:
         self.step, self.history = 0, History()
         self._progress: Progress | None = None
         self._figures: LoopFigures | None = None
+        self._unit = "step"
 
     @contextmanager
     def running(
@@ -46,7 +51,7 @@ class Driver:
         The checkpoints go when it ends, and with an error of a `final` type, to which it would come again; with others
         they stay. `is_bound` has its number of steps be the most of them, and its remaining time a bound.
         """
-        is_over = True
+        is_over, token = True, _depth.set(_depth.get() + 1)
         with (
             of_loop(current().options, progress, self.name) as self._progress,
             self._watched(is_bound) as self._figures,
@@ -55,10 +60,21 @@ class Driver:
                 yield self
             except BaseException as error:
                 is_over = isinstance(error, final)
+                if isinstance(error, KeyboardInterrupt) and (note := self._interrupted()):
+                    error.add_note(note)
                 raise
             finally:
+                _depth.reset(token)
                 if self.checkpoints is not None:
                     self.checkpoints.close(is_over=is_over)
+
+    def _interrupted(self) -> str | None:
+        """What can be gone on with; nothing for a loop within another one that decides it."""
+        name = self.name or "iterate"
+        if self.checkpoints is not None:
+            state, has_results = self.checkpoints.kept()
+            return kept.of_checkpoints(name, self.step, self._unit, state, has_results=has_results)
+        return kept.of_loop(name, self.step, self._unit) if _depth.get() == 1 else None
 
     def _watched(self, is_bound: bool) -> AbstractContextManager[LoopFigures | None]:
         return nullcontext() if self._progress is None else self._progress.loop(self.name, is_bound=is_bound)
@@ -70,8 +86,9 @@ class Driver:
 
     def show(self, most: int, unit: str = "step", *, is_complete: bool = False) -> None:
         """The step, of so many, in the progress line, with the last numbers of the history."""
+        self._unit = unit
         if self._progress is not None and self._figures is not None:
-            complete = self.step if is_complete else self.step - 1
+            complete = self.step if is_complete else max(self.step - 1, 0)
             self._progress.show(self._figures, self.step, complete, most, unit, self._last())
 
     def tell(self, most: int, unit: str = "iteration", **objective: float) -> None:

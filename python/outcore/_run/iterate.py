@@ -144,11 +144,11 @@ def iterate(
         holder = Holder.of_state(arrays)
         while driver.step < most and not converged:
             driver.step += 1
+            driver.show(most)
             start = arrays[0] if single else arrays
             new, scalars = first or _parts(step(*arrays) if spread else step(start), arrays, single)
             first = None
             stop = None if until is None else until(start, new[0] if single else new, driver.step)
-            driver.show(most)
             old, last = None if last is not None else arrays, None
             arrays, beside, seconds = _held(holder, old, new, [*scalars.values(), stop])
             driver.record({name: _scalar(name, value) for name, value in zip(scalars, beside, strict=False)})

@@ -34,6 +34,7 @@ class LoopFigures:
     is_bound: bool = False
     #: Steps complete, and when they were.
     _marks: deque[tuple[int, float]] = field(default_factory=deque)
+    _is_first_gone: bool = False
 
     def resume(self, step: int, now: float) -> None:
         """The loop goes on behind a step of an earlier process."""
@@ -44,11 +45,12 @@ class LoopFigures:
         """The step that is shown, and how many are complete."""
         self.step = step
         if not self._marks:
-            self._marks.append((min(complete, 0 if complete < 2 else complete - 1), self.began))
+            self._marks.append((0, now) if not complete else (complete - 1, self.began))
         if complete > self._marks[-1][0]:
             self._marks.append((complete, now))
             if len(self._marks) > _STEPS + 1:
                 self._marks.popleft()
+                self._is_first_gone = True
 
     @property
     def complete(self) -> int:
@@ -64,7 +66,7 @@ class LoopFigures:
     def step_seconds(self) -> float | None:
         """Seconds of a step; nothing before the first is complete."""
         marks = list(self._marks)
-        if len(marks) > 2 and marks[0][1] == self.began:
+        if self.is_steady and not self._is_first_gone:
             marks = marks[1:]
         if len(marks) < 2:
             return None
@@ -73,7 +75,7 @@ class LoopFigures:
     def seconds_left(self, within: float | None, now: float) -> float | None:
         """The rest of the loop, with the rest of the step under way where something within tells it."""
         if self.most is None:
-            return None
+            return within
         begun = self._marks[-1][1] if self._marks else self.began
         each = self.step_seconds
         if within is not None and not self.is_steady:
@@ -175,16 +177,21 @@ class Figures:
 
     def share(self, now: float) -> float | None:
         """The share of the call's time that is done."""
-        if not self.loops:
+        if self.is_program_alone:
             return self.fraction if self.tasks_total else None
         left, past = self.seconds_left(now), now - self.began
         return None if left is None or past + left <= 0 else past / (past + left)
 
     @property
+    def is_program_alone(self) -> bool:
+        """Whether share and rest are those of the program, since no loop says how many steps it has."""
+        return all(loop.most is None for loop in self.loops)
+
+    @property
     def is_bound(self) -> bool:
         """Whether the rest is a bound, since a loop may end before its last step."""
         for loop in self.loops:
-            if loop.is_bound or loop.is_steady:
+            if loop.most is not None and (loop.is_bound or loop.is_steady):
                 return loop.is_bound
         return False
 

@@ -54,7 +54,8 @@ def time_left(figures: Figures, now: float) -> str:
     left = figures.seconds_left(now)
     if left is None:
         return ""
-    return f"at most {clock(left)} left" if figures.is_bound else f"{clock(left)} left"
+    of = " of this program" if figures.loops and figures.is_program_alone else ""
+    return f"at most {clock(left)} left" if figures.is_bound else f"{clock(left)} left{of}"
 
 
 def loop_text(loop: LoopFigures, *, has_values: bool = True) -> str:
@@ -90,7 +91,7 @@ def _of(part: int, whole: int) -> str:
 def rate_text(figures: Figures) -> str:
     """Bytes per second over the last seconds."""
     rate = figures.rate()
-    return "" if rate is None else f"{format_size(rate)}/s"
+    return f"{format_size(rate)}/s" if rate is not None and figures.bytes_moved else ""
 
 
 def line(figures: Figures, now: float, width: int | None = None, encoding: str = "utf-8") -> str:
@@ -144,7 +145,7 @@ def _parts(figures: Figures, now: float) -> list[Part]:
         Part((tasks, ""), (10, 0)),
         Part((rate_text(figures), ""), (40, 0)),
         Part((memory_text(figures), memory, ""), (30, 35, 0)),
-        Part((left, left.removesuffix(" left").replace("at most ", "≤ "), ""), (75, 95, 0)),
+        Part((left, left.partition(" left")[0].replace("at most ", "≤ "), ""), (75, 95, 0)),
     ]
 
 
