@@ -288,3 +288,5 @@ class Checkpoints:
             for path in self._contents():
                 _files.discard(path)
             self._folder.remove()
+        # With its lock: a traceback that somebody holds, as notebooks do, would keep the same call from going on.
+        del self._folder

@@ -63,7 +63,7 @@ def loop_text(loop: LoopFigures, *, has_values: bool = True) -> str:
     step = f"{loop.unit} {loop.step:,}" + ("" if loop.most is None else f" of {loop.most:,}")
     name = f"{loop.name} " if loop.name else ""
     values = f", {named(loop.values)}" if has_values and loop.values else ""
-    return f"{name}{step if loop.step else 'begins'}{values}"
+    return f"{name}{step if loop.step else 'begins' if name else ''}{values}"
 
 
 def amount(figures: Figures) -> str:
@@ -130,6 +130,7 @@ def _parts(figures: Figures, now: float) -> list[Part]:
     outer = figures.call
     bare = " › ".join(loop_text(loop, has_values=False) for loop in loops)
     inner = " › ".join([*(loop_text(loop, has_values=False) for loop in loops[:-1]), *map(loop_text, loops[-1:])])
+    named_steps = " › ".join(f"{loop.name} {_short([loop])}".strip() for loop in loops)
     number = figures.stage.partition(":")[0] if figures.stage.startswith("stage ") else ""
     meters = ["" if share is None else _meter(share, cells) for cells in _METER_CELLS]
     memory = "" if figures.memory is None else format_size(figures.memory)
@@ -137,7 +138,7 @@ def _parts(figures: Figures, now: float) -> list[Part]:
     tasks = f"{figures.tasks_done:,} of {figures.tasks_total:,} tasks" if figures.tasks_total else ""
     return [
         Part((outer, ""), (85, 0)),
-        Part((" › ".join(map(loop_text, loops)), inner, bare, _short(loops), ""), (44, 60, 62, 88, 0)),
+        Part((" › ".join(map(loop_text, loops)), inner, bare, named_steps, _short(loops), ""), (44, 60, 62, 68, 88, 0)),
         Part((figures.stage or figures.activity, number, ""), (50, 55, 0)),
         Part((*meters, ""), (20, 25, 0)),
         Part(("" if share is None else f"{100 * share:.0f} %", ""), (90, 0)),
@@ -145,7 +146,7 @@ def _parts(figures: Figures, now: float) -> list[Part]:
         Part((tasks, ""), (10, 0)),
         Part((rate_text(figures), ""), (40, 0)),
         Part((memory_text(figures), memory, ""), (30, 35, 0)),
-        Part((left, left.partition(" left")[0].replace("at most ", "≤ "), ""), (75, 95, 0)),
+        Part((left, left.partition(" left")[0].replace("at most ", "≤ "), ""), (65, 95, 0)),
     ]
 
 
@@ -162,12 +163,18 @@ def _fitted(parts: Sequence[Part], width: int | None, encoding: str) -> str:
     def joined() -> str:
         return "  ".join(text for text in (texts[i][chosen[i]] for i in range(len(parts))) if text)
 
+    shortened: list[int] = []
     while width is not None and text_width(joined()) > width:
         shorter = [i for i in range(len(parts)) if chosen[i] + 1 < len(texts[i])]
         if len([i for i in shorter if texts[i][chosen[i]]]) <= 1:
             break
         least = min(shorter, key=lambda i: parts[i].importance[chosen[i]])
         chosen[least] += 1
+        shortened.append(least)
+    for part in reversed(shortened):  # the gap that a long part left may have room for shorter ones
+        chosen[part] -= 1
+        if width is not None and text_width(joined()) > width:
+            chosen[part] += 1
     return _cut(joined(), width, encoding)
 
 
