@@ -13,7 +13,7 @@ import pytest
 
 import outcore as oc
 from outcore._session import views
-from outcore._session.figures import Figures, LoopFigures
+from outcore._session.figures import FINISHING, Figures, LoopFigures
 from outcore._session.progress import Progress, of_loop, of_program
 
 
@@ -122,6 +122,12 @@ def test_the_rest_of_several_stages_follows_from_the_share_of_all() -> None:
     assert figures.seconds_left(now=10.0) == pytest.approx(30)
     figures.report(1, 100, 0.01, 1.0, now=10.0)
     assert figures.seconds_left(now=10.0) is None
+
+
+def test_nobody_knows_how_long_outputs_take_to_be_durable() -> None:
+    figures = Figures(stage=FINISHING)
+    figures.report(10, 10, 1.0, 0.0, now=1.0)
+    assert figures.seconds_left(now=2.0) is None
 
 
 def test_the_rest_of_a_loop_is_judged_by_its_steps_but_the_first() -> None:

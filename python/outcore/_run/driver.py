@@ -69,7 +69,7 @@ class Driver:
                     self.checkpoints.close(is_over=is_over)
 
     def _interrupted(self) -> str | None:
-        """What can be gone on with; nothing for a loop within another one that decides it."""
+        """The note of an interrupted loop; none for one without checkpoints within another, which tells."""
         name = self.name or "iterate"
         if self.checkpoints is not None:
             state, has_results = self.checkpoints.kept()

@@ -66,7 +66,7 @@ def iterate(
         Maps the state to the next one, as lazy arrays of the same shapes and types. A state of several arrays is passed
         as so many arguments, `step(W, H)`, or as one tuple where `step` takes one argument only. It may return named
         scalars beside the state, `return (W, H), {"loss": loss}`: they are computed in the same program, shown in the
-        progress bar and gathered in `history`.
+        progress line and gathered in `history`.
     state
         One array or a tuple of arrays to start from.
     until

@@ -38,7 +38,7 @@ def _is_called_by_user() -> bool:
 
 
 class InterruptedOutputs:
-    """What an interrupted call leaves of its outputs, by what lies on the disk."""
+    """The outputs of an interrupted call, and their fate as the disk has it."""
 
     def __init__(self, paths: Iterable[str], *, resumes: bool, can_resume: bool) -> None:
         self._paths, self._resumes, self._can_resume = list(paths), resumes, can_resume
@@ -79,7 +79,7 @@ def _is_resumable(path: Path) -> bool:
 
 
 def of_loop(name: str, step: int, unit: str) -> str:
-    """What an interrupted loop without checkpoints leaves."""
+    """The note of an interrupted loop without checkpoints."""
     return f"{name}: gone: it ended {_at(unit, step)}, and nothing of it is kept"
 
 
@@ -88,7 +88,7 @@ def _at(unit: str, step: int) -> str:
 
 
 def of_checkpoints(name: str, step: int, unit: str, state: int, *, has_results: bool) -> str:
-    """What an interrupted loop leaves in its checkpoints: a state after a step, results since."""
+    """The note of an interrupted loop with checkpoints: a state after a step, results since."""
     if not state and not has_results:
         return f"{name}: gone: it ended {_at(unit, step)}, and no checkpoint is stored yet"
     kept = [f"the state after {unit} {state}"] if state else []

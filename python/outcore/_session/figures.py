@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from outcore._base.types import Scalar
 
 _RATE_SECONDS = 5.0
+#: The words of the engine for outputs that are made durable, all of whose tasks are done.
+FINISHING = "making outputs durable"
 # Steps by whose pace the others are judged.
 _STEPS = 32
 # Of a program of several stages: the share from which it tells the rest.
@@ -161,6 +163,8 @@ class Figures:
     def _program_left(self, now: float) -> float | None:
         """The rest of the program. Of several stages the engine says that of the stage alone, beside the share of all
         that is done, so the pace until now tells the rest."""
+        if FINISHING in self.stage:  # for as long as the file system takes
+            return None
         if not self.stage.startswith("stage "):
             return None if self.program_left is None else max(self.program_left - (now - self.reported), 0.0)
         if self.fraction < _TELLING_SHARE:
@@ -201,4 +205,4 @@ def named(values: Mapping[str, Scalar]) -> str:
     return ", ".join(f"{key.replace('_', ' ')} {value:.6g}" for key, value in values.items())
 
 
-__all__ = ["Figures", "LoopFigures", "named"]
+__all__ = ["FINISHING", "Figures", "LoopFigures", "named"]

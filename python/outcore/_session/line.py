@@ -14,7 +14,7 @@ _METER_CELLS = (20, 10)
 _PLAIN = str.maketrans({"━": "=", "─": "-", "›": ">", "…": "~", "·": "-", "≤": "<"})
 
 
-class Part(NamedTuple):
+class LinePart(NamedTuple):
     """A part of the line: its texts from the longest to the shortest, and how important each is: a text gives way to
     the next before all that are more important."""
 
@@ -108,12 +108,12 @@ def summary(figures: Figures, now: float, ending: str = "", width: int | None = 
     ended = [] if figures.ended is None else [figures.ended]
     steps = [loop for loop in figures.loops or ended if loop.step]
     parts = [
-        Part((figures.call, ""), (80, 0)),
-        Part((ending, ""), (100, 0)),
-        Part((" › ".join(loop_text(loop) for loop in steps), _short(steps), ""), (40, 70, 0)),
-        Part((f"{format_size(moved)}{rate}" if moved else "", format_size(moved), ""), (50, 60, 0)),
-        Part((peak, ""), (30, 0)),
-        Part((f"in {clock(seconds)}", ""), (90, 0)),
+        LinePart((figures.call, ""), (80, 0)),
+        LinePart((ending, ""), (100, 0)),
+        LinePart((" › ".join(loop_text(loop) for loop in steps), _short(steps), ""), (40, 70, 0)),
+        LinePart((f"{format_size(moved)}{rate}" if moved else "", format_size(moved), ""), (50, 60, 0)),
+        LinePart((peak, ""), (30, 0)),
+        LinePart((f"in {clock(seconds)}", ""), (90, 0)),
     ]
     return _fitted([part for part in parts if part.texts[0]], width, encoding)
 
@@ -124,7 +124,7 @@ def _short(loops: Sequence[LoopFigures]) -> str:
     return " › ".join(steps)
 
 
-def _parts(figures: Figures, now: float) -> list[Part]:
+def _parts(figures: Figures, now: float) -> list[LinePart]:
     """The parts of the line in their order."""
     loops, share = figures.loops, figures.share(now)
     outer = figures.call
@@ -137,16 +137,18 @@ def _parts(figures: Figures, now: float) -> list[Part]:
     left, size = time_left(figures, now), amount(figures)
     tasks = f"{figures.tasks_done:,} of {figures.tasks_total:,} tasks" if figures.tasks_total else ""
     return [
-        Part((outer, ""), (85, 0)),
-        Part((" › ".join(map(loop_text, loops)), inner, bare, named_steps, _short(loops), ""), (44, 60, 62, 68, 88, 0)),
-        Part((figures.stage or figures.activity, number, ""), (50, 55, 0)),
-        Part((*meters, ""), (20, 25, 0)),
-        Part(("" if share is None else f"{100 * share:.0f} %", ""), (90, 0)),
-        Part((size, ""), (42 if loops else 70, 0)),
-        Part((tasks, ""), (10, 0)),
-        Part((rate_text(figures), ""), (40, 0)),
-        Part((memory_text(figures), memory, ""), (30, 35, 0)),
-        Part((left, left.partition(" left")[0].replace("at most ", "≤ "), ""), (65, 95, 0)),
+        LinePart((outer, ""), (85, 0)),
+        LinePart(
+            (" › ".join(map(loop_text, loops)), inner, bare, named_steps, _short(loops), ""), (44, 60, 62, 68, 88, 0)
+        ),
+        LinePart((figures.stage or figures.activity, number, ""), (50, 55, 0)),
+        LinePart((*meters, ""), (20, 25, 0)),
+        LinePart(("" if share is None else f"{100 * share:.0f} %", ""), (90, 0)),
+        LinePart((size, ""), (42 if loops else 70, 0)),
+        LinePart((tasks, ""), (10, 0)),
+        LinePart((rate_text(figures), ""), (40, 0)),
+        LinePart((memory_text(figures), memory, ""), (30, 35, 0)),
+        LinePart((left, left.partition(" left")[0].replace("at most ", "≤ "), ""), (65, 95, 0)),
     ]
 
 
@@ -155,7 +157,7 @@ def _meter(share: float, cells: int) -> str:
     return "━" * full + "─" * (cells - full)
 
 
-def _fitted(parts: Sequence[Part], width: int | None, encoding: str) -> str:
+def _fitted(parts: Sequence[LinePart], width: int | None, encoding: str) -> str:
     """The parts beside each other, the least important of them shorter or left out until they fit."""
     texts = [[printable(text, encoding) for text in part.texts] for part in parts]
     chosen = [0] * len(parts)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from typing import Any, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from outcore._session import line as _line
 from outcore._session.figures import Figures
+
+if TYPE_CHECKING:
+    from rich.live import Live
 
 # Terminals keep their last column free: some go on to the next line when it is written to.
 _MARGIN = 1
@@ -32,48 +35,51 @@ class TerminalView:
 
     def __init__(self, file: TextIO | None = None) -> None:
         self._file = file
-        self._console: Any = None
-        self._live: Any = None
+        self._live: Live | None = None
 
-    def _open(self) -> bool:
-        """Whether the line is there; it is not while that of another thread is."""
+    def _opened(self) -> Live | None:
+        """The line; none while that of another thread is there."""
         if self._live is None and _terminal.acquire(blocking=False):
             from rich.console import Console
             from rich.live import Live
 
-            self._console = Console(file=self._file, stderr=self._file is None)
             self._live = Live(
-                console=self._console,
+                console=Console(file=self._file, stderr=self._file is None),
                 auto_refresh=False,
                 vertical_overflow="crop",
-                # What goes into a file or a pipe has nothing to do with the line.
+                # Text for a file or a pipe must not come to the terminal.
                 redirect_stdout=sys.stdout is not None and sys.stdout.isatty(),
                 redirect_stderr=sys.stderr is not None and sys.stderr.isatty(),
             )
             self._live.start()
-        return self._live is not None
-
-    def _width(self) -> int:
-        return max(int(self._console.width) - _MARGIN, 1)
-
-    def _show(self, text: str) -> None:
-        from rich.text import Text
-
-        self._live.update(Text(text, no_wrap=True, overflow="crop", end=""), refresh=True)
+        return self._live
 
     def update(self, figures: Figures, now: float) -> None:
-        if self._open():
-            self._show(_line.line(figures, now, self._width(), self._console.encoding))
+        live = self._opened()
+        if live is not None:
+            _rewrite(live, _line.line(figures, now, *_room(live)))
 
     def close(self, figures: Figures, now: float, ending: str) -> None:
-        if not self._open():
+        live = self._opened()
+        if live is None:
             return
         try:
-            self._show(_line.summary(figures, now, ending, self._width(), self._console.encoding))
+            _rewrite(live, _line.summary(figures, now, ending, *_room(live)))
         finally:
-            self._live.stop()
+            live.stop()
             self._live = None
             _terminal.release()
+
+
+def _room(live: Live) -> tuple[int, str]:
+    """Cells that a line may take, and the encoding of its letters."""
+    return max(live.console.width - _MARGIN, 1), live.console.encoding
+
+
+def _rewrite(live: Live, text: str) -> None:
+    from rich.text import Text
+
+    live.update(Text(text, no_wrap=True, overflow="crop", end=""), refresh=True)
 
 
 class LogView:

@@ -20,7 +20,7 @@ _under_way: ContextVar[_core.LiveRun | None] = ContextVar("outcore_live_run", de
 
 @contextmanager
 def running(name: str) -> Iterator[_core.LiveRun]:
-    """A run of a function of that name: a bar tells of its iterations, a profile has them as a row each.
+    """A run of a function of that name: a line tells of its iterations, a profile has them as a row each.
 
     Where the function raises, the profile has the iterations until then, and the name of the error.
     """
