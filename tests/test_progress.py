@@ -157,6 +157,18 @@ def test_a_loop_that_goes_on_is_judged_by_steps_of_its_own() -> None:
     assert loop.seconds_left(None, 8.0) == pytest.approx(7)
 
 
+def test_steps_before_a_loop_tell_the_rest_of_it() -> None:
+    loop = LoopFigures("", 0.0)
+    loop.most, loop.further = 4, 10
+    for step in range(1, 4):
+        loop.show(step, step - 1, 2.0 * (step - 1))
+    assert loop.seconds_left(None, 4.0) == pytest.approx(2 * 2 + 10 * 2)
+    loop.most, loop.further = 10, 0
+    loop.show(0, 0, 8.0)
+    loop.show(1, 1, 9.0)
+    assert loop.seconds_left(None, 9.0) == pytest.approx(9)
+
+
 def test_a_loop_within_the_first_step_of_another_tells_its_rest() -> None:
     outer, inner = LoopFigures("", 0.0, most=3), LoopFigures("fit", 0.0, most=4, is_bound=True)
     figures = Figures(loops=[outer, inner])

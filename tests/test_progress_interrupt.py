@@ -177,3 +177,18 @@ def test_a_fit_tells_what_its_checkpoints_keep(
         assert notes_of(fit) == [note]
     known = KMeans(4, random_state=0, tol=0, max_iter=4).fit(rows)
     np.testing.assert_array_equal(fit().cluster_centers_, known.cluster_centers_)
+
+
+def test_the_command_line_says_it_too(capsys: pytest.CaptureFixture[str]) -> None:
+    from outcore._command.shared import errors_in_one_line
+
+    @errors_in_one_line
+    def convert() -> None:
+        interrupt = KeyboardInterrupt()
+        interrupt.add_note("y.npy: gone: nothing of it is kept; with resume=True a call can be gone on with")
+        raise interrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        convert()
+    text = "outcore: y.npy: gone: nothing of it is kept; with --resume a call can be gone on with\n"
+    assert capsys.readouterr().err == text

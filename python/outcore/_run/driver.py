@@ -41,6 +41,8 @@ class Driver:
         self._progress: Progress | None = None
         self._figures: LoopFigures | None = None
         self._unit = "step"
+        #: Steps that are expected behind what `prepare` tells of.
+        self.expected = 0
 
     @contextmanager
     def running(
@@ -88,8 +90,15 @@ class Driver:
         """The step, of so many, in the progress line, with the last numbers of the history."""
         self._unit = unit
         if self._progress is not None and self._figures is not None:
+            self._figures.further = 0
             complete = self.step if is_complete else max(self.step - 1, 0)
             self._progress.show(self._figures, self.step, complete, most, unit, self._last())
+
+    def prepare(self, step: int, most: int, unit: str) -> None:
+        """A step, of so many, of the work before the loop's own steps, which are taken to be as long."""
+        if self._progress is not None and self._figures is not None:
+            self._figures.further = self.expected
+            self._progress.show(self._figures, step, step - 1, most, unit)
 
     def tell(self, most: int, unit: str = "iteration", **objective: float) -> None:
         """One step more, and the objective after it: into the history, the progress line, and what `verbose` prints."""

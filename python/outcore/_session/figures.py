@@ -32,6 +32,8 @@ class LoopFigures:
     unit: str = "step"
     step: int = 0
     values: dict[str, Scalar] = field(default_factory=dict)
+    #: Steps of another unit that come after these, as long as these for all that is known.
+    further: int = 0
     #: Whether it may end before `most`.
     is_bound: bool = False
     #: Steps complete, and when they were.
@@ -44,8 +46,11 @@ class LoopFigures:
         self._marks = deque([(step, now)])
 
     def show(self, step: int, complete: int, now: float) -> None:
-        """The step that is shown, and how many are complete."""
+        """The step that is shown, and how many are complete; fewer than before where steps of another unit begin."""
         self.step = step
+        if complete < self.complete:
+            self.resume(complete, now)
+            self._is_first_gone = False
         if not self._marks:
             self._marks.append((0, now) if not complete else (complete - 1, self.began))
         if complete > self._marks[-1][0]:
@@ -84,7 +89,7 @@ class LoopFigures:
             each = now - begun + within
         if each is None:
             return None
-        further = max(self.most - self.complete - 1, 0)
+        further = max(self.most - self.complete - 1, 0) + self.further
         past = now - begun
         of_this = each - past if past < each else within or 0.0
         return (of_this if self.complete < self.most else 0.0) + further * each
