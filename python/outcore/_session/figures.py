@@ -120,13 +120,14 @@ class Figures:
     memory: int | None = None
     memory_limit: int | None = None
     memory_peak: int = 0
-    #: The outermost loop that was over last.
+    #: The loop that was over last, of the outermost ones with steps.
     ended: LoopFigures | None = None
     _moved: deque[tuple[float, int]] = field(default_factory=deque)
 
     def end_loop(self, loop: LoopFigures) -> None:
         """A loop is over."""
-        if loop is self.loops[0]:
+        outer = self.loops[: self.loops.index(loop)]
+        if loop.step and not any(each.step for each in outer):
             self.ended = loop
         self.loops.remove(loop)
 

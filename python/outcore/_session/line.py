@@ -126,7 +126,8 @@ def _short(loops: Sequence[LoopFigures]) -> str:
 
 def _parts(figures: Figures, now: float) -> list[LinePart]:
     """The parts of the line in their order."""
-    loops, share = figures.loops, figures.share(now)
+    share = figures.share(now)
+    loops = [loop for loop in figures.loops if loop.step or loop.name]
     outer = figures.call
     bare = " › ".join(loop_text(loop, has_values=False) for loop in loops)
     inner = " › ".join([*(loop_text(loop, has_values=False) for loop in loops[:-1]), *map(loop_text, loops[-1:])])

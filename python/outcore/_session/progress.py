@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
+from typing import NamedTuple
 
 from outcore import _core
 from outcore._base.sizes import format_size
@@ -19,6 +20,29 @@ from outcore._session.figures import Figures, LoopFigures
 _QUIET_SECONDS = 0.5
 # Between two updates of a view, and two looks at the memory.
 _SHOW_SECONDS = 0.1
+_PACKAGE = __name__.partition(".")[0]
+
+
+class Call(NamedTuple):
+    """The function of the package that the user called: its name, and the identity of its frame while it runs."""
+
+    name: str
+    frame: int
+
+    @classmethod
+    def of(cls, name: str = "") -> Call:
+        """The call by the frames above, under the name of a function, or of a class whose method it is."""
+        method, identity, frame = "", 0, sys._getframe(1)
+        while frame is not None:
+            module = str(frame.f_globals.get("__name__", ""))
+            if module.partition(".")[0] == _PACKAGE:
+                if module != __name__ and not frame.f_code.co_name.startswith("<"):
+                    method, identity = frame.f_code.co_name.strip("_"), id(frame)
+            elif module != "contextlib":
+                break
+            frame = frame.f_back  # type: ignore[assignment]
+        parts = (name,) if name and not name[0].isupper() else (name, method)
+        return cls(".".join(part for part in parts if part) or "outcore", identity)
 
 
 class Progress:
@@ -26,7 +50,7 @@ class Progress:
 
     def __init__(
         self,
-        call: str = "outcore",
+        call: Call | str = "outcore",
         memory_limit: int | None = None,
         *,
         is_forced: bool = True,
@@ -37,7 +61,8 @@ class Progress:
         self._view: views.View | None = None
         self._quiet = 0.0 if is_forced else _QUIET_SECONDS
         self._shown: float | None = None
-        self.figures = Figures(call, began=clock(), memory_limit=memory_limit)
+        self._call = call if isinstance(call, Call) else Call(call, 0)
+        self.figures = Figures(self._call.name, began=clock(), memory_limit=memory_limit)
 
     def begin_program(self) -> None:
         """A program is about to be planned and run."""
@@ -84,9 +109,10 @@ class Progress:
     @contextmanager
     def loop(self, name: str, *, is_bound: bool = False) -> Iterator[LoopFigures]:
         """A loop within the call, from its beginning to its end."""
-        figures, name = self.figures, _named(name)
-        is_call = not figures.loops and name == figures.call
-        loop = LoopFigures("" if is_call else name, self._clock(), is_bound=is_bound)
+        figures, call = self.figures, Call.of(name)
+        # A loop of the call itself needs no name, but one of another class or function that it uses.
+        is_own = call.frame == self._call.frame and (not name or call.name == self._call.name)
+        loop = LoopFigures("" if is_own else call.name, self._clock(), is_bound=is_bound)
         figures.loops.append(loop)
         try:
             yield loop
@@ -150,7 +176,7 @@ def _watching(options: JSONObject, shown: bool | None, name: str) -> Iterator[Pr
     if not (views.in_notebook() or views.on_terminal() if shown is None else shown):
         yield None
         return
-    progress = Progress(_named(name), options["memory_limit"], is_forced=shown is not None)
+    progress = Progress(Call.of(name), options["memory_limit"], is_forced=shown is not None)
     try:
         yield progress
     except BaseException as error:
@@ -185,24 +211,4 @@ def of_program(options: JSONObject, shown: bool | None = None, name: str = "") -
         progress.end_program()
 
 
-def _named(name: str) -> str:
-    """The call as a line names it: a name, with the method where it is that of a class."""
-    call = "" if name and not name[0].isupper() else called()
-    return ".".join(part for part in (name, call) if part) or "outcore"
-
-
-def called() -> str:
-    """The function of the package that the user called, by the frames above; none where it is not among them."""
-    package, name, frame = __name__.partition(".")[0], "", sys._getframe(1)
-    while frame is not None:
-        module = str(frame.f_globals.get("__name__", ""))
-        if module.partition(".")[0] == package:
-            if module != __name__ and not frame.f_code.co_name.startswith("<"):
-                name = frame.f_code.co_name
-        elif module != "contextlib":
-            break
-        frame = frame.f_back  # type: ignore[assignment]
-    return name.strip("_")
-
-
-__all__ = ["Progress", "called", "of_loop", "of_program"]
+__all__ = ["Call", "Progress", "of_loop", "of_program"]
