@@ -271,7 +271,7 @@ def test_nothing_is_looked_at_where_nobody_watches(monkeypatch: pytest.MonkeyPat
         raise AssertionError
 
     monkeypatch.setattr("outcore._session.progress.Progress", refuse)
-    monkeypatch.setattr("outcore._session.progress.Call", refuse)
+    monkeypatch.setattr("outcore._session.progress.UserCall", refuse)
     monkeypatch.setattr(views, "on_terminal", lambda: True)
     with oc.Session(progress=False):
         oc.iterate(lambda x: x / 2, oc.ones(10), max_iter=2)

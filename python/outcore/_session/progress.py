@@ -23,14 +23,14 @@ _SHOW_SECONDS = 0.1
 _PACKAGE = __name__.partition(".")[0]
 
 
-class Call(NamedTuple):
+class UserCall(NamedTuple):
     """The function of the package that the user called: its name, and the identity of its frame while it runs."""
 
     name: str
     frame: int
 
     @classmethod
-    def of(cls, name: str = "") -> Call:
+    def of(cls, name: str = "") -> UserCall:
         """The call by the frames above, under the name of a function, or of a class whose method it is."""
         method, identity, frame = "", 0, sys._getframe(1)
         while frame is not None:
@@ -50,7 +50,7 @@ class Progress:
 
     def __init__(
         self,
-        call: Call | str = "outcore",
+        call: UserCall | str = "outcore",
         memory_limit: int | None = None,
         *,
         is_forced: bool = True,
@@ -61,7 +61,7 @@ class Progress:
         self._view: views.View | None = None
         self._quiet = 0.0 if is_forced else _QUIET_SECONDS
         self._shown: float | None = None
-        self._call = call if isinstance(call, Call) else Call(call, 0)
+        self._call = call if isinstance(call, UserCall) else UserCall(call, 0)
         self.figures = Figures(self._call.name, began=clock(), memory_limit=memory_limit)
 
     def begin_program(self) -> None:
@@ -109,7 +109,7 @@ class Progress:
     @contextmanager
     def loop(self, name: str, *, is_bound: bool = False) -> Iterator[LoopFigures]:
         """A loop within the call, from its beginning to its end."""
-        figures, call = self.figures, Call.of(name)
+        figures, call = self.figures, UserCall.of(name)
         # A loop of the call itself needs no name, but one of another class or function that it uses.
         is_own = call.frame == self._call.frame and (not name or call.name == self._call.name)
         loop = LoopFigures("" if is_own else call.name, self._clock(), is_bound=is_bound)
@@ -176,7 +176,7 @@ def _watching(options: JSONObject, shown: bool | None, name: str) -> Iterator[Pr
     if not (views.in_notebook() or views.on_terminal() if shown is None else shown):
         yield None
         return
-    progress = Progress(Call.of(name), options["memory_limit"], is_forced=shown is not None)
+    progress = Progress(UserCall.of(name), options["memory_limit"], is_forced=shown is not None)
     try:
         yield progress
     except BaseException as error:
@@ -211,4 +211,4 @@ def of_program(options: JSONObject, shown: bool | None = None, name: str = "") -
         progress.end_program()
 
 
-__all__ = ["Call", "Progress", "of_loop", "of_program"]
+__all__ = ["UserCall", "Progress", "of_loop", "of_program"]

@@ -18,8 +18,10 @@ from outcore._base.sizes import format_size
 from outcore._base.types import JSONObject, NDArray
 from outcore._session import record as _record
 from outcore._session import replaced
+from outcore._session.caller import Call, calling
 from outcore._session.progress import Progress
 from outcore._session.record import Outcome
+from outcore._session.trace import Run, SweepPoint, compared
 from outcore.errors import MemoryLimitError
 
 # Sessions made from configuration, by their options. Only the one used last keeps tiles: nobody who changed the
@@ -100,18 +102,24 @@ class Session:
 
     def run(self, program: _core.Program, progress: Progress | None = None) -> tuple[list[NDArray | None], Outcome]:
         """Plays a program, with its progress: results of outputs without a target, and what the run did."""
-        with _record.tracing() as trace:
-            report, say = (None, None) if progress is None else (progress.report, progress.say)
-            try:
-                counters = program.run(report, trace, say)
-            finally:
-                del program  # see `plan_and_run`
+        recorder = _record.recorder()
+        call: Call | None = None
+        detail: str | None = None
+        sweep: tuple[SweepPoint, ...] = ()
+        if recorder is not None:
+            call, detail = calling(), recorder.detail
+            sweep = compared(program, recorder.limits(program, call, self.options["memory_limit"]))
+        report, say = (None, None) if progress is None else (progress.report, progress.say)
+        try:
+            counters = program.run(report, detail, say)
+        finally:
+            del program  # see `plan_and_run`
         self.warn()
         outcome = Outcome.of(counters)
         moved = outcome.bytes_read + outcome.bytes_written
         if moved >= _LARGE_BYTES and outcome.seconds > 0:
             self.rates.append(moved / outcome.seconds)
-        _record.record(outcome)
+        _record.record(outcome, None if call is None else Run.of(call, self.options, counters, sweep))
         return list(counters["results"]), outcome
 
     def counters(self) -> JSONObject:
