@@ -17,7 +17,7 @@ from support.running import session
 import outcore as oc
 from outcore._base.sizes import format_size
 from outcore._command.cli import main
-from outcore._session.progress import Bar
+from outcore._session.progress import Progress
 
 
 @pytest.fixture
@@ -304,7 +304,7 @@ def test_long_runs_have_rows_of_several_iterations(current: Any, out: Path) -> N
 
 def test_the_bar_is_told_while_it_runs(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[int, ...]] = []
-    monkeypatch.setattr(Bar, "iteration", lambda self, *what: told.append((self.label, *what)))
+    monkeypatch.setattr(Progress, "iteration", lambda self, *what: told.append((self.figures.call, *what)))
     path = np.arange(1_000_000)
     with session(out, progress=True):
         G = oc.graph.from_arrays(path, (path + 1) % len(path), out / "ring.ocg")

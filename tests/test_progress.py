@@ -1,8 +1,9 @@
-"""The progress of a run: bytes, tasks, and the share and rest of its time as the estimate has them."""
+"""The progress of a run: what the engine reports, and the figures and the rest of the time that follow from it."""
 
 from __future__ import annotations
 
-import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ import numpy as np
 import pytest
 
 import outcore as oc
-from outcore._session.progress import Bar, _clock
+from outcore._session import views
+from outcore._session.figures import FINISHING, Figures, LoopFigures
+from outcore._session.progress import Progress, of_loop, of_program
 
 
 def reports(array: oc.Array, tmp_path: Path) -> list[tuple[Any, ...]]:
@@ -41,21 +44,6 @@ def test_reports_only_go_forward(tmp_path: Path) -> None:
         assert before[2] <= after[2]
     assert all(0 <= report[4] <= 1 for report in told)
     assert all(report[5] is None or report[5] >= 0 for report in told)
-
-
-def test_the_bar_shows_share_amount_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rich.console import Console
-
-    shown = io.StringIO()
-    monkeypatch.setattr("rich.console.Console", lambda **_: Console(file=shown, width=120, force_terminal=True))
-    bar = Bar()
-    bar.report(0, 4 << 30, 0, 40, 0.0, None)
-    bar.report(3 << 30, 4 << 30, 4, 40, 0.1, 3 * 3600 + 62.0)
-    bar.close()
-    text = shown.getvalue()
-    assert "10%" in text
-    assert "3.00 GiB of 4.00 GiB, 4 of 40 tasks" in text
-    assert "3:01:02 left" in text
 
 
 def staged(tmp_path: Path) -> oc.Array:
@@ -93,52 +81,237 @@ def test_one_program_is_told_without_words(tmp_path: Path) -> None:
     assert said == []
 
 
-def test_the_bar_names_the_stage(monkeypatch: pytest.MonkeyPatch) -> None:
-    bar = Bar()
-    try:
-        bar.say("stage 2 of 4: sort 3 runs")
-        bar.report(3 << 20, 4 << 20, 7, 7, 0.4, None)
-        task = bar._bar.tasks[0]
-        assert task.description == "outcore, stage 2 of 4: sort 3 runs"
-        # All tasks of this stage are done, and less than half of the work.
-        assert task.completed == 0.4
-        bar.say("planning")
-        bar.report(0, 0, 0, 0, 0.0, None)
-        assert (task.description, task.fields["amount"], task.completed) == ("outcore, planning", "", 0.4)
-    finally:
-        bar.close()
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0, "0:00"), (0.2, "0:01"), (59.5, "1:00"), (3600, "1:00:00"), (171, "2:51")]
-)
-def test_a_clock(seconds: float, text: str) -> None:
-    assert _clock(seconds) == text
-
-
-def test_the_bar_of_a_graph_shows_its_iteration(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rich.console import Console
-
-    shown = io.StringIO()
-    monkeypatch.setattr("rich.console.Console", lambda **_: Console(file=shown, width=160, force_terminal=True))
-    bar = Bar()
-    bar.label = "bfs"
-    bar.iteration(3, 1200, 4000, 5 << 20, 17)
-    bar.close()
-    assert "bfs" in shown.getvalue()
-    assert "iteration 3, 1,200 active; 4,000 lists, 5.00 MiB read, 17 pages from the cache" in shown.getvalue()
-
-
-def test_the_first_frame_says_that_the_run_is_planned() -> None:
-    bar = Bar()
-    try:
-        bar.report(0, 0, 0, 0, 0.0, None)
-        task = bar._bar.tasks[0]
-        assert (task.completed, task.fields["amount"]) == (0, "planning")
-    finally:
-        bar.close()
-
-
 def test_an_outcome_reads_in_one_line() -> None:
     outcome = oc.Outcome(bytes_read=2048, bytes_written=100, bytes_spilled=50, peak_bytes=4096, seconds=1.25)
     assert repr(outcome) == "Outcome(2.00 KiB read, 100 B written (50 B of them spilled), peak 4.00 KiB, 1.25 s)"
+
+
+# Figures, without a terminal and a clock
+
+
+def test_the_rate_is_that_of_the_last_seconds() -> None:
+    figures = Figures()
+    for second in range(11):
+        figures.report(second * (100 if second <= 5 else 1000), 10_000, 0.5, None, float(second))
+    assert figures.rate() == pytest.approx((10_000 - 500) / 5)
+
+
+def test_bytes_of_programs_before_count_for_the_rate() -> None:
+    figures = Figures()
+    for program in range(3):
+        figures.begin_program(float(program))
+        figures.report(1000, 1000, 1.0, 0.0, program + 1.0)
+    assert figures.bytes_moved == 3000
+    assert figures.rate() == 1000
+
+
+def test_the_rest_of_a_program_falls_between_reports() -> None:
+    figures = Figures()
+    figures.report(1, 10, 0.1, 9.0, now=1.0)
+    assert figures.seconds_left(now=1.0) == 9
+    assert figures.seconds_left(now=3.0) == 7
+    assert figures.seconds_left(now=30.0) == 0
+
+
+def test_the_rest_of_several_stages_follows_from_the_share_of_all() -> None:
+    figures = Figures()
+    figures.begin_program(0.0)
+    figures.stage = "stage 2 of 3: merge"
+    # The engine's seconds are those of the stage alone.
+    figures.report(25, 100, 0.25, 1.0, now=10.0)
+    assert figures.seconds_left(now=10.0) == pytest.approx(30)
+    figures.report(1, 100, 0.01, 1.0, now=10.0)
+    assert figures.seconds_left(now=10.0) is None
+
+
+def test_nobody_knows_how_long_outputs_take_to_be_durable() -> None:
+    figures = Figures(stage=FINISHING)
+    figures.report(10, 10, 1.0, 0.0, now=1.0)
+    assert figures.seconds_left(now=2.0) is None
+
+
+def test_the_rest_of_a_loop_is_judged_by_its_steps_but_the_first() -> None:
+    loop = LoopFigures("", 0.0, most=50)
+    loop.show(1, 0, 0.0)
+    assert loop.seconds_left(None, 3.0) is None
+    loop.show(2, 1, 10.0)  # a first step that reads all takes ten seconds, and each of the others one
+    for step in range(3, 7):
+        loop.show(step, step - 1, 10.0 + step - 2)
+    assert loop.seconds_left(None, 14.0) == pytest.approx(45)
+    assert loop.seconds_left(None, 14.5) == pytest.approx(44.5)
+
+
+def test_the_first_step_is_judged_by_its_program() -> None:
+    figures = Figures(loops=[LoopFigures("", 0.0, most=10)])
+    figures.loops[0].show(1, 0, 0.0)
+    figures.report(1, 4, 0.25, 3.0, now=1.0)
+    assert figures.seconds_left(1.0) == pytest.approx(3 + 9 * 4)
+    assert figures.share(1.0) == pytest.approx(1 / 40)
+
+
+def test_a_loop_that_goes_on_is_judged_by_steps_of_its_own() -> None:
+    loop = LoopFigures("", 0.0, most=100)
+    loop.resume(90, 5.0)
+    for step in range(91, 94):
+        loop.show(step, step, 5.0 + step - 90)
+    assert loop.seconds_left(None, 8.0) == pytest.approx(7)
+
+
+def test_steps_before_a_loop_tell_the_rest_of_it() -> None:
+    loop = LoopFigures("", 0.0)
+    loop.most, loop.further = 4, 10
+    for step in range(1, 4):
+        loop.show(step, step - 1, 2.0 * (step - 1))
+    assert loop.seconds_left(None, 4.0) == pytest.approx(2 * 2 + 10 * 2)
+    loop.most, loop.further = 10, 0
+    loop.show(0, 0, 8.0)
+    loop.show(1, 1, 9.0)
+    assert loop.seconds_left(None, 9.0) == pytest.approx(9)
+
+
+def test_a_loop_within_the_first_step_of_another_tells_its_rest() -> None:
+    outer, inner = LoopFigures("", 0.0, most=3), LoopFigures("fit", 0.0, most=4, is_bound=True)
+    figures = Figures(loops=[outer, inner])
+    outer.show(1, 0, 0.0)
+    for step in range(1, 4):
+        inner.show(step, step - 1, 2.0 * (step - 1))
+    # Two steps of two seconds are over, the third begins: 4 seconds of this step, and 8 of each other one.
+    assert figures.seconds_left(4.0) == pytest.approx(4 + 2 * 8)
+    assert figures.is_bound
+    outer.show(2, 1, 8.0)
+    outer.show(3, 2, 16.0)
+    assert not figures.is_bound
+    assert figures.seconds_left(16.0) == pytest.approx(8)
+
+
+# Calls
+
+
+class Shown:
+    """A view that keeps each figure it was shown."""
+
+    all: list[Shown]
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, list[tuple[str, int, int | None, dict[str, Any]]], float | None]] = []
+        self.endings: list[str] = []
+        Shown.all.append(self)
+
+    def update(self, figures: Figures, now: float) -> None:
+        loops = [(loop.name, loop.step, loop.most, loop.values) for loop in figures.loops]
+        self.lines.append((figures.call, loops, figures.share(now)))
+
+    def close(self, figures: Figures, now: float, ending: str) -> None:
+        self.endings.append(ending)
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Shown]]:
+    Shown.all = []
+    monkeypatch.setattr(views, "LogView", Shown)
+    monkeypatch.setattr(views, "on_terminal", lambda: False)
+    monkeypatch.setattr("outcore._session.progress._SHOW_SECONDS", 0.0)
+    with oc.Session(memory_limit="2GiB", threads=2, progress=True):
+        yield Shown.all
+
+
+def test_a_call_is_named_as_the_user_called_it(shown: list[Shown], tmp_path: Path) -> None:
+    x = oc.random.uniform((1000,), seed=0)
+    x.sum().compute()
+    float(x.max())
+    oc.store({tmp_path / "x.npy": x})
+    assert [view.lines[0][0] for view in shown] == ["compute", "float", "store"]
+    assert [view.endings for view in shown] == [[""], [""], [""]]
+
+
+def test_a_loop_and_its_programs_share_one_view(shown: list[Shown]) -> None:
+    def step(x: oc.Array) -> tuple[oc.Array, dict[str, oc.Array]]:
+        return x / 2, {"loss": x.sum()}
+
+    oc.iterate(step, oc.ones(100), max_iter=5)
+    (view,) = shown
+    assert {call for call, _, _ in view.lines} == {"iterate"}
+    steps = [loops[0] for _, loops, _ in view.lines]
+    assert steps[0] == ("", 1, 5, {})
+    assert steps[-1] == ("", 5, 5, {"loss": 12.5})
+
+
+def test_loops_within_loops_are_shown_together(shown: list[Shown]) -> None:
+    def step(x: oc.Array) -> oc.Array:
+        return oc.iterate(lambda y: y / 2, x, max_iter=3).state + 1
+
+    oc.iterate(step, oc.ones(100), max_iter=2)
+    (view,) = shown
+    nested = [[(name, step, most) for name, step, most, _ in loops] for _, loops, _ in view.lines]
+    assert [("", 1, 2), ("iterate", 2, 3)] in nested
+    assert [("", 2, 2), ("iterate", 3, 3)] in nested
+    assert nested[-1] == [("", 2, 2)]
+
+
+def test_a_fit_within_a_loop_is_named(shown: list[Shown]) -> None:
+    from outcore.learn import KMeans
+
+    rows = np.random.default_rng(0).random((200, 2))
+
+    def step(x: oc.Array) -> tuple[oc.Array, dict[str, float]]:
+        return x + 1, {"inertia": KMeans(2, max_iter=4, random_state=0).fit(rows).inertia_}
+
+    KMeans(2, max_iter=4, random_state=0).fit(rows)
+    oc.iterate(step, oc.ones(1), max_iter=2)
+    fit, *_, loop = shown
+    assert {call for call, _, _ in fit.lines} == {"KMeans.fit"}
+    assert {loops[0][0] for _, loops, _ in fit.lines} == {""}
+    inner = [loops[1] for _, loops, _ in loop.lines if len(loops) > 1]
+    assert {name for name, *_ in inner} == {"KMeans.fit"}
+    assert any("inertia" in values and most == 4 for _, _, most, values in inner)
+
+
+def test_nothing_is_looked_at_where_nobody_watches(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("outcore._session.progress.Progress", refuse)
+    monkeypatch.setattr("outcore._session.progress.UserCall", refuse)
+    monkeypatch.setattr(views, "on_terminal", lambda: True)
+    with oc.Session(progress=False):
+        oc.iterate(lambda x: x / 2, oc.ones(10), max_iter=2)
+    monkeypatch.setattr(views, "on_terminal", lambda: False)
+    with oc.Session():
+        oc.ones(10).sum().compute()
+
+
+@contextmanager
+def at(seconds: list[float], *, is_forced: bool) -> Iterator[tuple[Progress, list[Shown]]]:
+    Shown.all = []
+    progress = Progress("store", is_forced=is_forced, view=Shown, clock=lambda: seconds[0])
+    yield progress, Shown.all
+    progress.close()
+
+
+def test_a_short_call_that_nobody_asked_to_see_is_not_shown() -> None:
+    now = [0.0]
+    with at(now, is_forced=False) as (progress, shown):
+        progress.report(1, 2, 1, 2, 0.5, 0.4)
+        now[0] = 0.4
+        progress.report(2, 2, 2, 2, 1.0, 0.0)
+    assert shown == []
+    with at(now, is_forced=True) as (progress, shown):
+        progress.report(1, 2, 1, 2, 0.5, 0.4)
+    assert [view.endings for view in shown] == [[""]]
+
+
+def test_a_view_is_updated_ten_times_a_second_at_most() -> None:
+    now = [0.0]
+    with at(now, is_forced=True) as (progress, shown):
+        for report in range(1000):
+            now[0] = report / 500
+            progress.report(report, 1000, report, 1000, report / 1000, 1.0)
+    assert 15 <= len(shown[0].lines) <= 21
+
+
+def test_programs_of_one_call_have_one_progress(shown: list[Shown]) -> None:
+    options: Any = {"progress": True, "memory_limit": 1 << 30}
+    with of_loop(options, name="sweep") as outer, of_program(options) as first:
+        assert outer is first
+    with of_program(options) as other:
+        assert other is not outer

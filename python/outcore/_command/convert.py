@@ -69,7 +69,7 @@ class Wishes(NamedTuple):
 @click.option("--no-decode", "decode", flag_value=False, default=True, help="Keep numbers as stored (CF conventions).")
 @click.option("--axis", help="Axis along which files are joined, where SOURCE has wildcards, such as time or 0.")
 @click.option("--resume", is_flag=True, help="Go on where the same command was killed; of arrays alone.")
-@click.option("--progress/--no-progress", default=None, help="Show a bar; by default where stderr is a terminal.")
+@click.option("--progress/--no-progress", default=None, help="Show progress; by default where stderr is a terminal.")
 @limit_option
 @json_option
 @errors_in_one_line

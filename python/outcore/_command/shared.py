@@ -35,6 +35,10 @@ def errors_in_one_line(command: Callable[Parameters, None]) -> Callable[Paramete
     def run(*args: Parameters.args, **options: Parameters.kwargs) -> None:
         try:
             command(*args, **options)
+        except KeyboardInterrupt as interrupt:
+            for note in getattr(interrupt, "__notes__", ()):
+                click.echo(f"outcore: {note.replace('resume=True', '--resume')}", err=True)
+            raise
         except OutcoreError as error:
             if options.get("as_json"):
                 content = {"code": error.code, "message": str(error), "details": error.details}

@@ -274,6 +274,11 @@ class Checkpoints:
             file.flush()
             os.fsync(file.fileno())
 
+    def kept(self) -> tuple[int, bool]:
+        """The step of the last state that is stored, 0 for none, and whether results since are."""
+        file = self._results
+        return self._step, file is not None and file.tell() > len(_packed([self._step]))
+
     def close(self, *, is_over: bool) -> None:
         """Leaves the folder to be gone on with, or removes it where the loop is over."""
         if self._results is not None:
@@ -283,3 +288,5 @@ class Checkpoints:
             for path in self._contents():
                 _files.discard(path)
             self._folder.remove()
+        # With its lock: a traceback that somebody holds, as notebooks do, would keep the same call from going on.
+        del self._folder

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,15 +13,19 @@ import numpy.typing as npt
 from outcore._base.types import NDArray, Scalar
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, node
+from outcore._run import kept
 from outcore._run.checkpoints import Checkpoints, History, State
 from outcore._run.running import plan_and_run
-from outcore._session.progress import Bar, of_loop
+from outcore._session.figures import LoopFigures, named
+from outcore._session.progress import Progress, of_loop
 from outcore._session.session import current
 
 if TYPE_CHECKING:
     from typing import Self
 
 _COPIED_BYTES = 1 << 18
+# Loops that are under way, each within the one before.
+_depth: ContextVar[int] = ContextVar("outcore_loops", default=0)
 
 
 class Driver:
@@ -33,48 +38,78 @@ class Driver:
     def __init__(self, name: str, checkpoints: Checkpoints | None = None, verbose: int = 0) -> None:
         self.name, self.checkpoints, self.verbose = name, checkpoints, verbose
         self.step, self.history = 0, History()
-        self._bar: Bar | None = None
+        self._progress: Progress | None = None
+        self._figures: LoopFigures | None = None
+        self._unit = "step"
+        #: Steps that are expected behind what `prepare` tells of.
+        self.expected = 0
 
     @contextmanager
-    def running(self, progress: bool | None = None, final: tuple[type[Exception], ...] = ()) -> Iterator[Self]:
+    def running(
+        self, progress: bool | None = None, final: tuple[type[Exception], ...] = (), *, is_bound: bool = True
+    ) -> Iterator[Self]:
         """The loop from its beginning to its end: programs within show in its progress line.
 
         The checkpoints go when it ends, and with an error of a `final` type, to which it would come again; with others
-        they stay.
+        they stay. `is_bound` has its number of steps be the most of them, and its remaining time a bound.
         """
-        is_over = True
-        with of_loop(current().options["progress"] if progress is None else progress) as self._bar:
+        is_over, token = True, _depth.set(_depth.get() + 1)
+        with (
+            of_loop(current().options, progress, self.name) as self._progress,
+            self._watched(is_bound) as self._figures,
+        ):
             try:
                 yield self
             except BaseException as error:
                 is_over = isinstance(error, final)
+                if isinstance(error, KeyboardInterrupt) and (note := self._interrupted()):
+                    error.add_note(note)
                 raise
             finally:
+                _depth.reset(token)
                 if self.checkpoints is not None:
                     self.checkpoints.close(is_over=is_over)
+
+    def _interrupted(self) -> str | None:
+        """The note of an interrupted loop; none for one without checkpoints within another, which tells."""
+        name = self.name or "iterate"
+        if self.checkpoints is not None:
+            state, has_results = self.checkpoints.kept()
+            return kept.of_checkpoints(name, self.step, self._unit, state, has_results=has_results)
+        return kept.of_loop(name, self.step, self._unit) if _depth.get() == 1 else None
+
+    def _watched(self, is_bound: bool) -> AbstractContextManager[LoopFigures | None]:
+        return nullcontext() if self._progress is None else self._progress.loop(self.name, is_bound=is_bound)
 
     def record(self, objective: Mapping[str, Scalar]) -> None:
         """The numbers of a step, into the history."""
         for key, value in objective.items():
             self.history.setdefault(key, []).append(value)
 
-    def show(self, most: int, unit: str = "step") -> None:
+    def show(self, most: int, unit: str = "step", *, is_complete: bool = False) -> None:
         """The step, of so many, in the progress line, with the last numbers of the history."""
-        if self._bar is not None:
-            begin = f"{self.name}: " if self.name else ""
-            self._bar.label = f"{begin}{unit} {self.step} of {most}{self._last()}"
+        self._unit = unit
+        if self._progress is not None and self._figures is not None:
+            self._figures.further = 0
+            complete = self.step if is_complete else max(self.step - 1, 0)
+            self._progress.show(self._figures, self.step, complete, most, unit, self._last())
+
+    def prepare(self, step: int, most: int, unit: str) -> None:
+        """A step, of so many, of the work before the loop's own steps, which are taken to be as long."""
+        if self._progress is not None and self._figures is not None:
+            self._figures.further = self.expected
+            self._progress.show(self._figures, step, step - 1, most, unit)
 
     def tell(self, most: int, unit: str = "iteration", **objective: float) -> None:
         """One step more, and the objective after it: into the history, the progress line, and what `verbose` prints."""
         self.step += 1
         self.record({key: float(value) for key, value in objective.items()})
-        self.show(most, unit)
+        self.show(most, unit, is_complete=True)
         if self.verbose:
-            print(f"{self.name}: {unit} {self.step}{self._last()}")
+            print(", ".join(part for part in (f"{self.name}: {unit} {self.step}", named(self._last())) if part))
 
-    def _last(self) -> str:
-        last = {key: values[-1] for key, values in self.history.items() if values}
-        return "".join(f", {key.replace('_', ' ')} {value:.6g}" for key, value in last.items())
+    def _last(self) -> dict[str, Scalar]:
+        return {key: values[-1] for key, values in self.history.items() if values}
 
     def values(self, arrays: Sequence[Operand]) -> list[NDArray]:
         """The values of lazy arrays from one program, or from the checkpoints, where they are recorded."""
@@ -97,6 +132,8 @@ class Driver:
         if state is not None and self.checkpoints is not None:
             self.checkpoints.follow(state.step)
             self.step, self.history = state.step, state.history
+            if self._progress is not None and self._figures is not None:
+                self._progress.resume(self._figures, state.step)
         return state
 
     def save(self, arrays: Sequence[Array], values: Sequence[npt.ArrayLike] = ()) -> None:

@@ -66,7 +66,7 @@ def iterate(
         Maps the state to the next one, as lazy arrays of the same shapes and types. A state of several arrays is passed
         as so many arguments, `step(W, H)`, or as one tuple where `step` takes one argument only. It may return named
         scalars beside the state, `return (W, H), {"loss": loss}`: they are computed in the same program, shown in the
-        progress bar and gathered in `history`.
+        progress line and gathered in `history`.
     state
         One array or a tuple of arrays to start from.
     until
@@ -137,18 +137,18 @@ def iterate(
     if checkpoint is not None:
         first = _parts(step(*arrays) if spread else step(arrays[0] if single else arrays), arrays, single)
         saved = Checkpoints.hold(checkpoint, arrays, first)
-    with Driver("", saved).running(progress) as driver:
+    with Driver("", saved).running(progress, is_bound=until is not None) as driver:
         last = driver.restore(lambda state: state.step <= most and _kinds(state.arrays) == _kinds(arrays))
         if last is not None:
             arrays, first = last.arrays, None
         holder = Holder.of_state(arrays)
         while driver.step < most and not converged:
             driver.step += 1
+            driver.show(most)
             start = arrays[0] if single else arrays
             new, scalars = first or _parts(step(*arrays) if spread else step(start), arrays, single)
             first = None
             stop = None if until is None else until(start, new[0] if single else new, driver.step)
-            driver.show(most)
             old, last = None if last is not None else arrays, None
             arrays, beside, seconds = _held(holder, old, new, [*scalars.values(), stop])
             driver.record({name: _scalar(name, value) for name, value in zip(scalars, beside, strict=False)})

@@ -32,6 +32,7 @@ from outcore._run.codecs import Compression, by_target, codecs_of, codecs_text
 from outcore._run.foresight import UnforeseenError, for_all
 from outcore._run.group_files import as_zarr, is_group, staged_groups, store_groups, tell_groups_above
 from outcore._run.hdf5_files import hdf5_place, planned_hdf5, store_hdf5
+from outcore._run.kept import InterruptedOutputs, noting
 from outcore._run.object_files import TargetLayout, has_urls, store_objects
 from outcore._run.parts import PartUpdate, region_update
 from outcore._run.running import plan_and_run
@@ -240,7 +241,7 @@ def store(
     `chunks` gives the Zarr chunk shape of a path; the planner chooses it otherwise. `shards` gives the shape of the
     files of a path, each of whole chunks with an index (`sharding_indexed`), for fewer files than chunks; chunks have
     1 MiB at most then unless they are chosen. A shard is written in one go and must fit the memory limit.
-    `progress=None` shows a bar only where someone watches.
+    `progress=None` shows a line only where someone watches.
 
     `compression` has the chunks of Zarr encoded, in many threads: "zstd", "gzip", "blosc" (zstd behind a shuffle), a
     pair of one and its level, `("zstd", 9)`, a codec in Zarr's notation or of zarr-python, or a list of those, which
@@ -306,7 +307,7 @@ def store(
             raise ArgumentError("store: compression, and dates and text go to .npy, which has none; store to .zarr")
         outcome = store_typed(store, targets, overwrite, resume, chunks, progress)
     else:
-        with naming_shards(chunks):
+        with naming_shards(chunks), noting(InterruptedOutputs.of(targets, resumes=resume)):
             asked = _asked(lambda: _targets(targets, overwrite, chunks, resume, compression))
             outcome = plan_and_run(*asked, progress)[1]
     if isinstance(targets, Mapping):

@@ -28,7 +28,7 @@ def plan_and_run(
         raise UnforeseenError
     check_not_reading()
     session = current()
-    with of_program(session.options["progress"] if progress is None else progress) as shown:
+    with of_program(session.options, progress) as shown:
         program = session.plan(exprs, targets, shown)
         for note in program.notes():
             warnings.warn(note, ResumeWarning, stacklevel=3)

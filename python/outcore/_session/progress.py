@@ -1,78 +1,81 @@
-"""The progress bar: the share of the run's time that is done, bytes, tasks, the stage, and the time left, where someone
-sees it."""
+"""The progress of calls, where someone sees it: the receiver of what runs report, one for all programs and loops of a
+call. `figures.py` keeps its numbers, `views.py` shows them."""
 
 from __future__ import annotations
 
-import math
 import sys
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import Any
+from typing import NamedTuple
 
+from outcore import _core
 from outcore._base.sizes import format_size
+from outcore._base.types import JSONObject, Scalar
+from outcore._session import views
+from outcore._session.figures import Figures, LoopFigures
+
+# A call that nobody asked to see is shown from then on; most are over by then.
+_QUIET_SECONDS = 0.5
+# Between two updates of a view, and two looks at the memory.
+_SHOW_SECONDS = 0.1
+_PACKAGE = __name__.partition(".")[0]
 
 
-def _watched() -> bool:
-    """Whether stderr is a terminal, or the caller a notebook."""
-    shell = sys.modules.get("IPython")
-    kernel = shell.get_ipython() if shell is not None else None
-    if type(kernel).__name__ == "ZMQInteractiveShell":
-        return True
-    return sys.stderr is not None and sys.stderr.isatty()
+class UserCall(NamedTuple):
+    """The function of the package that the user called: its name, and the identity of its frame while it runs."""
+
+    name: str
+    frame: int
+
+    @classmethod
+    def of(cls, name: str = "") -> UserCall:
+        """The call by the frames above, under the name of a function, or of a class whose method it is."""
+        method, identity, frame = "", 0, sys._getframe(1)
+        while frame is not None:
+            module = str(frame.f_globals.get("__name__", ""))
+            if module.partition(".")[0] == _PACKAGE:
+                if module != __name__ and not frame.f_code.co_name.startswith("<"):
+                    method, identity = frame.f_code.co_name.strip("_"), id(frame)
+            elif module != "contextlib":
+                break
+            frame = frame.f_back  # type: ignore[assignment]
+        parts = (name,) if name and not name[0].isupper() else (name, method)
+        return cls(".".join(part for part in parts if part) or "outcore", identity)
 
 
-@contextmanager
-def live(shown: bool | None) -> Iterator[Bar | None]:
-    """A bar for one run or several, whose label names them; None where nobody watches. The first report opens it."""
-    if not (_watched() if shown is None else shown):
-        yield None
-        return
-    bar = Bar()
-    try:
-        yield bar
-    finally:
-        bar.close()
+class Progress:
+    """The figures of a call, and their view: it opens with the first report, later where only a watcher is served."""
 
+    def __init__(
+        self,
+        call: UserCall | str = "outcore",
+        memory_limit: int | None = None,
+        *,
+        is_forced: bool = True,
+        view: Callable[[], views.View] = views.chosen,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock, self._new_view = clock, view
+        self._view: views.View | None = None
+        self._quiet = 0.0 if is_forced else _QUIET_SECONDS
+        self._shown: float | None = None
+        self._call = call if isinstance(call, UserCall) else UserCall(call, 0)
+        self.figures = Figures(self._call.name, began=clock(), memory_limit=memory_limit)
 
-# The bar of the loop that is under way, which is None where it shows none; empty outside of loops.
-_loop: ContextVar[tuple[Bar | None, ...]] = ContextVar("outcore_loop", default=())
+    def begin_program(self) -> None:
+        """A program is about to be planned and run."""
+        self.figures.begin_program(self._clock())
 
+    def end_program(self) -> None:
+        """The program has ended."""
+        self.figures.end_program()
 
-@contextmanager
-def of_loop(shown: bool | None) -> Iterator[Bar | None]:
-    """The bar of a loop, which its programs and the loops within it share."""
-    outer = _loop.get()
-    with nullcontext(outer[0]) if outer else live(shown) as bar:
-        token = _loop.set((bar,))
-        try:
-            yield bar
-        finally:
-            _loop.reset(token)
-
-
-def of_program(shown: bool | None) -> AbstractContextManager[Bar | None]:
-    """The bar of one program: that of the loop which it belongs to, else one of its own."""
-    loop = _loop.get()
-    return nullcontext(loop[0]) if loop else live(shown)
-
-
-class Bar:
-    """A rich progress bar, made at the first report so that short runs show none."""
-
-    label = "outcore"
-
-    def __init__(self) -> None:
-        self._bar: Any = None
-        self._task: Any = None
-        self.doing = ""
-
-    def say(self, doing: str) -> None:
-        """The part of the run that is under way, in words; none where all of it is one program."""
-        self.doing = doing
-        if self._bar is None:
-            self._open()
-        self._bar.update(self._task, description=self._described())
+    def say(self, stage: str) -> None:
+        """The part of the program that is under way, in words; none where all of it is one."""
+        self.figures.stage = stage
+        self._show(is_new=True)
 
     def report(
         self,
@@ -83,60 +86,129 @@ class Bar:
         fraction: float,
         seconds_left: float | None,
     ) -> None:
-        if self._bar is None:
-            self._open()
-        if not tasks_total:  # nothing is known yet: the run waits for its turn, or the next stage is planned
-            amount = "" if self.doing else "planning"
-            self._bar.update(self._task, amount=amount, description=self._described(), left="")
-            return
-        amount = f"{format_size(bytes_done)} of {format_size(bytes_total)}, " if bytes_total else ""
-        self._bar.update(
-            self._task,
-            completed=fraction,
-            amount=f"{amount}{tasks_done:,} of {tasks_total:,} tasks",
-            description=self._described(),
-            left="" if seconds_left is None else f"{_clock(seconds_left)} left",
-        )
+        """How far the program is; no tasks while it waits for its turn, or its next stage is planned."""
+        figures = self.figures
+        if tasks_total:
+            figures.tasks_done, figures.tasks_total = tasks_done, tasks_total
+            figures.report(bytes_done, bytes_total, fraction, seconds_left, self._clock())
+        elif not figures.stage:
+            figures.stage = "planning"
+        self._show()
 
     def iteration(self, number: int, active: int, lists: int, bytes_read: int, hits: int) -> None:
-        """Of runs whose end nobody knows: the iteration that is under way, and what was done before."""
-        if self._bar is None:
-            self._open()
-        self._bar.update(
-            self._task,
-            total=None,
-            amount=f"iteration {number:,}, {active:,} active; {lists:,} lists, {format_size(bytes_read)} read, "
-            f"{hits:,} pages from the cache",
-            description=self.label,
-            left="",
+        """Of a traversal, whose end nobody knows: the iteration that is under way, and what was done before."""
+        figures = self.figures
+        figures.bytes_done = bytes_read
+        figures.sample(self._clock())
+        figures.activity = (
+            f"iteration {number:,}, {active:,} active; {lists:,} lists, {format_size(bytes_read)} read, "
+            f"{hits:,} pages from the cache"
         )
+        self._show()
 
-    def _described(self) -> str:
-        return f"{self.label}, {self.doing}" if self.doing else self.label
+    @contextmanager
+    def loop(self, name: str, *, is_bound: bool = False) -> Iterator[LoopFigures]:
+        """A loop within the call, from its beginning to its end."""
+        figures, call = self.figures, UserCall.of(name)
+        # A loop of the call itself needs no name, but one of another class or function that it uses.
+        is_own = call.frame == self._call.frame and (not name or call.name == self._call.name)
+        loop = LoopFigures("" if is_own else call.name, self._clock(), is_bound=is_bound)
+        figures.loops.append(loop)
+        try:
+            yield loop
+        except Exception:
+            figures.end_loop(loop)
+            raise
+        else:
+            figures.end_loop(loop)  # one that is interrupted stays: the last line shows how far it was
 
-    def _open(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+    def show(
+        self,
+        loop: LoopFigures,
+        step: int,
+        complete: int,
+        most: int | None = None,
+        unit: str = "step",
+        values: Mapping[str, Scalar] | None = None,
+    ) -> None:
+        """The step of a loop, of at most so many, and its named values."""
+        loop.most, loop.unit, loop.values = most, unit, dict(values or {})
+        loop.show(step, complete, self._clock())
+        self._show(is_new=True)
 
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TaskProgressColumn(),
-            TextColumn("{task.fields[amount]}"),
-            TextColumn("{task.fields[left]}"),
-            console=Console(stderr=True),
-            transient=False,
-        )
-        self._bar.start()
-        self._task = self._bar.add_task(self._described(), total=1.0, amount="", left="")
+    def resume(self, loop: LoopFigures, step: int) -> None:
+        """A loop goes on behind a step of an earlier process."""
+        loop.resume(step, self._clock())
 
-    def close(self) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+    def _show(self, *, is_new: bool = False) -> None:
+        """Updates the view where that is due; text that is new is shown sooner."""
+        now, figures = self._clock(), self.figures
+        if now - figures.began < self._quiet:
+            return
+        if self._shown is not None and now - self._shown < (_SHOW_SECONDS / 2 if is_new else _SHOW_SECONDS):
+            return
+        self._shown = now
+        figures.memory = _core.rss()["current"]
+        figures.memory_peak = max(figures.memory_peak, figures.memory)
+        if self._view is None:
+            self._view = self._new_view()
+        self._view.update(figures, now)
+
+    def close(self, error: BaseException | None = None) -> None:
+        """The call is over: the view says how it ended."""
+        if self._view is not None:
+            ending = "" if error is None else "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+            share = self.figures.share(self._clock())
+            if ending and share is not None:
+                ending += f" at {100 * share:.0f} %"
+            self._view.close(self.figures, self._clock(), ending)
+            self._view = None
 
 
-def _clock(seconds: float) -> str:
-    """Hours, minutes and seconds, as a clock shows them."""
-    minutes, second = divmod(math.ceil(seconds), 60)
-    hours, minute = divmod(minutes, 60)
-    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+# The progress of the call that is under way, which is None where it shows none; empty outside of calls.
+_call: ContextVar[tuple[Progress | None, ...]] = ContextVar("outcore_call", default=())
+
+
+@contextmanager
+def _watching(options: JSONObject, shown: bool | None, name: str) -> Iterator[Progress | None]:
+    """The progress of one call; None where nobody watches."""
+    shown = options["progress"] if shown is None else shown
+    if not (views.in_notebook() or views.on_terminal() if shown is None else shown):
+        yield None
+        return
+    progress = Progress(UserCall.of(name), options["memory_limit"], is_forced=shown is not None)
+    try:
+        yield progress
+    except BaseException as error:
+        progress.close(error)
+        raise
+    else:
+        progress.close()
+
+
+@contextmanager
+def of_loop(options: JSONObject, shown: bool | None = None, name: str = "") -> Iterator[Progress | None]:
+    """The progress of a call of several programs, which all within it share."""
+    outer = _call.get()
+    with nullcontext(outer[0]) if outer else _watching(options, shown, name) as progress:
+        token = _call.set((progress,))
+        try:
+            yield progress
+        finally:
+            _call.reset(token)
+
+
+@contextmanager
+def of_program(options: JSONObject, shown: bool | None = None, name: str = "") -> Iterator[Progress | None]:
+    """The progress of one program: that of the call which it belongs to, else one of its own."""
+    outer = _call.get()
+    with nullcontext(outer[0]) if outer else _watching(options, shown, name) as progress:
+        if progress is None:
+            yield None
+            return
+        progress.begin_program()
+        yield progress
+        progress.end_program()
+
+
+__all__ = ["UserCall", "Progress", "of_loop", "of_program"]

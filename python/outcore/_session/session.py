@@ -19,7 +19,7 @@ from outcore._base.types import JSONObject, NDArray
 from outcore._session import record as _record
 from outcore._session import replaced
 from outcore._session.caller import Call, calling
-from outcore._session.progress import Bar
+from outcore._session.progress import Progress
 from outcore._session.record import Outcome
 from outcore._session.trace import Run, SweepPoint, compared
 from outcore.errors import MemoryLimitError
@@ -91,16 +91,17 @@ class Session:
             self.close()
 
     def plan(
-        self, outputs: Sequence[_core.Expr], targets: Sequence[_core.Target | None], bar: Bar | None = None
+        self, outputs: Sequence[_core.Expr], targets: Sequence[_core.Target | None], progress: Progress | None = None
     ) -> _core.Program:
         """The placed program of some outputs. Raises MemoryLimitError when it cannot fit. No I/O.
 
-        A bar is told where that takes longer than a second.
+        `progress` says so where that takes longer than a second.
         """
-        return self._core.plan(replaced.read_back(outputs), list(targets), None if bar is None else bar.say)
+        say = None if progress is None else progress.say
+        return self._core.plan(replaced.read_back(outputs), list(targets), say)
 
-    def run(self, program: _core.Program, bar: Bar | None = None) -> tuple[list[NDArray | None], Outcome]:
-        """Plays a program and tells a bar how far it is: results of outputs without a target, and what the run did."""
+    def run(self, program: _core.Program, progress: Progress | None = None) -> tuple[list[NDArray | None], Outcome]:
+        """Plays a program, with its progress: results of outputs without a target, and what the run did."""
         recorder = _record.recorder()
         call: Call | None = None
         detail: str | None = None
@@ -108,13 +109,11 @@ class Session:
         if recorder is not None:
             call, detail = calling(), recorder.detail
             sweep = compared(program, recorder.limits(program, call, self.options["memory_limit"]))
-        report, say = (None, None) if bar is None else (bar.report, bar.say)
+        report, say = (None, None) if progress is None else (progress.report, progress.say)
         try:
             counters = program.run(report, detail, say)
         finally:
             del program  # see `plan_and_run`
-            if bar is not None:
-                bar.doing = ""
         self.warn()
         outcome = Outcome.of(counters)
         moved = outcome.bytes_read + outcome.bytes_written

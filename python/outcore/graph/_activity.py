@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from outcore import _core
 from outcore._base.types import JSONObject
 from outcore._session import record as _record
-from outcore._session.progress import live
+from outcore._session.progress import of_loop
 from outcore._session.record import Outcome
 from outcore._session.session import current
 
@@ -20,17 +20,17 @@ _under_way: ContextVar[_core.LiveRun | None] = ContextVar("outcore_live_run", de
 
 @contextmanager
 def running(name: str) -> Iterator[_core.LiveRun]:
-    """A run of a function of that name: a bar tells of its iterations, a profile has them as a row each.
+    """A run of a function of that name: a line tells of its iterations, a profile has them as a row each.
 
     Where the function raises, the profile has the iterations until then, and the name of the error.
     """
     session = current()
     began = time.perf_counter()
     other: JSONObject = {"graph": name}
-    with live(session.options["progress"]) as bar:
-        if bar is not None:
-            bar.label = name
-        run = _core.LiveRun(session._core, None if bar is None else bar.iteration)
+    with of_loop(session.options, name=name) as progress:
+        if progress is not None:
+            progress.begin_program()
+        run = _core.LiveRun(session._core, None if progress is None else progress.iteration)
         token = _under_way.set(run)
         try:
             yield run
@@ -40,6 +40,8 @@ def running(name: str) -> Iterator[_core.LiveRun]:
         finally:
             _under_way.reset(token)
             run.release()
+            if progress is not None:
+                progress.end_program()
             rows = other["iterations"] = [_record.Iterations(*row) for row in run.rows()]
             # Degrees, and what a program asks for by itself.
             beside = run.bytes_read - sum(row.bytes_read for row in rows)

@@ -151,6 +151,7 @@ def fitting(estimator: Any, *data: object, progress: bool | None = None, durable
         checkpoints = Checkpoints.known_by(int(every), f"a fit of {name}", [name, oc.__version__, *parts])
     shown = False if verbose and progress is None else progress
     with Fit(name, checkpoints, verbose, outer).running(shown, final=(ArgumentError,)) as fit:
+        fit.expected = int(getattr(estimator, "max_iter", 0))
         token = _running.set(fit)
         try:
             yield fit
@@ -180,6 +181,13 @@ def values(arrays: Sequence[Operand]) -> list[NDArray]:
     return (_running.get() or Fit()).values(arrays)
 
 
+def preparing(step: int, most: int, unit: str) -> None:
+    """Shows a step, of so many, before the iterations of the fit that is under way."""
+    fit = _running.get()
+    if fit is not None:
+        fit.prepare(step, most, unit)
+
+
 def sweep(arrays: Sequence[Operand]) -> list[NDArray]:
     """As `values`, of a program that reads all of the data: what the fit needs beside comes along."""
     return (_running.get() or Fit()).sweep(arrays)
@@ -191,6 +199,7 @@ __all__ = [
     "clear_room",
     "fitting",
     "foresee",
+    "preparing",
     "refusal_of",
     "restored",
     "sweep",

@@ -15,7 +15,7 @@ from outcore import _api as oc
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
-from outcore.learn._fit import sweep, values
+from outcore.learn._fit import preparing, sweep, values
 
 _ROUNDS = 5  # of k-means||: Bahmani et al. find that five are enough
 _OVERSAMPLING = 2
@@ -93,6 +93,7 @@ def plus_plus(
     chosen = [row[None, :] for row in _first(x, weights, starts, random)]
     offered: list[NDArray | None] = [None] * starts
     for count in range(1, clusters + (clusters > 1)):
+        preparing(count, clusters, "center")
         terms: list[Array] = []
         for centers, candidates in zip(chosen, offered, strict=True):
             terms += _offers(x, weights, centers, candidates, trials if count < clusters else 0, random)
@@ -147,7 +148,8 @@ def parallel(
     algorithm 2, with so many rows exactly in every round). I/O: six reads, for all starts.
     """
     drawn = [row[None, :] for row in _first(x, weights, starts, random)]
-    for _ in range(_ROUNDS):
+    for number in range(_ROUNDS):
+        preparing(number + 1, _ROUNDS, "round of starts")
         terms = []
         for centers in drawn:
             terms += _round(x, weights, centers, clusters, random)

@@ -210,6 +210,7 @@ class KMeans(_Clusters):
         moving, few = list(range(len(starts))), np.zeros(len(starts), dtype=np.int64)
         passed: list[list[float]] = [[] for _ in starts]
         stale: set[int] = set()
+        fit.show(self.max_iter, "iteration")
         for iteration in range(1, self.max_iter + 1):
             advanced = _advanced(x, weights, [starts[at] for at in moving], about)
             for place, (new, value, few[place]) in zip(moving, advanced, strict=True):

@@ -20,6 +20,7 @@ from outcore._base.element_types import dtype_of
 from outcore._base.system_errors import refusing
 from outcore._base.types import DType, JSONObject, NDArray
 from outcore._lazy.array import Array
+from outcore._session.progress import of_loop
 from outcore._session.session import current
 from outcore.errors import ArgumentError, DTypeError, FormatError, ShapeError
 
@@ -75,13 +76,18 @@ class Work:
         # Steps of this process, and arrays of another that were looked at.
         self._steps: set[str] = set()
         self._believed: set[str] = set()
+        self._shown = ExitStack()  # the progress line of all its programs
 
     def __enter__(self) -> Work:
+        progress = self._shown.enter_context(of_loop(current().options))
+        if progress is not None and not progress.figures.loops:
+            self._shown.enter_context(progress.loop(""))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._shown.__exit__(kind, error, trace)
         # Given back at once: the traceback of an error keeps frames that know this.
         held, self._held = self._held, None
         if held is None:

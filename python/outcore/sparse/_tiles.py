@@ -20,7 +20,7 @@ from outcore._lazy.node import expr_dtype
 from outcore._opening.opening import open
 from outcore._run.run import compute, store
 from outcore._run.running import plan_and_run
-from outcore._session.progress import live
+from outcore._session.progress import of_program
 from outcore._session.session import current
 from outcore._standard.manipulation import concat
 from outcore._standard.searching import where
@@ -293,12 +293,13 @@ def _write(keyed: Keyed, parts: JSONObject | None, target: Path, work: Work, nam
         columns = [open(work.path(file))._expr for file in parts["files"]]
         item = sum(expr_dtype(column).itemsize for column in columns)
         kind = "pattern" if keyed.dtype is None else keyed.dtype.name
-        with live(session.options["progress"]) as bar:
+        with of_program(session.options) as progress:
+            if progress is not None:
+                progress.say("writing tiles")
 
             def report(done: int) -> None:
-                if bar is not None:
-                    bar.label = "writing tiles"
-                    bar.report(done * item, count * item, done, count, done / max(count, 1), None)
+                if progress is not None:
+                    progress.report(done * item, count * item, done, count, done / max(count, 1), None)
 
             made = _core.assemble_sparse(
                 session._core,
@@ -312,7 +313,7 @@ def _write(keyed: Keyed, parts: JSONObject | None, target: Path, work: Work, nam
                 keyed.keys,
                 count,
                 runs,
-                None if bar is None else report,
+                None if progress is None else report,
             )
         if made is None:
             return False
