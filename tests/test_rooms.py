@@ -23,7 +23,7 @@ ROOT = Path(outcore.__file__).parent
 ROW = (
     *("_core", "_base", "config", "_session", "_show", "_objects", "_lazy", "_run", "_standard", "_typed", "_opening"),
     *("_numpy_like", "_functions", "_loops", "_groups", "random", "linalg", "fft", "stats", "io", "_tables", "_api"),
-    *("_numpy", "_xarray", "sparse", "graph", "learn", "outcore", "_command"),
+    *("_numpy", "_xarray", "sparse", "graph", "show", "learn", "outcore", "_command"),
 )
 # Files that stand at the top for their names, which users import, and the rooms that they belong to.
 AT_TOP = {
