@@ -13,13 +13,14 @@ from outcore._show.markup import Markup, drawing, element
 
 # Points: the plot, and the labels on its left, below it and above it.
 WIDTH, HEIGHT = 560, 320
-_LEFT, _RIGHT, _TOP, _LINE = 92, 100, 40, 18
+_LEFT, _RIGHT, _TOP, _LINE = 92, 28, 40, 18
+_BESIDE = 100  # a legend
 _LEGEND, _SHADES, _LETTER = 120, 24, 6.6
 _COLOR, _RGB = "#4878a8", (0x48, 0x78, 0xA8)
 _GREY = (0x80, 0x80, 0x80)
 
 
-class Place(NamedTuple):
+class GridPlace(NamedTuple):
     """Points of a grid, and how much longer its cells are together: of those at its ends a part may be cut off."""
 
     width: float
@@ -50,7 +51,7 @@ def columns_svg(heights: Sequence[float], title: str, x: PlotAxis, y: PlotAxis, 
     return _framed([element("path", d=path, fill=_COLOR)], title, (x, y), (WIDTH, HEIGHT), notes)
 
 
-def cells_svg(levels: NDArray, title: str, axes: tuple[PlotAxis, PlotAxis], place: Place, scale: Shades) -> Markup:
+def cells_svg(levels: NDArray, title: str, axes: tuple[PlotAxis, PlotAxis], place: GridPlace, scale: Shades) -> Markup:
     """A grid of cells in one hue, the stronger the larger: `levels` from 0 to 254, 255 for no number, which is grey."""
     from base64 import b64encode  # of who looks at drawings, not of all who import outcore
 
@@ -66,7 +67,7 @@ def cells_svg(levels: NDArray, title: str, axes: tuple[PlotAxis, PlotAxis], plac
     # Of cells at the ends that are cut off, what lies beyond them does not show.
     clipped = element("svg", image, x=_LEFT, y=_TOP, width=place.width, height=place.height)
     legend = _legend(_LEFT + place.width + 16, place.height, scale)
-    return _framed([clipped, *legend], title, axes, (place.width, place.height), scale.notes)
+    return _framed([clipped, *legend], title, axes, (place.width, place.height), scale.notes, _BESIDE)
 
 
 def _legend(left: float, height: float, scale: Shades) -> list[Markup]:
@@ -118,6 +119,7 @@ def _framed(
     axes: tuple[PlotAxis, PlotAxis],
     size: tuple[float, float],
     notes: Sequence[str],
+    beside: float = _RIGHT,
 ) -> Markup:
     """Content with a title above it, an axis on its left and one below, and notes under that."""
     x, y = axes
@@ -147,7 +149,7 @@ def _framed(
         parts.append(element("text", note, x=8, y=base + 42 + _LINE * (number + 1), opacity=0.75))
     tall = base + 50 + _LINE * len(notes)
     letters = max(len(text) for text in (title, *notes))
-    wide = max(right + _RIGHT, 16 + _LETTER * letters)
+    wide = max(right + beside, 16 + _LETTER * letters)
     return drawing(
         *parts,
         *content,
@@ -162,4 +164,4 @@ def _framed(
     )
 
 
-__all__ = ["HEIGHT", "WIDTH", "Place", "Shades", "cells_svg", "columns_svg"]
+__all__ = ["HEIGHT", "WIDTH", "GridPlace", "Shades", "cells_svg", "columns_svg"]

@@ -21,8 +21,8 @@ from outcore._standard.statistical import max, min, sum
 from outcore.errors import MemoryLimitError
 
 # Arrays that are made of a part of the data, and computed together.
-Part = Sequence[Array]
-Reduction = Literal["sum", "max", "min"]
+PartArrays = Sequence[Array]
+BlockReduction = Literal["sum", "max", "min"]
 
 # The rows of a tile, as long as a band is wide, are of so many bytes, or of one tile; nothing of the machine may enter
 # here, for the order of additions follows from it.
@@ -49,12 +49,12 @@ def bands(x: Array) -> list[slice]:
     return [slice(begin, int(np.minimum(begin + wide, length))) for begin in range(0, length, wide)]
 
 
-def computed(*ways: Sequence[Part], least: Part) -> list[tuple[NDArray, ...]]:
+def computed(*ways: Sequence[PartArrays], least: PartArrays) -> list[tuple[NDArray, ...]]:
     """The values of the parts of the data, in the way that reads and writes least: the parts of a way are computed in
     one program, or in one after the other. `least` reads the data once, and no way takes less.
 
     All ways come to the same bits, so that the machine may enter here."""
-    options: list[list[Sequence[Part]]] = []
+    options: list[list[Sequence[PartArrays]]] = []
     for parts in ways:
         options += [[parts], [[part] for part in parts]]
     best, chosen, bound = np.inf, options[0], _taken([least]) * _ROUNDING
@@ -67,14 +67,14 @@ def computed(*ways: Sequence[Part], least: Part) -> list[tuple[NDArray, ...]]:
     return [values for program in chosen for values in _values(program)]
 
 
-def _values(program: Sequence[Part]) -> list[tuple[NDArray, ...]]:
+def _values(program: Sequence[PartArrays]) -> list[tuple[NDArray, ...]]:
     arrays = [array for part in program for array in part]
     values = compute(*arrays) if len(arrays) > 1 else (compute(*arrays),)
     each = len(program[0])
     return [tuple(values[place : place + each]) for place in range(0, len(values), each)]
 
 
-def _taken(program: Sequence[Part]) -> float:
+def _taken(program: Sequence[PartArrays]) -> float:
     """Bytes that a program would read and write; infinite where it does not fit."""
     try:
         forecast = explain(*(array for part in program for array in part))
@@ -83,7 +83,7 @@ def _taken(program: Sequence[Part]) -> float:
     return forecast.bytes_read + forecast.bytes_written
 
 
-def block_arrays(x: Array, lengths: tuple[int, int], reduction: Reduction) -> list[Array]:
+def block_arrays(x: Array, lengths: tuple[int, int], reduction: BlockReduction) -> list[Array]:
     """The blocks of each band of a matrix that is upright, lazily. Blocks have `lengths` rows and columns."""
     (tall, wide), rows = lengths, -(-x.shape[0] // lengths[0])
     mode: Literal["constant", "edge"] = "constant" if reduction == "sum" else "edge"
@@ -98,7 +98,7 @@ def block_arrays(x: Array, lengths: tuple[int, int], reduction: Reduction) -> li
     return arrays
 
 
-def blocks(x: Array, lengths: tuple[int, int], reduction: Reduction) -> NDArray:
+def blocks(x: Array, lengths: tuple[int, int], reduction: BlockReduction) -> NDArray:
     """Sums or extremes of blocks of a matrix with `lengths` rows and columns; the last ones have those that remain."""
     turned = upright(x)
     if turned is not x:

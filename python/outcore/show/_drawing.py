@@ -13,7 +13,7 @@ from outcore._base.types import NDArray
 from outcore._session.session import leave_room
 from outcore._show.axes import PlotAxis, count_axis, edge_ticks, height
 from outcore._show.degrees import bars, svg
-from outcore._show.plots import HEIGHT, WIDTH, Place, Shades, cells_svg, columns_svg
+from outcore._show.plots import HEIGHT, WIDTH, GridPlace, Shades, cells_svg, columns_svg
 from outcore._show.terminal import COLUMNS_MAX, NO_NUMBER, columns_text, shades_text
 from outcore.errors import ArgumentError
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # On what is drawn: matplotlib's current Axes where there are any, or these, or a `Drawing`.
 Canvas: TypeAlias = "Axes | Literal[False] | None"
 
-# What matplotlib's pyplot takes of the process when it is loaded.
+# Memory of the process that matplotlib's pyplot takes when it is loaded.
 _LOADED_BYTES = 64 << 20
 # Rows of text of a grid, the proportions that a picture keeps, and cells of an SVG along an axis.
 _ROWS_MAX, _RATIOS, _SVG_CELLS = 32, (0.25, 2.0), 1200
@@ -32,7 +32,7 @@ _TEXT_LEVELS, _SVG_LEVELS, _SVG_FIRST, _SVG_NO_NUMBER = 5, 255, 50, 255
 _TICKS = 5
 
 
-class Scale(NamedTuple):
+class ShadeScale(NamedTuple):
     """The least and the most of cells that have a number, and whether shades go by the logarithm, 0 being blank."""
 
     least: float
@@ -231,11 +231,11 @@ class CellDrawing(Drawing):
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             return added(np.where(np.isnan(cells), 0.0, cells) * weights) / added(weights)
 
-    def _scale(self, cells: NDArray) -> Scale:
+    def _scale(self, cells: NDArray) -> ShadeScale:
         numbers = cells[np.isfinite(cells) & (cells > 0)] if self.is_counted else cells[np.isfinite(cells)]
         if not numbers.size:
-            return Scale(0.0, 0.0, False)
-        return Scale(float(numbers.min()), float(numbers.max()), self.is_counted)
+            return ShadeScale(0.0, 0.0, False)
+        return ShadeScale(float(numbers.min()), float(numbers.max()), self.is_counted)
 
     def _lengthened(self, columns: int, rows: int) -> tuple[float, float]:
         """How much longer than the matrix so many columns and rows of its cells are, taken together along each axis:
@@ -282,7 +282,7 @@ class CellDrawing(Drawing):
             _SVG_FIRST / _SVG_LEVELS if scale.is_log else 0.0,
             (*notes, *self._without("grey"), *self.notes),
         )
-        place = Place(width, tall, *self._lengthened(columns, rows))
+        place = GridPlace(width, tall, *self._lengthened(columns, rows))
         return cells_svg(np.where(levels < 0, _SVG_NO_NUMBER, levels), self.title, self._axes(), place, shades)
 
     def _draw(self, ax: Axes) -> None:

@@ -118,7 +118,8 @@ def degrees(G: Graph, direction: Literal["out", "in", "both"] = "both", *, ax: C
 
     >>> import outcore as oc
     >>> G = oc.graph.from_arrays([0, 0, 0, 1], [1, 2, 3, 2], directed=False)
-    >>> print("\n".join(repr(oc.show.degrees(G, ax=False)).splitlines()[1:]))
+    >>> for line in repr(oc.show.degrees(G, ax=False)).splitlines()[1:]:
+    ...     print(line)
       0  0
       1  2  ████████████████████████████████████████
     2-3  2  ████████████████████████████████████████
