@@ -11,6 +11,7 @@ from outcore._base.types import NDArray
 
 # The height of a single one on a logarithmic axis, where nothing has none, is that of 1 over this.
 _LEAST = 0.5
+_WITHIN_DAYS = ("h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -38,7 +39,7 @@ def linear_ticks(low: float, high: float, most: int, step_min: float = 0.0) -> t
     """Round numbers between two bounds, about `most` of them, at least so far from each other."""
     width = high - low
     if not (math.isfinite(width) and width > 0 and width > 1e-12 * max(abs(low), abs(high))):
-        return (Tick(0.0, f"{low:g}"), Tick(1.0, f"{high:g}"))
+        return (Tick(0.0, f"{low:.15g}"), Tick(1.0, f"{high:.15g}"))
     step = max(round_step(width / most), step_min)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return tuple(Tick((number * step - low) / width, label(number * step, step)) for number in range(first, last + 1))
@@ -47,7 +48,7 @@ def linear_ticks(low: float, high: float, most: int, step_min: float = 0.0) -> t
 def label(value: float, step: float) -> str:
     """A number of an axis with the digits that its steps need."""
     if value and not 1e-4 <= abs(value) < 1e7:
-        return f"{value:.6g}"
+        return f"{value:.{max(1, math.ceil(math.log10(abs(value) / step)) + 1)}g}"
     return f"{value:,.{max(0, -math.floor(math.log10(step) + 1e-9))}f}" if step < 1 else f"{value:,.0f}"
 
 
@@ -60,11 +61,22 @@ def count_label(count: float) -> str:
 def edge_ticks(edges: NDArray, most: int) -> tuple[Tick, ...]:
     """Ticks of the axis that bins with such edges lie along: of integers at integers, of dates at edges."""
     if edges.dtype.kind not in "mM":
-        is_whole = bool((np.abs(edges % 1) == 0.5).all())  # as of bins of integers, which lie in their middle
+        # Of rows and columns, and of bins of integers, which lie in their middle.
+        is_whole = edges.dtype.kind == "i" or bool((np.abs(edges % 1) == 0.5).all())
         return linear_ticks(float(edges[0]), float(edges[-1]), most, 1.0 if is_whole else 0.0)
     last = len(edges) - 1
     places = range(0, last + 1, max(1, -(-last // most)))
-    return tuple(Tick(place / last, str(edges[place])) for place in places)
+    labels = edges.astype(_labelled(edges)) if edges.dtype.kind == "M" else edges
+    return tuple(Tick(place / last, str(labels[place])) for place in places)
+
+
+def _labelled(edges: NDArray) -> str:
+    """The type of dates with the digits that steps of an axis need: days, seconds, or those that they have."""
+    if np.datetime_data(edges.dtype)[0] in _WITHIN_DAYS:
+        for unit, least in (("D", np.timedelta64(10, "D")), ("s", np.timedelta64(10, "s"))):
+            if edges[-1] - edges[0] >= least:
+                return f"datetime64[{unit}]"
+    return str(edges.dtype)
 
 
 def count_axis(top: int, is_log: bool, most: int = 4) -> tuple[float, tuple[Tick, ...]]:

@@ -234,7 +234,7 @@ class CellDrawing(Drawing):
     def _scale(self, cells: NDArray) -> ShadeScale:
         numbers = cells[np.isfinite(cells) & (cells > 0)] if self.is_counted else cells[np.isfinite(cells)]
         if not numbers.size:
-            return ShadeScale(0.0, 0.0, False)
+            return ShadeScale(0.0, 0.0, self.is_counted)
         return ShadeScale(float(numbers.min()), float(numbers.max()), self.is_counted)
 
     def _lengthened(self, columns: int, rows: int) -> tuple[float, float]:
@@ -259,6 +259,9 @@ class CellDrawing(Drawing):
         """How many cells have no number, by the name that such a cell has in the picture."""
         count = int(np.count_nonzero(np.isnan(self.cells)))
         return [f"{name}: {count:,} of {self.cells.size:,} cells hold NaN"] if count else []
+
+    def _plot_notes(self) -> tuple[str, ...]:
+        return (*self._without("white"), *self.notes)
 
     def _text(self) -> str:
         columns = min(float(COLUMNS_MAX), 2 * _ROWS_MAX / self._ratio)

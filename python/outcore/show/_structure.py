@@ -55,6 +55,7 @@ def spy(A: SparseMatrix | Operand, size: Size | None = None, *, ax: Canvas = Non
     if not (rows and columns):
         raise ShapeError(f"show.spy: a sparse matrix of shape {A.shape} has no elements")
     lengths = block_lengths("spy", A.shape, _SIZE if size is None else size)
+    notes: tuple[str, ...]
     if size is None:
         side = A._content.side
         tiles = (rows + side - 1) // side, (columns + side - 1) // side
@@ -64,10 +65,13 @@ def spy(A: SparseMatrix | Operand, size: Size | None = None, *, ax: Canvas = Non
         cells = np.zeros(_grid(A.shape, lengths), np.int64)
         np.add.at(cells, (at.tile_rows // tall, at.tile_columns // wide), at.entries)
         each = "a tile" if (tall, wide) == (1, 1) else f"{tall:,} × {wide:,} tiles"
-        notes = f"a cell is {each} of {side:,} × {side:,}: no entry was read; size=(width, height) reads them"
+        notes = (
+            f"a cell is {each} of {side:,} × {side:,}, and no entry was read",
+            "size=(width, height) reads the entries, for other cells",
+        )
     else:
         cells = _counted(A, lengths)
-        notes = f"a cell is {lengths[0]:,} × {lengths[1]:,}"
+        notes = (f"a cell is {lengths[0]:,} × {lengths[1]:,}",)
     title = f"{A.path.name if A._is_lasting else 'sparse matrix'}: {rows:,} × {columns:,}, {int(cells.sum()):,} entries"
     return shown(_spied(title, notes, cells, A.shape, lengths, ("column", "row")), ax)
 
@@ -91,20 +95,20 @@ def _dense(x: Operand, size: Size) -> Drawing:
     lengths = block_lengths("spy", array.shape, size)
     cells = blocks((array != 0).astype(np.int64), lengths, "sum")
     title = f"{array.name or 'array'}: {rows:,} × {columns:,} {array.dtype}, {int(cells.sum()):,} not 0"
-    notes = f"a cell is {lengths[0]:,} × {lengths[1]:,}"
+    notes = (f"a cell is {lengths[0]:,} × {lengths[1]:,}",)
     return _spied(title, notes, cells, array.shape, lengths, titles_of(array))
 
 
 def _spied(
     title: str,
-    note: str,
+    notes: tuple[str, ...],
     cells: NDArray,
     shape: tuple[int, ...],
     lengths: tuple[int, int],
     titles: tuple[str, str],
 ) -> Drawing:
     y_edges, x_edges = (edges_of(length, block) for length, block in zip(shape, lengths, strict=True))
-    return CellDrawing(title, (note,), cells, x_edges, y_edges, *titles, True, True, "mean")
+    return CellDrawing(title, notes, cells, x_edges, y_edges, *titles, True, True, "mean")
 
 
 def degrees(G: Graph, direction: Literal["out", "in", "both"] = "both", *, ax: Canvas = None) -> Axes | Drawing:
