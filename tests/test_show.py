@@ -186,6 +186,20 @@ def test_elements_that_no_bin_has_are_left_out_and_counted(current: Any) -> None
     assert_fits(oc.show.histogram(np.full(3, np.nan), ax=False))
 
 
+def test_axes_have_round_numbers_dates_and_the_edges_of_uneven_bins(current: Any) -> None:
+    last = {
+        "-1   0       2": oc.show.histogram(np.ones(3), [-1.0, 0.0, 2.0], ax=False),
+        "1000000000.00": oc.show.histogram(1e9 + np.arange(10) * 1e-3, ax=False),
+        "0 1": oc.show.image(np.ones((2, 2)), ax=False),
+        "2020-01-01T00:00:00 ": oc.show.histogram(
+            np.arange("2020-01-01", "2020-01-03", dtype="M8[h]").astype("M8[ns]"), 5, ax=False
+        ),
+    }
+    for labels, drawing in last.items():
+        assert " ".join(labels.split()) in " ".join(repr(drawing).split())
+        assert_fits(drawing)
+
+
 def test_few_integers_have_a_bin_each_and_many_equally_many(current: Any) -> None:
     few = oc.show.histogram(np.asarray([1, 2, 2, 5], dtype=np.uint8), ax=False)
     assert (few.counts.tolist(), few.edges.tolist()) == ([1, 2, 0, 0, 1], [0.5, 1.5, 2.5, 3.5, 4.5, 5.5])
@@ -324,6 +338,7 @@ def refusals() -> dict[str, Any]:
         "x and y of shape (0,) have no points": lambda: oc.show.scatter(np.ones(0), np.ones(0)),
         "scatter: complex128": lambda: oc.show.scatter(np.ones(2) * 1j, np.ones(2)),
         "3 bins and 2 ranges": lambda: oc.show.scatter(np.ones(2), np.ones(2), (1, 2, 3)),
+        "scatter: range=5": lambda: oc.show.scatter(np.ones(2), np.ones(2), range=5),
         "degrees: draws an outcore.graph.Graph, not ndarray": lambda: oc.show.degrees(x),
         "degrees: direction must be": lambda: oc.show.degrees(oc.graph.from_arrays([0], [1]), "up"),
         "spy: an array of shape (0, 0) has no elements": lambda: oc.show.spy(np.ones((0, 0))),

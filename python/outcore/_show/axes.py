@@ -59,15 +59,24 @@ def count_label(count: float) -> str:
 
 
 def edge_ticks(edges: NDArray, most: int) -> tuple[Tick, ...]:
-    """Ticks of the axis that bins with such edges lie along: of integers at integers, of dates at edges."""
-    if edges.dtype.kind not in "mM":
-        # Of rows and columns, and of bins of integers, which lie in their middle.
-        is_whole = edges.dtype.kind == "i" or bool((np.abs(edges % 1) == 0.5).all())
-        return linear_ticks(float(edges[0]), float(edges[-1]), most, 1.0 if is_whole else 0.0)
+    """Ticks of the axis that bins with such edges lie along: of integers at integers. Of dates they are at edges, and
+    of bins of several widths, all of which are drawn alike."""
     last = len(edges) - 1
-    places = range(0, last + 1, max(1, -(-last // most)))
+    if edges.dtype.kind == "i":  # rows and columns, of which the last block may be shorter
+        return linear_ticks(float(edges[0]), float(edges[-1]), most, 1.0)
+    if edges.dtype.kind == "f" and _is_even(edges):
+        is_whole = bool((np.abs(edges % 1) == 0.5).all())  # as of bins of integers, which lie in their middle
+        return linear_ticks(float(edges[0]), float(edges[-1]), most, 1.0 if is_whole else 0.0)
     labels = edges.astype(_labelled(edges)) if edges.dtype.kind == "M" else edges
-    return tuple(Tick(place / last, str(labels[place])) for place in places)
+    texts = [f"{edge:g}" if edges.dtype.kind == "f" else str(edge) for edge in labels]
+    return tuple(Tick(place / last, texts[place]) for place in range(0, last + 1, max(1, -(-last // most))))
+
+
+def _is_even(edges: NDArray) -> bool:
+    """Whether bins have one width, but for rounding."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        widths = np.diff(edges)
+        return bool(np.isfinite(widths).all() and widths.max() <= widths.min() + 1e-3 * abs(widths.max()))
 
 
 def _labelled(edges: NDArray) -> str:

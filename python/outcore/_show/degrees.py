@@ -40,7 +40,7 @@ def bars(degrees: list[int]) -> str:
     labels = [bounds(place) for place in range(len(degrees))]
     wide, long = max(map(len, labels)), max(len(f"{count:,}") for count in degrees)
     drawn = zip(labels, degrees, _parts(degrees, _BAR), strict=True)
-    return "\n".join(f"{label:>{wide}}  {count:>{long},}  {'█' * part}" for label, count, part in drawn)
+    return "\n".join(f"{label:>{wide}}  {count:>{long},}  {'█' * part}".rstrip() for label, count, part in drawn)
 
 
 def svg(degrees: list[int], title: str, kind: str = "rows by entries", notes: Sequence[str] = ()) -> Markup:

@@ -262,6 +262,8 @@ def scatter(
         raise ShapeError(f"show.scatter: x and y of shape {rows[0].shape} have no points")
     numbers = [_number_of("scatter", number) for number in (bins if isinstance(bins, tuple) else (bins, bins))]
     ranges = (None, None) if range is None else range
+    if not isinstance(ranges, (tuple, list)):
+        raise ArgumentError(f"show.scatter: range={range!r}; it is two pairs of bounds, either of which may be None")
     if len(numbers) != 2 or len(ranges) != 2:
         raise ArgumentError(f"show.scatter: {len(numbers)} bins and {len(ranges)} ranges for 2 coordinates")
     bounds = [None if part is None else _interval("scatter", part) for part in ranges]

@@ -125,8 +125,8 @@ def degrees(G: Graph, direction: Literal["out", "in", "both"] = "both", *, ax: C
     >>> for line in repr(oc.show.degrees(G, ax=False)).splitlines()[1:]:
     ...     print(line)
       0  0
-      1  2  ████████████████████████████████████████
-    2-3  2  ████████████████████████████████████████
+      1  1  ████████████████████
+    2-3  3  ████████████████████████████████████████
     2 in the mean; bars by logarithm
     """
     check_axes("degrees", ax)
