@@ -311,6 +311,7 @@ def test_degrees_are_counted_by_powers_of_two(current: Any) -> None:
     assert drawing.edges.tolist() == [0, 1, 2, 4, 8, 16, 32]
     assert "16-31   1" in repr(drawing)
     assert "vertices by neighbours" in svg_of(drawing)
+    assert "1.90476 in the mean" in svg_of(drawing)
     assert_fits(drawing)
 
 

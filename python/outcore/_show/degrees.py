@@ -50,9 +50,8 @@ def svg(degrees: list[int], title: str, kind: str = "rows by entries", notes: Se
     below = (Tick((place + 0.5) / len(degrees), bounds(place)) for place in range(0, len(degrees), every))
     counted, _, by = kind.partition(" by ")
     heights = [height(count, end, True) for count in degrees]
-    return columns_svg(
-        heights, f"{title}: {kind}", PlotAxis(f"{by} (by logarithm)", tuple(below)), PlotAxis(counted, ticks)
-    )
+    axes = PlotAxis(f"{by} (by logarithm)", tuple(below)), PlotAxis(counted, ticks)
+    return columns_svg(heights, f"{title}: {kind}", *axes, notes)
 
 
 def draw(target: str, source: str, degrees: list[int], kind: str = "rows by entries") -> None:

@@ -13,7 +13,7 @@ from outcore._show.markup import Markup, drawing, element
 
 # Points: the plot, and the labels on its left, below it and above it.
 WIDTH, HEIGHT = 560, 320
-_LEFT, _RIGHT, _TOP, _LINE = 92, 28, 40, 18
+_LEFT, _RIGHT, _TOP, _LINE = 92, 40, 40, 18
 _BESIDE = 100  # a legend
 _LEGEND, _SHADES, _LETTER = 120, 24, 6.6
 _COLOR, _RGB = "#4878a8", (0x48, 0x78, 0xA8)
