@@ -22,7 +22,7 @@ WITHOUT_EXAMPLES = ("outcore.__main__", "outcore._core")
 MODULES = sorted(
     found.name for found in pkgutil.walk_packages(oc.__path__, "outcore.") if found.name not in WITHOUT_EXAMPLES
 )
-CHAPTERS = "config dates fft graph io learn learn.metrics linalg random sparse stats"
+CHAPTERS = "config dates fft graph io learn learn.metrics linalg random show sparse stats"
 NAMESPACES = ("outcore", *(f"outcore.{name}" for name in CHAPTERS.split()))
 _NO_ELEMENTS = "asks for types or shapes only, never for elements"
 _NO_ARRAYS = "has to do with settings, not with arrays"

@@ -24,20 +24,24 @@ from outcore._numpy.strided import lib as lib
 
 
 def __getattr__(name: str) -> object:
-    """`outcore.learn` is imported when it is asked for: it needs scikit-learn, which takes a second to load.
+    """`outcore.learn` is imported when it is asked for: it needs scikit-learn, which takes a second to load. So is
+    `outcore.show`, which few programs need.
 
     Names of other libraries are answered by what is nearest.
     """
-    if name == "learn":
+    if name in ("learn", "show"):
         import importlib
 
-        return importlib.import_module("outcore.learn")
+        return importlib.import_module(f"outcore.{name}")
     raise missing_name("module 'outcore'", name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals()["__all__"], "learn"})
+    return sorted({*globals()["__all__"], "learn", "show"})
 
+
+if _typing.TYPE_CHECKING:
+    from outcore import show as show
 
 if not _typing.TYPE_CHECKING:  # a type checker follows the imports
     __all__ = [*_api.__all__, "graph", "sparse"]

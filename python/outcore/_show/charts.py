@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from outcore._base.sizes import format_size
 from outcore._session.record import Iterations
+from outcore._show.axes import round_step
 from outcore._show.markup import Markup, drawing, element
 
 # Points: labels stand left of the charts, titles above them, numbers of iterations below the last.
@@ -147,8 +148,7 @@ def _size(value: float) -> str:
 
 def _decimal(least: float) -> float:
     """The least of 1, 2, 5, 10, 20, … that is not below."""
-    power = 10.0 ** math.floor(math.log10(max(least, 1.0)))
-    return next(step for step in (power, 2 * power, 5 * power, 10 * power) if step >= least)
+    return round_step(max(least, 1.0))
 
 
 def _binary(least: float) -> float:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from outcore._base.system_errors import refusing
-from outcore._show.markup import drawing, element
+from outcore._show.axes import PlotAxis, Tick, count_axis, height
+from outcore._show.markup import Markup
+from outcore._show.plots import columns_svg
 from outcore.errors import ArgumentError
 
-_BAR, _WIDTH, _HEIGHT, _LINE = 40, 640, 18, 24
+_BAR, _LABELS = 40, 14
 
 
 def histogram(degrees: npt.NDArray[np.int64]) -> list[int]:
@@ -37,28 +40,26 @@ def bars(degrees: list[int]) -> str:
     labels = [bounds(place) for place in range(len(degrees))]
     wide, long = max(map(len, labels)), max(len(f"{count:,}") for count in degrees)
     drawn = zip(labels, degrees, _parts(degrees, _BAR), strict=True)
-    return "\n".join(f"{label:>{wide}}  {count:>{long},}  {'█' * part}" for label, count, part in drawn)
+    return "\n".join(f"{label:>{wide}}  {count:>{long},}  {'█' * part}".rstrip() for label, count, part in drawn)
 
 
-def svg(degrees: list[int], title: str, what: str = "rows by entries") -> str:
-    """The histogram as a drawing."""
-    head = f"{title}: {what} (bars by logarithm)"
-    parts = [element("text", head, x=8, y=18)]
-    for place, (count, part) in enumerate(zip(degrees, _parts(degrees, _WIDTH), strict=True)):
-        y = _LINE * (place + 1) + 8
-        parts.append(element("text", bounds(place), x=118, y=y + 14, text_anchor="end"))
-        parts.append(element("rect", x=128, y=y, width=part, height=_HEIGHT, fill="#4878a8"))
-        parts.append(element("text", f"{count:,}", x=134 + part, y=y + 14))
-    size = {"width": _WIDTH + 260, "height": _LINE * (len(degrees) + 2)}
-    return drawing(*parts, **size, font_family="sans-serif", font_size=13) + "\n"
+def svg(degrees: list[int], title: str, kind: str = "rows by entries", notes: Sequence[str] = ()) -> Markup:
+    """The histogram as a drawing, both axes by logarithm."""
+    end, ticks = count_axis(max(degrees), True)
+    every = -(-len(degrees) // _LABELS)
+    below = (Tick((place + 0.5) / len(degrees), bounds(place)) for place in range(0, len(degrees), every))
+    counted, _, by = kind.partition(" by ")
+    heights = [height(count, end, True) for count in degrees]
+    axes = PlotAxis(f"{by} (by logarithm)", tuple(below)), PlotAxis(counted, ticks)
+    return columns_svg(heights, f"{title}: {kind}", *axes, notes)
 
 
-def draw(target: str, source: str, degrees: list[int], what: str = "rows by entries") -> None:
+def draw(target: str, source: str, degrees: list[int], kind: str = "rows by entries") -> None:
     """Stores the drawing. Raises ArgumentError where it would replace the source itself, StorageError."""
     if os.path.exists(target) and os.path.samefile(target, source):
         raise ArgumentError(f"info: the drawing would replace {source}")
     with refusing(target, "write"):
-        Path(target).write_text(svg(degrees, Path(source).name, what), encoding="utf-8")
+        Path(target).write_text(svg(degrees, Path(source).name, kind) + "\n", encoding="utf-8")
 
 
-__all__ = ["bars", "draw", "histogram", "svg"]
+__all__ = ["bars", "bounds", "draw", "histogram", "svg"]
