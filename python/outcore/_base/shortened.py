@@ -71,17 +71,26 @@ def short_names(names: Sequence[str], width: int = COLUMNS) -> str:
 
 def call_text(name: str, parts: Iterable[str]) -> str:
     """A call as Python writes it, in lines that fit: one, or one for as many of the parts as there is room for."""
+    return _laid(f"{name}(", parts, ")")
+
+
+def angle_text(name: str, parts: Iterable[str]) -> str:
+    """An object that no call makes, in angle brackets, in lines that fit."""
+    return _laid(f"<{name} ", parts, ">")
+
+
+def _laid(opening: str, parts: Iterable[str], closing: str) -> str:
     listed = [short_text(part, COLUMNS - len(_INDENT) - 1) for part in parts]
-    line = f"{name}({', '.join(listed)})"
+    line = f"{opening}{', '.join(listed)}{closing}"
     if len(line) <= COLUMNS:
         return line
     lines = [""]
     for place, part in enumerate(listed):
-        text = part + ("," if place < len(listed) - 1 else ")")
+        text = part + ("," if place < len(listed) - 1 else closing)
         if lines[-1] and len(_INDENT) + len(lines[-1]) + 1 + len(text) > COLUMNS:
             lines.append("")
         lines[-1] += f" {text}" if lines[-1] else text
-    return "\n".join([f"{name}(", *(f"{_INDENT}{part}" for part in lines)])
+    return "\n".join([opening.rstrip(), *(f"{_INDENT}{part}" for part in lines)])
 
 
 def record_text(record: object, names: Sequence[str]) -> str:
@@ -103,6 +112,7 @@ def record_text(record: object, names: Sequence[str]) -> str:
 
 __all__ = [
     "COLUMNS",
+    "angle_text",
     "call_text",
     "record_text",
     "short_names",

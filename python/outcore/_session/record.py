@@ -12,6 +12,7 @@ from weakref import WeakSet
 from outcore import _core
 from outcore._base.sizes import format_size
 from outcore._base.types import JSONObject
+from outcore._session.drawn import drawings
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,9 @@ class Outcome:
             f"Outcome({format_size(self.bytes_read)} read, {format_size(self.bytes_written)} written{spilled}, "
             f"peak {format_size(self.peak_bytes)}, {self.seconds:.3g} s)"
         )
+
+    def _repr_html_(self) -> str:
+        return drawings.outcome(self)
 
     @classmethod
     def of(cls, counters: JSONObject) -> Outcome:

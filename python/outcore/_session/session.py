@@ -14,10 +14,12 @@ from contextvars import ContextVar
 from types import TracebackType
 
 from outcore import _core, config
+from outcore._base.shortened import call_text
 from outcore._base.sizes import format_size
 from outcore._base.types import JSONObject, NDArray
 from outcore._session import record as _record
 from outcore._session import replaced
+from outcore._session.drawn import drawings
 from outcore._session.progress import Bar
 from outcore._session.record import Outcome
 from outcore.errors import MemoryLimitError
@@ -66,7 +68,15 @@ class Session:
 
     def __repr__(self) -> str:
         limit = format_size(self.options["memory_limit"])
-        return f"outcore.Session(memory_limit={limit}, policy={self.options['policy']})"
+        counted = self.counters()
+        kept, working = counted["kept_bytes"], counted["reserved_bytes"] - counted["kept_bytes"]
+        held = [f"{format_size(kept)} kept", *([f"{format_size(working)} in use"] if working else [])]
+        budget = f"budget={format_size(counted['budget_bytes'])}"
+        parts = [f"memory_limit={limit}", budget, f"policy={self.options['policy']}", *held]
+        return call_text("outcore.Session", parts)
+
+    def _repr_html_(self) -> str:
+        return drawings.session(self)
 
     def __enter__(self) -> Session:
         _entered.set((*_entered.get(), self))

@@ -70,7 +70,8 @@ def _said(shape: tuple[int, int], entries: Sequence[int], is_turned: bool) -> st
     if not entries:
         return f"{matrix} without entries"
     of = "columns" if is_turned else "rows"
-    return f"{matrix}: {len(entries):,} stored tiles in the order of {of}, of {min(entries):,} to {max(entries):,} entries"
+    counts = f"{min(entries):,} to {max(entries):,} entries"
+    return f"{matrix}: {len(entries):,} stored tiles in the order of {of}, of {counts}"
 
 
 def _text(x: float, y: float, text: str, anchor: str) -> Markup:
