@@ -43,7 +43,7 @@ class StoredBelow(NamedTuple):
         of = "1 stored array" if self.number == 1 else f"{self.number:,} stored arrays"
         if self.is_read_once:
             return f"about {format_size(self.nbytes)}, {of}"
-        return f"from {of} of {format_size(self.nbytes)}, some perhaps more than once"
+        return f"{of} of {format_size(self.nbytes)}, perhaps more than once"
 
 
 class Shown:

@@ -12,18 +12,20 @@ from typing import NamedTuple
 from outcore._base.shortened import short_path, short_text
 from outcore._show.markup import Markup, element
 
+_NAME = 28  # characters of a name that is kept in one line
 _TITLE, _VALUE = 120, 400  # characters of a title, and of a value; a longer one is shortened, with the whole on hover
 _STYLE = (
     ".outcore-card{font:13px/1.5 system-ui,sans-serif;color:inherit;max-width:60em;overflow-wrap:anywhere}"
     ".outcore-card .outcore-title{font-weight:600;margin:0 0 .3em}"
     ".outcore-card .outcore-body{display:flex;flex-wrap:wrap;gap:.6em 2em;align-items:flex-start}"
-    ".outcore-card .outcore-facts{border-collapse:collapse;margin:0;font-size:inherit;border:0;flex:0 1 auto;"
-    "min-width:0;color:inherit;table-layout:auto}"
+    ".outcore-card .outcore-facts{border-collapse:collapse;margin:0;font-size:inherit;border:0;flex:1 1 15em;"
+    "min-width:0;width:auto;color:inherit;table-layout:auto}"
     ".outcore-card .outcore-facts tr{background:none;border:0}"
     ".outcore-card .outcore-facts th,.outcore-card .outcore-facts td{text-align:left;vertical-align:top;border:0;"
     "background:none;padding:.1em 0;white-space:normal;max-width:none;font-size:inherit}"
-    ".outcore-card .outcore-facts th{font-weight:400;opacity:.75;padding-right:1.2em;min-width:5em;"
-    "overflow-wrap:normal}"
+    ".outcore-card .outcore-facts th{font-weight:400;opacity:.75;padding-right:1.2em;min-width:5.5em;"
+    "width:1%;white-space:nowrap}"
+    ".outcore-card .outcore-facts th.outcore-long{white-space:normal;min-width:10em}"
     ".outcore-card .outcore-facts td{font-variant-numeric:tabular-nums}"
     ".outcore-card .outcore-picture{margin:0;flex:none;max-width:100%}"
     ".outcore-card .outcore-picture svg{display:block;max-width:100%;height:auto}"
@@ -67,7 +69,8 @@ def _row(fact: Fact) -> Markup:
     name, value = short_text(fact.name, _TITLE), short_text(fact.value, _VALUE)
     whole = fact.whole or (fact.value if value != fact.value else "")
     cell = element("td", value, title=whole) if whole else element("td", value)
-    return element("tr", element("th", name, scope="row"), cell)
+    long = {"class_": "outcore-long"} if len(name) > _NAME else {}
+    return element("tr", element("th", name, scope="row", **long), cell)
 
 
 __all__ = ["Fact", "card", "path_fact"]

@@ -38,9 +38,11 @@ def outcome_card(outcome: Outcome) -> str:
         Fact("of all threads", f"{outcome.read_seconds:.3g} s reading, {outcome.compute_seconds:.3g} s computing"),
     ]
     for name, value in outcome.other.items():
+        if not value:
+            continue
         is_size = name.startswith("bytes_") or name.endswith("_bytes")
         if isinstance(value, str) or (type(value) in (int, float) and not is_size):
-            facts.append(Fact(name.replace("_", " "), str(value)))
+            facts.append(Fact(name.replace("_", " "), f"{value:.4g}" if isinstance(value, float) else str(value)))
         elif type(value) in (int, float):
             facts.append(Fact(name.replace("_", " "), format_size(value)))
     return card("outcore.Outcome", facts)

@@ -9,7 +9,7 @@ from outcore._show.markup import Markup, drawing, element
 
 _SIDE, _SHORTEST, _MARGIN = 120.0, 40.0, 2.0
 _BANDS = 40  # at most; of more tiles several are one band
-_FAINTEST = 0.08
+_FAINTEST, _EVEN, _DARKEST = 0.08, 0.3, 0.75  # opacities; that of one tile alone stands between
 _LABEL, _CHARACTER = 16.0, 6.6
 
 
@@ -36,8 +36,10 @@ def spy_picture(shape: tuple[int, int], entries: Sequence[int], is_turned: bool 
             sides = {"width": size, "height": height} if is_turned else {"width": width, "height": size}
             # By the logarithm: counts of tiles differ by powers of ten.
             share = math.log1p(count) / math.log1p(most)
-            opacity = f"{_FAINTEST + (0.75 - _FAINTEST) * share**4:.2f}"
-            drawn.append(element("rect", fill="currentColor", fill_opacity=opacity, **at, **sides))
+            opacity = f"{_FAINTEST + (_DARKEST - _FAINTEST) * share**4 if len(bands) > 1 else _EVEN:.2f}"
+            drawn.append(
+                element("rect", fill="currentColor", fill_opacity=opacity, shape_rendering="crispEdges", **at, **sides)
+            )
     frame = element("rect", x=left, y=top, width=width, height=height, fill="none", stroke="currentColor")
     across, down = f"{columns:,}", f"{rows:,}"
     labels = [

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from outcore._base.shortened import short_text
 from outcore._show.markup import Markup, drawing, element
 
 _LONGEST, _SHORTEST = 120.0, 24.0  # points that an axis takes
 _LINES = 16  # between tiles along an axis; of more every second, fourth and so on is drawn
 _SHEETS, _STEP = 4, 7.0  # of a stack, and points that each stands behind the one before
+_AXES_NAMED = 2  # behind the grid
+_GAP = 5.0  # points between lines at least
 _MARGIN = 2.0
 _LABEL, _CHARACTER = 16.0, 6.6
 _STROKE = {"stroke": "currentColor", "fill": "none"}
@@ -98,7 +99,8 @@ def _lines(
     for axis in (0, 1):
         tiles = -(-front[axis] // cut[axis])
         every = 1
-        while (tiles - 1) // every > _LINES:
+        most = min(_LINES, int(sides[axis] / _GAP))
+        while (tiles - 1) // every > most:
             every *= 2
         for place in range(every, tiles, every):
             at = place * cut[axis] / front[axis]
@@ -128,7 +130,9 @@ def _text(x: float, y: float, text: str, anchor: str) -> Markup:
 
 def _behind(lengths: Sequence[int]) -> str:
     """Lengths of the axes behind the grid."""
-    return short_text(_times(lengths), 22)
+    if len(lengths) <= _AXES_NAMED:
+        return _times(lengths)
+    return f"{lengths[0]:,} × … × {lengths[-1]:,}"
 
 
 def _times(lengths: Sequence[int]) -> str:

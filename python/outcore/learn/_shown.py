@@ -45,8 +45,9 @@ def estimator_card(estimator: _Parametrized) -> str:
 def fitted_facts(estimator: object) -> list[tuple[str, str]]:
     """What a fit has left: numbers, and shapes of arrays, by the names of the attributes."""
     state = {name: value for name, value in vars(estimator).items() if name.endswith("_") and name[0] != "_"}
-    facts = [(name, value_text(value)) for name, value in list(state.items())[:_FACTS]]
-    more = len(state) - len(facts)
+    said = {name: value for name, value in state.items() if not (isinstance(value, dict) and not value)}
+    facts = [(name, value_text(value)) for name, value in list(said.items())[:_FACTS]]
+    more = len(said) - len(facts)
     return [*facts, ("…", f"{more} more")] if more else facts
 
 
@@ -71,6 +72,8 @@ def value_text(value: object) -> str:
         return short_line(repr(value), _VALUE)
     if isinstance(value, (float, np.floating)):
         return f"{value:.6g}"
+    if isinstance(value, dict):  # a history: steps by the name of what they count
+        return ", ".join(f"{len(part)} steps of {name}" for name, part in list(value.items())[:_FACTS])
     if isinstance(value, (list, tuple)) and len(value) > 6:
         return f"{len(value)} values, the last {value_text(value[-1])}"
     return short_text(repr(value), _VALUE) if not isinstance(value, np.generic) else str(value.item())

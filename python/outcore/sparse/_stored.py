@@ -147,7 +147,7 @@ class StoredMatrix(Refused, Carded, ABC):
             *facts,
             ("entries", f"{self.nnz:,}{each}"),
             ("bytes", format_size(self.nbytes)),
-            ("stored in", f"{tiles:,} pieces in the order of rows"),
+            ("stored in", "1 tile" if tiles == 1 else f"{tiles:,} tiles in the order of rows"),
             ("file", self.path),
         ]
 
