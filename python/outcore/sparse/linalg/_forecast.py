@@ -54,6 +54,9 @@ class LimitCost:
     bytes_written: int
     peak_bytes: int
 
+    def __repr__(self) -> str:
+        return record_text(self, [field.name for field in dataclasses.fields(self)])
+
 
 def factor_target() -> _core.Target:
     """A file in scratch that is planned and never made."""
