@@ -11,8 +11,6 @@ from outcore._lazy.hooks import above, functions
 from outcore._lazy.pickled import rebuilt, steps_of
 from outcore._numpy_like.updates import updated
 from outcore._run import masks
-from outcore._session.drawn import drawings
-from outcore._show.counted import outcome_card, session_card
 from outcore._standard.elements import Elements, complex_keys, in_order, sort_typed_by
 from outcore._standard.indexing import taken
 from outcore._typed.as_typed import as_typed
@@ -36,7 +34,6 @@ def _lazy_of_xarray(data: object) -> Any:
     return lazy_of(data)
 
 
-drawings.session, drawings.outcome = session_card, outcome_card
 functions.fill({name: getattr(_api, name) for name in vars(_api)["__all__"]})
 above.fill(
     {

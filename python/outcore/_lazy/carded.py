@@ -1,4 +1,4 @@
-"""What notebooks show of objects beside arrays: their class says facts, and the card is drawn here."""
+"""Cards in notebooks of objects beside arrays: a class says the facts, and the card is drawn here."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeAlias
 
+from outcore._session.record import Outcome
+from outcore._session.session import Session
 from outcore._show.card import Fact, card, path_fact
+from outcore._show.counted import outcome_card, session_card
 from outcore._show.markup import Markup
 
 # A name and a value; a path is shortened, with the whole of it on hover.
@@ -34,5 +37,7 @@ class Carded:
         ]
         return card(self._card_title(), facts, self._card_picture())
 
+
+Session._drawn, Outcome._drawn = session_card, outcome_card
 
 __all__ = ["Carded", "NamedFact"]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
@@ -15,9 +18,20 @@ from outcore._session.session import current
 
 _COUNT = 6
 _PAGE_BYTES = 4096
+_is_unread: ContextVar[bool] = ContextVar("outcore_unread", default=False)
 _MAGIC = b"\x93NUMPY"
 # By node the array that it borrows, for as long as the node does.
 _borrowed: WeakValueDictionary[int, NDArray] = WeakValueDictionary()
+
+
+@contextmanager
+def unread() -> Iterator[None]:
+    """Has representations within the block read no file: those of one object that holds several arrays."""
+    token = _is_unread.set(True)
+    try:
+        yield
+    finally:
+        _is_unread.reset(token)
 
 
 class FirstValues(NamedTuple):
@@ -68,7 +82,12 @@ def first_values(expr: _core.Expr) -> FirstValues | None:
 
 def _first_of_file(expr: _core.Expr) -> NDArray | None:
     path = expr.op
-    if expr.inputs or not path.endswith(".npy") or [str(part) for part in _core.sources(expr)] != [path]:
+    if (
+        _is_unread.get()
+        or expr.inputs
+        or not path.endswith(".npy")
+        or [str(part) for part in _core.sources(expr)] != [path]
+    ):
         return None
     try:
         # A file that changed since is another node. Who opens it reads the page that the values are in.
@@ -95,4 +114,4 @@ def _parsed(page: bytes, shape: tuple[int, ...], dtype: DType) -> NDArray | None
     return np.frombuffer(page, dtype, count, end) if count else None
 
 
-__all__ = ["FirstValues", "borrowed", "first_rows", "first_values"]
+__all__ = ["FirstValues", "borrowed", "first_rows", "first_values", "unread"]

@@ -64,31 +64,29 @@ class Shown:
     def __repr__(self) -> str:
         if self._is_pending():
             return pending_text("Array", "", self._maker())
-        return array_text("Array", self._expr, tuple(self._expr.shape), np.dtype(self._expr.dtype))
+        return array_text("Array", self._expr, *self._kind(), first_values(self._expr))
 
     def _repr_html_(self) -> str:
         if self._is_pending():
             return pending_card("Array", "", self._maker())
-        return array_card("Array", self._expr, tuple(self._expr.shape), np.dtype(self._expr.dtype))
+        return array_card("Array", self._expr, *self._kind(), first_values(self._expr))
+
+    def _kind(self) -> tuple[tuple[int, ...], DType]:
+        return tuple(self._expr.shape), np.dtype(self._expr.dtype)
 
 
-def array_text(
-    name: str, expr: _core.Expr, shape: tuple[int, ...], dtype: DType, values: FirstValues | None = None
-) -> str:
-    """An array in a terminal. `values` are the first ones, of elements that are no numbers."""
+def array_text(name: str, expr: _core.Expr, shape: tuple[int, ...], dtype: DType, values: FirstValues | None) -> str:
+    """An array in a terminal. `values` are the first ones, where they cost a page at most."""
     parts = [f"shape={short_text(short_shape(shape), _LENGTHS)}", f"dtype={dtype}", _size(shape, dtype)]
     tile = tuple(expr.tile[: len(shape)])
     if tile != shape:
         parts.append(f"tile={short_text(short_shape(tile), _LENGTHS)}")
-    first = values or (first_values(expr) if shape == tuple(expr.shape) else None)
     origin = short_path(_origin(expr), _WIDE)
-    parts.append(origin if first is None else f"{origin}: {first}")
+    parts.append(origin if values is None else f"{origin}: {values}")
     return call_text(f"outcore.{name}", parts)
 
 
-def array_card(
-    name: str, expr: _core.Expr, shape: tuple[int, ...], dtype: DType, values: FirstValues | None = None
-) -> str:
+def array_card(name: str, expr: _core.Expr, shape: tuple[int, ...], dtype: DType, values: FirstValues | None) -> str:
     """An array in a notebook: facts, its tiles as a picture, and the first values where they cost a page at most."""
     annotated, dims, _ = _core.annotations(expr)
     tile = tuple(expr.tile[: len(shape)])
@@ -109,9 +107,8 @@ def array_card(
     below = None if _is_file(expr) else stored_below(expr)
     if below is not None and below.number:
         facts.append(Fact("reads", str(below)))
-    first = values or (first_values(expr) if shape == tuple(expr.shape) else None)
-    if first is not None:
-        facts.append(Fact("values", str(first)))
+    if values is not None:
+        facts.append(Fact("values", str(values)))
     title = f"outcore.{name}" if annotated is None else f"outcore.{name} {annotated!r}"
     note = ("lazy: ", ".compute()", " gives NumPy, ", "outcore.explain(x)", " the plan")
     return card(title, facts, tiles_picture(shape, tile), note)

@@ -13,12 +13,10 @@ from outcore._lazy.array import Array
 from outcore._lazy.carded import Carded, NamedFact
 from outcore._lazy.node import node
 from outcore._lazy.typed import typed_of
-from outcore._session.session import current
 from outcore.errors import ArgumentError, DTypeError, OutcoreError
 
 GroupItem: TypeAlias = "Any"  # an Array, Dates or Text, or a Group
 _SHOWN_MAX = 40
-_PAGE_BYTES = 4096  # that a representation reads of members that were not opened yet
 _NAME, _PATH = 60, 80  # characters of a name of a member, and of a path
 
 
@@ -88,12 +86,9 @@ class Group(Carded, Mapping[str, GroupItem]):
         return "\n    ".join(short_text(line, COLUMNS - 4) for line in lines)
 
     def _members_shown(self) -> Iterator[tuple[str, str]]:
-        """Names of members, and what each is. Members are opened for it until a page has been read."""
-        core = current()._core
-        read = core.counters()["metadata_bytes_read"]
+        """Names of members, and what each is. I/O: members are opened for it, once; no element of them is read."""
         for name, is_group in list(self._kinds.items())[:_SHOWN_MAX]:
-            is_cheap = name in self._members or core.counters()["metadata_bytes_read"] - read < _PAGE_BYTES
-            yield name, "/" if is_group else self._shown(name) if is_cheap else ""
+            yield name, "/" if is_group else self._shown(name)
 
     def _card_facts(self) -> list[NamedFact]:
         facts: list[NamedFact] = [("path", Path(self._name))] if self._name else []

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 from weakref import WeakSet
 
 from outcore import _core
 from outcore._base.sizes import format_size
 from outcore._base.types import JSONObject
-from outcore._session.drawn import drawings
 
 
 @dataclass(frozen=True)
@@ -33,6 +32,7 @@ class Outcome:
     read_seconds: float = 0.0
     compute_seconds: float = 0.0
     other: JSONObject = field(default_factory=dict)
+    _drawn: ClassVar[Callable[[Outcome], str]]  # the card that notebooks show, which is drawn above this room
 
     def __repr__(self) -> str:
         spilled = f" ({format_size(self.bytes_spilled)} of them spilled)" if self.bytes_spilled else ""
@@ -42,7 +42,7 @@ class Outcome:
         )
 
     def _repr_html_(self) -> str:
-        return drawings.outcome(self)
+        return type(self)._drawn(self)
 
     @classmethod
     def of(cls, counters: JSONObject) -> Outcome:

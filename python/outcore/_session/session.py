@@ -9,9 +9,10 @@ import sys
 import threading
 import warnings
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from types import TracebackType
+from typing import ClassVar
 
 from outcore import _core, config
 from outcore._base.shortened import call_text
@@ -19,7 +20,6 @@ from outcore._base.sizes import format_size
 from outcore._base.types import JSONObject, NDArray
 from outcore._session import record as _record
 from outcore._session import replaced
-from outcore._session.drawn import drawings
 from outcore._session.progress import Bar
 from outcore._session.record import Outcome
 from outcore.errors import MemoryLimitError
@@ -55,6 +55,8 @@ class Session:
     6
     """
 
+    _drawn: ClassVar[Callable[[Session], str]]  # the card that notebooks show, which is drawn above this room
+
     def __init__(self, **options: object) -> None:
         self.options = config.snapshot(**options)
         core_options = {key: value for key, value in self.options.items() if key != "progress"}
@@ -76,7 +78,7 @@ class Session:
         return call_text("outcore.Session", parts)
 
     def _repr_html_(self) -> str:
-        return drawings.session(self)
+        return type(self)._drawn(self)
 
     def __enter__(self) -> Session:
         _entered.set((*_entered.get(), self))

@@ -9,7 +9,7 @@ from outcore._show.card import Fact, card
 
 
 def session_card(session: Session) -> str:
-    """What a session may take, what it holds in memory, and what it has moved. No I/O."""
+    """The limits of a session, the bytes that it holds in memory, and those that it has moved. No I/O."""
     counted, options = session.counters(), session.options
     working = counted["reserved_bytes"] - counted["kept_bytes"]
     facts = [

@@ -24,6 +24,7 @@ from outcore import _api as oc
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.node import ArrayLike, Operand, node
+from outcore._lazy.preview import unread
 from outcore._session.session import check_room
 from outcore.errors import ArgumentError, DTypeError, MemoryLimitError, ShapeError
 from outcore.learn import metrics
@@ -80,7 +81,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         return {name: value for name, value in state.items() if not isinstance(value, Array)}
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        lines = [short_line(line) for line in super().__repr__(N_CHAR_MAX).split("\n")]
+        with unread():  # scikit-learn asks for the text of each parameter more than once
+            lines = [short_line(line) for line in super().__repr__(N_CHAR_MAX).split("\n")]
         return "\n".join([*lines, *fitted_lines(self)])
 
     @property

@@ -1,4 +1,4 @@
-"""Estimators in terminals and notebooks: parameters, and what the fit has found."""
+"""Estimators in terminals and notebooks: parameters, and attributes that a fit has set."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def estimator_card(estimator: _Parametrized) -> str:
 
 
 def fitted_facts(estimator: object) -> list[tuple[str, str]]:
-    """What a fit has left: numbers, and shapes of arrays, by the names of the attributes."""
+    """Attributes that a fit has set, by name: numbers, and shapes of arrays."""
     state = {name: value for name, value in vars(estimator).items() if name.endswith("_") and name[0] != "_"}
     said = {name: value for name, value in state.items() if not (isinstance(value, dict) and not value)}
     facts = [(name, value_text(value)) for name, value in list(said.items())[:_FACTS]]
@@ -52,7 +52,7 @@ def fitted_facts(estimator: object) -> list[tuple[str, str]]:
 
 
 def fitted_lines(estimator: object) -> list[str]:
-    """What a fit has left, in a few lines; none before the fit."""
+    """Attributes that a fit has set, in a few lines; none before the fit."""
     facts = [f"{name} {value}" for name, value in fitted_facts(estimator)]
     lines = ["    fitted: "] if facts else []
     for place, fact in enumerate(facts):

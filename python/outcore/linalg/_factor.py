@@ -83,7 +83,7 @@ class SolvingFactor(Carded, ABC):
         return f"outcore.{room}.{type(self).__name__}"
 
     def _card_facts(self) -> list[NamedFact]:
-        """What the text in a terminal says, by name."""
+        """The facts that the text in a terminal has, by name."""
         rows, columns = self.shape
         residual = [] if self._residual is None else [("residual", f"{self._residual:.3g} of the last solution")]
         return [
