@@ -12,7 +12,7 @@ from typing import NamedTuple
 from outcore._base.shortened import short_path, short_text
 from outcore._show.markup import Markup, element
 
-_NAME = 28  # characters of a name that is kept in one line
+_NAME, _NAME_MAX = 28, 60  # characters of a name in one line, and of one that is not shortened
 _TITLE, _VALUE = 120, 400  # characters of a title, and of a value; a longer one is shortened, with the whole on hover
 _STYLE = (
     ".outcore-card{font:13px/1.5 system-ui,sans-serif;color:inherit;max-width:60em;overflow-wrap:anywhere}"
@@ -66,10 +66,10 @@ def card(title: str, facts: Iterable[Fact], picture: Markup | None = None, note:
 
 
 def _row(fact: Fact) -> Markup:
-    name, value = short_text(fact.name, _TITLE), short_text(fact.value, _VALUE)
+    name, value = short_text(fact.name, _NAME_MAX), short_text(fact.value, _VALUE)
     whole = fact.whole or (fact.value if value != fact.value else "")
     cell = element("td", value, title=whole) if whole else element("td", value)
-    long = {"class_": "outcore-long"} if len(name) > _NAME else {}
+    long = {"class_": "outcore-long", "title": fact.name} if len(name) > _NAME else {}
     return element("tr", element("th", name, scope="row", **long), cell)
 
 
