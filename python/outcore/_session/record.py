@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
 from typing import ClassVar, NamedTuple, Protocol
@@ -12,6 +12,8 @@ from weakref import WeakSet
 from outcore import _core
 from outcore._base.sizes import format_size
 from outcore._base.types import JSONObject
+from outcore._session.caller import Call
+from outcore._session.trace import Run
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Outcome:
     @classmethod
     def of(cls, counters: JSONObject) -> Outcome:
         named = {part.name for part in fields(cls)} - {"other"}
-        other = {key: value for key, value in counters.items() if key not in named and key != "results"}
+        other = {key: value for key, value in counters.items() if key not in named | _UNCOUNTED}
         return cls(**{key: counters[key] for key in named if key in counters}, other=other)
 
 
@@ -64,6 +66,10 @@ class Iterations(NamedTuple):
     seconds: float
 
 
+#: Contents of a run's record that are no counters.
+_UNCOUNTED = {"results", "traces", "events"}
+
+
 class RecordedSession(Protocol):
     """A session, as far as records go."""
 
@@ -73,14 +79,17 @@ class RecordedSession(Protocol):
 class Recorder(Protocol):
     """Takes the runs of a block."""
 
-    def add(self, outcome: Outcome) -> None:
-        """A run that has ended."""
+    #: How much of each run is traced: "bins" of busy time, or each of its "events" as well.
+    detail: str
+
+    def add(self, outcome: Outcome, run: Run | None) -> None:
+        """A run that has ended, with its trace, where it is one of programs."""
+
+    def limits(self, program: _core.Program, call: Call, memory_limit: int) -> list[int]:
+        """Memory limits to compare a program by before it runs; none where that costs more than it tells."""
 
     def join(self, session: RecordedSession) -> None:
         """A session that has been made inside the block."""
-
-    def tracing(self) -> AbstractContextManager[str | None]:
-        """The path that a run is to write its trace to, if it is to."""
 
 
 _recorder: ContextVar[Recorder | None] = ContextVar("outcore_recorder", default=None)
@@ -102,10 +111,9 @@ def recorded_by(recorder: Recorder) -> Iterator[None]:
         _recorder.reset(token)
 
 
-def tracing() -> AbstractContextManager[str | None]:
-    """The path that a run is to write its trace to, if its recorder wants one."""
-    recorder = _recorder.get()
-    return nullcontext() if recorder is None else recorder.tracing()
+def recorder() -> Recorder | None:
+    """The recorder of the block, if there is one."""
+    return _recorder.get()
 
 
 def joined(session: RecordedSession) -> None:
@@ -116,11 +124,11 @@ def joined(session: RecordedSession) -> None:
         recorder.join(session)
 
 
-def record(outcome: Outcome) -> None:
+def record(outcome: Outcome, run: Run | None = None) -> None:
     """Tells the recorder, if there is one, of a run."""
     recorder = _recorder.get()
     if recorder is not None:
-        recorder.add(outcome)
+        recorder.add(outcome, run)
 
 
 __all__ = [
@@ -131,6 +139,6 @@ __all__ = [
     "joined",
     "record",
     "recorded_by",
+    "recorder",
     "sessions",
-    "tracing",
 ]

@@ -20,8 +20,10 @@ from outcore._base.sizes import format_size
 from outcore._base.types import JSONObject, NDArray
 from outcore._session import record as _record
 from outcore._session import replaced
+from outcore._session.caller import Call, calling
 from outcore._session.progress import Bar
 from outcore._session.record import Outcome
+from outcore._session.trace import Run, SweepPoint, compared
 from outcore.errors import MemoryLimitError
 
 # Sessions made from configuration, by their options. Only the one used last keeps tiles: nobody who changed the
@@ -111,20 +113,26 @@ class Session:
 
     def run(self, program: _core.Program, bar: Bar | None = None) -> tuple[list[NDArray | None], Outcome]:
         """Plays a program and tells a bar how far it is: results of outputs without a target, and what the run did."""
-        with _record.tracing() as trace:
-            report, say = (None, None) if bar is None else (bar.report, bar.say)
-            try:
-                counters = program.run(report, trace, say)
-            finally:
-                del program  # see `plan_and_run`
-                if bar is not None:
-                    bar.doing = ""
+        recorder = _record.recorder()
+        call: Call | None = None
+        detail: str | None = None
+        sweep: tuple[SweepPoint, ...] = ()
+        if recorder is not None:
+            call, detail = calling(), recorder.detail
+            sweep = compared(program, recorder.limits(program, call, self.options["memory_limit"]))
+        report, say = (None, None) if bar is None else (bar.report, bar.say)
+        try:
+            counters = program.run(report, detail, say)
+        finally:
+            del program  # see `plan_and_run`
+            if bar is not None:
+                bar.doing = ""
         self.warn()
         outcome = Outcome.of(counters)
         moved = outcome.bytes_read + outcome.bytes_written
         if moved >= _LARGE_BYTES and outcome.seconds > 0:
             self.rates.append(moved / outcome.seconds)
-        _record.record(outcome)
+        _record.record(outcome, None if call is None else Run.of(call, self.options, counters, sweep))
         return list(counters["results"]), outcome
 
     def counters(self) -> JSONObject:

@@ -251,21 +251,19 @@ class Explanation:
         header = ("pass", "what", "over", "tasks", "read", "written", "files")
         files = _short_names(sorted({name for part in self.passes for name in _files(part)}))
         rows = []
-        for first, times, period in _repeats([_kind(part) for part in self.passes]):
-            for place in range(first, first + period):
-                alike = self.passes[place : place + times * period : period]
-                part = alike[0]
-                rows.append(
-                    (
-                        str(part.index) if times == 1 else f"{part.index} × {times}",
-                        _joined_label(part.label),
-                        " × ".join(f"{length}/{tile}" for length, tile in part.domain) or "once",
-                        f"{sum(one.tasks for one in alike):,}",
-                        format_size(sum(one.bytes_read for one in alike)),
-                        format_size(sum(one.bytes_written for one in alike)),
-                        _flow(part, files),
-                    )
+        for index, times, alike in folded(self.passes):
+            part = alike[0]
+            rows.append(
+                (
+                    str(index) if times == 1 else f"{index} × {times}",
+                    _joined_label(part.label),
+                    " × ".join(f"{length}/{tile}" for length, tile in part.domain) or "once",
+                    f"{sum(one.tasks for one in alike):,}",
+                    format_size(sum(one.bytes_read for one in alike)),
+                    format_size(sum(one.bytes_written for one in alike)),
+                    _flow(part, files),
                 )
+            )
         return [header, *rows]
 
     def __str__(self) -> str:
@@ -347,6 +345,20 @@ _ROUNDS, _SPILLED = 16, 8
 _CELL = 48
 
 _LEGEND = "over: length/tile of each axis; 3 × 39: 39 such passes from 3 on, their sums"
+
+
+def folded(passes: Sequence[Pass]) -> list[tuple[int, int, Sequence[Pass]]]:
+    """Passes in rows: the index of the first, how often it repeats, and all that the row stands for."""
+    rows = []
+    for first, times, period in _repeats([_kind(part) for part in passes]):
+        for place in range(first, first + period):
+            rows.append((passes[place].index, times, passes[place : place + times * period : period]))
+    return rows
+
+
+def pass_label(part: Pass) -> str:
+    """The operators of a pass, in a cell of a table."""
+    return _joined_label(part.label)
 
 
 def _joined_label(label: str) -> str:

@@ -2,53 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 from outcore._base.sizes import format_size
 from outcore._base.types import JSONObject
 from outcore._session.record import Iterations, Outcome
+from outcore._session.trace import Run
 from outcore._show.charts import activity
 from outcore._show.markup import Markup, element, joined
+from outcore._show.run import details
+from outcore._show.style import FOOT, HEAD, STYLE
+from outcore._show.tables import sums, table, wide
+from outcore._show.verdict import bound, forecast_held, limit_cost, read_twice, seconds, short
 
-# Colours are those of the page around, light or dark, but for that of bars, which can be seen on either.
-_STYLE = """
-.outcore { font: 14px/1.45 system-ui, sans-serif; max-width: 1000px; }
-.outcore h2 { font-size: 1.15em; margin: 1.6em 0 .4em; }
-.outcore .wide { overflow-x: auto; }
-.outcore table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-.outcore th, .outcore td { padding: .2em .8em; text-align: right; white-space: nowrap; color: inherit; }
-.outcore tr, .outcore tr:nth-child(even), .outcore tr:hover { background: none; }
-.outcore thead th { border-bottom: 1px solid; font-weight: 600; }
-.outcore .text { text-align: left; }
-.outcore .slow { font-weight: 700; }
-.outcore summary { cursor: pointer; margin: .4em 0; }
-.outcore svg { display: block; width: 100%; max-width: 760px; font-size: 12px; fill: currentColor; }
-.outcore svg .title { font-weight: 600; }
-.outcore svg .value { text-anchor: end; opacity: .75; }
-.outcore svg .number { text-anchor: middle; opacity: .75; }
-.outcore svg .grid { stroke: currentColor; opacity: .15; }
-.outcore svg .base { stroke: currentColor; opacity: .5; }
-.outcore svg .bar { fill: #3987e5; }
-.outcore svg .over { fill: currentColor; fill-opacity: 0; }
-.outcore svg .over:hover { fill-opacity: .12; }
-"""
-# Nothing is fetched and nothing runs, whatever stands in the page.
-_HEAD = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>outcore: profile</title>
-<style>
-:root { color-scheme: light dark; }
-body { background: Canvas; color: CanvasText; margin: 2em; }
-</style>
-</head>
-<body>
-<h1>Profile</h1>
-"""
+# Sentences on files that many runs read, at most.
+_FILES_SHOWN = 5
+
+
+class RunGroup(NamedTuple):
+    """Runs of one line of the user's: how many, their sums, and the longest of them."""
+
+    name: str
+    text: str
+    number: int
+    bytes_read: int
+    bytes_written: int
+    bytes_spilled: int
+    peak_bytes: int
+    seconds: float
+    longest: Outcome
+    #: Its trace, where it was kept.
+    run: Run | None
+
+
+class FileReads(NamedTuple):
+    """Reads of a file by all runs: bytes, runs, and bytes of reading each tile once."""
+
+    read: int
+    runs: int
+    once: int
 
 
 class Runs(Protocol):
@@ -56,6 +49,10 @@ class Runs(Protocol):
 
     outcomes: list[Outcome]
 
+    @property
+    def groups(self) -> list[RunGroup]: ...
+    @property
+    def files(self) -> Mapping[str, FileReads]: ...
     @property
     def disks(self) -> list[JSONObject]: ...
     @property
@@ -72,70 +69,99 @@ class Runs(Protocol):
 
 def page(profile: Runs) -> str:
     """The page, whole."""
-    return f"{_HEAD}{content(profile)}\n</body>\n</html>\n"
+    return f"{HEAD.format(title='Profile')}{content(profile)}{FOOT}"
 
 
 def content(profile: Runs) -> Markup:
     """The content of the page, with its style: a part of any page."""
-    parts = [element("style", Markup(_STYLE))]
+    parts = [element("style", Markup(STYLE))]
+    groups = profile.groups
     if not profile.outcomes:
         parts.append(element("p", "Nothing ran."))
     else:
-        parts += [_sums(profile), element("h2", "Runs"), _runs(profile.outcomes)]
+        parts += _lead(profile, groups)
+        parts += [_sums(profile), element("h2", "Runs"), _runs(groups)]
     if profile.disks:
         parts += [element("h2", "Disks of volumes"), _disks(profile.disks)]
-    for number, outcome in enumerate(profile.outcomes, 1):
-        if "graph" in outcome.other:
-            parts += _of_graph(number, outcome)
+    for number, group in enumerate(groups, 1):
+        parts += _section(number, group)
     return element("div", joined(parts), class_="outcore")
 
 
+def _lead(profile: Runs, groups: Sequence[RunGroup]) -> list[Markup]:
+    """The sentences at the top: what bound the longest run, and what would help."""
+    longest = max(groups, key=lambda group: group.longest.seconds)
+    parts = []
+    if longest.run is not None:
+        if len(groups) > 1:
+            share = 100 * longest.seconds / max(profile.seconds, 1e-9)
+            which = f"{longest.name} took {share:.0f} % of the time. "
+        else:
+            which = ""
+        parts.append(element("p", f"{which}{bound(longest.longest, longest.run)}", class_="lead"))
+        parts.append(element("p", " ".join(limit_cost(longest.longest, longest.run))))
+    parts += [element("p", sentence) for sentence in _shared(profile.files)]
+    return parts
+
+
+def _shared(files: Mapping[str, FileReads]) -> list[str]:
+    """Sentences on files that several runs read."""
+    several = [(name, file) for name, file in files.items() if file.runs > 1 and file.read > file.once]
+    several.sort(key=lambda item: item[1].once - item[1].read)
+    return [
+        f"{short(name)} was read by {file.runs:,} runs: {format_size(file.read)} together, where once is "
+        f"{format_size(file.once)}. Runs are apart: only tiles that stay in memory between them are not read again."
+        for name, file in several[:_FILES_SHOWN]
+    ]
+
+
 def _sums(profile: Runs) -> Markup:
-    rows = {
-        "runs": f"{len(profile.outcomes):,}",
-        "read": format_size(profile.bytes_read),
-        "written": format_size(profile.bytes_written),
-        "of these spilled": format_size(profile.bytes_spilled),
-        "peak reserved": format_size(profile.peak_bytes),
-        "seconds": _seconds(profile.seconds),
-    }
-    return _table(list(rows), [list(rows.values())], text=())
+    figures = [
+        ("runs", f"{len(profile.outcomes):,}"),
+        ("read", format_size(profile.bytes_read)),
+        ("written", format_size(profile.bytes_written)),
+        ("of these spilled", format_size(profile.bytes_spilled)),
+        ("peak reserved", format_size(profile.peak_bytes)),
+        ("time", seconds(profile.seconds)),
+    ]
+    return sums(figures)
 
 
-def _runs(outcomes: Sequence[Outcome]) -> Markup:
-    head = ["run", "what", "read", "written", "spilled", "peak reserved", "seconds", "reading", "computing", "forecast"]
+def _runs(groups: Sequence[RunGroup]) -> Markup:
+    head = ["run", "read", "written", "spilled", "peak reserved", "time"]
     rows = []
-    for number, outcome in enumerate(outcomes, 1):
-        sizes = (outcome.bytes_read, outcome.bytes_written, outcome.bytes_spilled, outcome.peak_bytes)
-        # Threads of runs over graphs do both at once, and are not asked.
-        parts = ("", "") if "graph" in outcome.other else map(_seconds, (outcome.read_seconds, outcome.compute_seconds))
-        moved = [*map(format_size, sizes), _seconds(outcome.seconds), *parts]
-        rows.append([f"{number:,}", _what(outcome), *moved, _forecast(outcome.other.get("stages", ()))])
-    return _table(head, rows, text=("what", "forecast"))
+    for number, group in enumerate(groups, 1):
+        times = f"{group.number:,} × " if group.number > 1 else ""
+        name = element("a", f"{times}{group.name}", href=f"#run-{number}") if _has_section(group) else group.name
+        sizes = (group.bytes_read, group.bytes_written, group.bytes_spilled, group.peak_bytes)
+        rows.append([name, *map(format_size, sizes), seconds(group.seconds)])
+    return table(head, rows, name="Runs", text=("run",))
 
 
-def _what(outcome: Outcome) -> str:
-    """The kind of the run: which function of graphs, or how many programs one after the other."""
+def _has_section(group: RunGroup) -> bool:
+    return group.run is not None or "graph" in group.longest.other
+
+
+def _section(number: int, group: RunGroup) -> list[Markup]:
+    """All that there is to say of the runs of a line."""
+    if not _has_section(group):
+        return []
+    outcome = group.longest
+    heading = f"{group.name}, {group.number:,} runs; the longest" if group.number > 1 else group.name
+    parts = [element("h2", heading, id=f"run-{number}")]
+    if group.text:
+        parts.append(element("p", element("code", group.text)))
     if "graph" in outcome.other:
-        return run_over_graph(outcome)
-    stages = len(outcome.other.get("stages", ()))
-    text = "a program" if stages <= 1 else f"{stages} programs, one after the other"
+        return [*parts, *_of_graph(outcome)]
+    if group.run is None:
+        return parts
+    sentences = [bound(outcome, group.run), *read_twice(group.run), *limit_cost(outcome, group.run)]
     resumed = outcome.other.get("resumed_tiles", 0)
-    return f"{text}; {resumed:,} tiles were there" if resumed else text
-
-
-def _forecast(stages: Sequence[tuple[Sequence[int], Sequence[int]]]) -> str:
-    """How what was planned compares with what was counted: bytes read, written and reserved, program by program.
-
-    Runs over graphs have none: what they read follows from what they find.
-    """
-    if not stages:
-        return "none"
-    if all(list(forecast) == list(counted) for forecast, counted in stages):
-        return "as counted"
-    planned = [forecast for forecast, _ in stages]
-    read, written, peak = (sum(row[0] for row in planned), sum(row[1] for row in planned), max(r[2] for r in planned))
-    return f"differs: read {format_size(read)}, written {format_size(written)}, peak {format_size(peak)}"
+    if resumed:
+        sentences.append(f"An earlier run had left {resumed:,} tiles, which were not computed again.")
+    sentences.append(forecast_held(outcome))
+    parts += [element("p", sentence) for sentence in sentences if sentence]
+    return [*parts, *details(outcome, group.run)]
 
 
 def _disks(disks: Sequence[JSONObject]) -> Markup:
@@ -147,13 +173,13 @@ def _disks(disks: Sequence[JSONObject]) -> Markup:
         speed = format_size(moved / busy) if busy else ""
         mark = element("span", "slow", class_="slow") if row["slow"] else ""
         rows.append([row["volume"], row["disk"], *counted, _seconds(busy), speed, f"{row['errors']:,}", mark])
-    return _table(head, rows, text=("volume", "disk", "speed"))
+    return table(head, rows, name="Disks of volumes", text=("volume", "disk", "speed"))
 
 
-def _of_graph(number: int, outcome: Outcome) -> list[Markup]:
+def _of_graph(outcome: Outcome) -> list[Markup]:
     """Charts of a run over a graph, and the same as numbers."""
     name, rows = outcome.other["graph"], outcome.other["iterations"]
-    parts = [element("h2", f"Run {number:,}, {run_over_graph(outcome)}")]
+    parts = [element("p", run_over_graph(outcome))]
     if not rows:
         return parts
     head = ["iteration", "active", "lists", "read", "from the cache", "seconds"]
@@ -163,21 +189,9 @@ def _of_graph(number: int, outcome: Outcome) -> list[Markup]:
         at = f"{row.first:,}" if row.number == 1 else f"{row.first:,} to {last:,}"
         counts = (f"{row.active:,}", f"{row.lists:,}", format_size(row.bytes_read), f"{row.cache_hits:,}")
         figures.append([at, *counts, _seconds(row.seconds)])
-    numbers = element("details", element("summary", "The numbers"), _table(head, figures, text=()))
-    return [*parts, activity(name, rows), numbers]
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], *, text: Sequence[str]) -> Markup:
-    """Columns are right-aligned but those of `text`."""
-    lefts = [name in text for name in head]
-
-    def row(kind: str, cells: Sequence[str]) -> Markup:
-        aligned = zip(cells, lefts, strict=True)
-        of = (element(kind, cell, class_="text") if is_text else element(kind, cell) for cell, is_text in aligned)
-        return element("tr", *of)
-
-    body = joined(row("td", cells) for cells in rows)
-    return element("div", element("table", element("thead", row("th", head)), element("tbody", body)), class_="wide")
+    of = table(head, figures, name="Iterations")
+    numbers = element("details", element("summary", "The numbers"), of)
+    return [*parts, wide(activity(name, rows), "Iterations over time"), numbers]
 
 
 def run_over_graph(outcome: Outcome) -> str:
@@ -196,4 +210,4 @@ def _seconds(value: float) -> str:
     return f"{value:,.3f}"
 
 
-__all__ = ["content", "page", "run_over_graph"]
+__all__ = ["FileReads", "RunGroup", "content", "page", "run_over_graph"]

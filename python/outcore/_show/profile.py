@@ -7,19 +7,30 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from outcore import _core
 from outcore._base.sizes import format_size
 from outcore._base.types import JSONObject
+from outcore._session.caller import Call, calling
 from outcore._session.record import Iterations, Outcome, RecordedSession, recorded_by, sessions
-from outcore._show.page import content, page, run_over_graph
+from outcore._session.trace import Run
+from outcore._show.page import FileReads, RunGroup, content, page, run_over_graph
+from outcore._show.verdict import uses
 
 # Seconds of work from which a disk of a volume is judged by.
 _BUSY_MIN = 0.05
+# Bytes moved by a run from which its files are added up, and text of all traces that are kept.
+_FILES_MIN, _TRACES_BYTES_MAX = 1 << 20, 8 << 20
+# Programs that are planned under other limits: bytes moved beyond what every order moves, tasks, lines of the user's,
+# and bytes a second of the fastest disk, which planning is held against.
+_BEYOND_MIN, _TASKS_MAX, _COMPARED_MAX, _RATE_MAX = 64 << 20, 20_000, 8, 1e9
+_FACTORS = (1.5, 2.0, 3.0, 4.0, 8.0, 64.0)
 Disks = dict[tuple[str, str], dict[str, float]]
 
 
@@ -56,6 +67,10 @@ class Profile:
         self.outcomes: list[Outcome] = []
         self.started = time.perf_counter()
         self.events: list[JSONObject] = []
+        self.detail = "events" if self._is_timeline else "bins"
+        self._groups: dict[str, RunGroup] = {}
+        self._files: dict[str, FileReads] = {}
+        self._compared: set[str] = set()
         # Sessions of the block, and what their disks had done before it.
         self._before: list[tuple[RecordedSession, Disks]] = [(session, _worked(session)) for session in sessions()]
         self._disks: Disks | None = None
@@ -183,33 +198,75 @@ class Profile:
     def __repr__(self) -> str:
         return f"Profile({', '.join(f'{name}={value}' for name, value in self.to_dict().items())})"
 
-    def add(self, outcome: Outcome) -> None:
+    def limits(self, program: _core.Program, call: Call, memory_limit: int) -> list[int]:
+        """Memory limits to plan a program under before it runs: once for each line, of programs that move much more
+        than any order must, where planning is little beside that."""
+        if call.place in self._compared or len(self._compared) >= _COMPARED_MAX:
+            return []
+        beyond, tasks, seconds = program.beyond_once()
+        if beyond < _BEYOND_MIN or tasks > _TASKS_MAX or seconds * len(_FACTORS) > beyond / _RATE_MAX:
+            return []
+        self._compared.add(call.place)
+        return [int(memory_limit * factor) for factor in _FACTORS]
+
+    @property
+    def groups(self) -> list[RunGroup]:
+        """Runs by the line of the user's that they come from, in the order in which these were first met."""
+        return list(self._groups.values())
+
+    @property
+    def files(self) -> Mapping[str, FileReads]:
+        """Reads of each file by all runs, where these moved 1 MiB and more."""
+        return self._files
+
+    def add(self, outcome: Outcome, run: Run | None = None) -> None:
         """Takes a run that has ended."""
         self._add_iterations(outcome)
+        if run is not None and run.events:
+            self._add_events(outcome, run)
         self.outcomes.append(outcome)
+        self._group(outcome, run)
+        moved = outcome.bytes_read + outcome.bytes_written
+        for use in () if run is None or moved < _FILES_MIN else uses(run.traces):
+            if use.role == "stored" and use.read:
+                read, runs, once = self._files.get(use.name, FileReads(0, 0, 0))
+                self._files[use.name] = FileReads(read + use.read, runs + 1, max(once, use.once))
+
+    def _group(self, outcome: Outcome, run: Run | None) -> None:
+        """Adds a run to those of its line; the longest of these keeps its trace, and of all lines the longest."""
+        name, text = _run_name(outcome, run)
+        group = self._groups.get(name)
+        if group is None:
+            self._groups[name] = group = RunGroup(name, text, 0, 0, 0, 0, 0, 0.0, outcome, None)
+        is_longest = group.number == 0 or outcome.seconds > group.longest.seconds
+        self._groups[name] = RunGroup(
+            *(name, text or group.text, group.number + 1),
+            *(group.bytes_read + outcome.bytes_read, group.bytes_written + outcome.bytes_written),
+            group.bytes_spilled + outcome.bytes_spilled,
+            *(max(group.peak_bytes, outcome.peak_bytes), group.seconds + outcome.seconds),
+            *((outcome, _kept(run)) if is_longest else (group.longest, group.run)),
+        )
+        traced = [kept for kept in self._groups.values() if kept.run is not None]
+        while sum(kept.run.bytes for kept in traced if kept.run is not None) > _TRACES_BYTES_MAX and len(traced) > 1:
+            least = min(traced, key=lambda kept: kept.longest.seconds)
+            self._groups[least.name] = least._replace(run=None)
+            traced.remove(least)
+
+    def _add_events(self, outcome: Outcome, run: Run) -> None:
+        """The events of a run, as a process of its own in the timeline."""
+        offset = (time.perf_counter() - self.started - outcome.seconds) * 1e6
+        number = len(self.outcomes) + 1
+        self.events.append({"name": "process_name", "ph": "M", "pid": number, "args": {"name": str(run.call)}})
+        for event in json.loads(run.events):
+            self.events.append({**event, "pid": number, "ts": event["ts"] + offset})
 
     def join(self, session: RecordedSession) -> None:
         """Takes a session that has been made: what its disks do is counted."""
         self._before.append((session, {}))
 
-    @contextmanager
-    def tracing(self) -> Iterator[str | None]:
-        """The path that a run is to write its trace to, where a timeline is kept."""
-        if not self._is_timeline:
-            yield None
-            return
-        offset = time.perf_counter() - self.started
-        import tempfile  # and with it shutil, which imports of outcore do without
-
-        with tempfile.TemporaryDirectory(prefix="outcore-trace-") as directory:
-            trace = Path(directory) / "trace.json"
-            yield str(trace)
-            if trace.exists():
-                self._add_trace(trace.read_text(), offset)
-
     def _add_iterations(self, outcome: Outcome) -> None:
         """Of a run over a graph that has just ended: a bar for each row, and lines of what it did."""
-        if not self._is_timeline or "graph" not in outcome.other:
+        if self.detail != "events" or "graph" not in outcome.other:
             return
         run = len(self.outcomes) + 1
         at = time.perf_counter() - self.started - outcome.seconds
@@ -222,15 +279,19 @@ class Profile:
                 self.events.append({"name": what, "ph": "C", "args": {what: value / row.number}, **place})
             at += row.seconds
 
-    def _add_trace(self, text: str, offset_seconds: float) -> None:
-        content = json.loads(text) if text.strip() else []
-        events = content.get("traceEvents", []) if isinstance(content, dict) else content
-        run = len(self.outcomes) + 1
-        for event in events:
-            moved = {**event, "pid": run}
-            if "ts" in event:
-                moved["ts"] = event["ts"] + offset_seconds * 1e6
-            self.events.append(moved)
+
+def _kept(run: Run | None) -> Run | None:
+    """A run without its events, which are in the timeline."""
+    return None if run is None else replace(run, events="")
+
+
+def _run_name(outcome: Outcome, run: Run | None) -> tuple[str, str]:
+    """The call of a run with its place, and the line of text there."""
+    if run is not None:
+        return str(run.call), run.call.text
+    call = calling()
+    name = outcome.other.get("graph", call.function)
+    return (f"{name} ({call.place})" if call.place else str(name)), call.text
 
 
 def _table(outcome: Outcome) -> str:

@@ -3,6 +3,7 @@
 //!
 //! Uses `schedule`. Start with `simulate.rs`.
 
+pub mod occupancy;
 pub mod policy;
 pub mod program;
 pub mod simulate;

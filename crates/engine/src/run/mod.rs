@@ -10,8 +10,9 @@ mod play;
 mod prepare;
 mod session;
 
-pub use drive::{is_begun_for, Chain, Outcome};
+pub use drive::{is_begun_for, timeline, Chain, Outcome, ProgramTrace, SweepPoint};
 pub use play::player::{PlayableRun, Played, Player, ThreadPlayer};
+pub use play::trace::TraceLevel;
 pub use prepare::program::PreparedProgram;
 pub use prepare::report;
 pub use session::progress::{Doing, ProgressReport, StageReport};

@@ -5,7 +5,9 @@ use std::sync::Mutex;
 
 use outcore_engine::place::{Instruction, Policy};
 use outcore_engine::plan::PlanOptions;
-use outcore_engine::run::{PlayableRun, Played, Player, PreparedProgram, ProgressReport, Target, ThreadPlayer};
+use outcore_engine::run::{
+    PlayableRun, Played, Player, PreparedProgram, ProgressReport, Target, ThreadPlayer, TraceLevel,
+};
 use outcore_engine::schedule::Role;
 use outcore_engine::{ops, EngineError};
 use outcore_kernels::{Binary, Finish, Reduce};
@@ -83,7 +85,7 @@ fn every_reservation_may_fail_and_nothing_leaks() {
         session.clear();
         let program = session.prepare(&[w.clone(), h.clone()], &targets).expect("fits");
         session.ledger().fail_at(Some(nth));
-        let outcome = program.run(false, &mut |_| Ok(()));
+        let outcome = program.run(TraceLevel::None, &mut |_| Ok(()));
         session.ledger().fail_at(None);
         match outcome {
             Ok(_) => break,
@@ -103,7 +105,7 @@ fn a_cancelled_run_ends_and_gives_everything_back() {
     let (w, _) = factorization("cancel", 200_000, 2);
     let session = session(64 << 20, 2, Policy::NextUse, PlanOptions::ALL);
     let program = session.prepare(&[w], &[Target::Memory]).expect("fits");
-    let outcome = program.run(false, &mut |_| Err(EngineError::Cancelled));
+    let outcome = program.run(TraceLevel::None, &mut |_| Err(EngineError::Cancelled));
     assert!(matches!(outcome, Err(EngineError::Cancelled)));
     session.clear();
     assert_eq!(session.ledger().used(), 0);
@@ -204,7 +206,9 @@ fn a_player_is_given_the_program_as_it_was_placed() {
     let output = [apply(Binary::Add, &x, &x)];
     let prepared = session.prepare(&output, &[Target::Memory]).expect("it fits");
     let recorder = Recorder::default();
-    let outcome = prepared.run_by(&recorder, false, &mut |_| Ok(())).expect("it runs");
+    let outcome = prepared
+        .run_by(&recorder, TraceLevel::None, &mut |_| Ok(()))
+        .expect("it runs");
     let played = recorder.0.into_inner().expect("one plays");
     assert_eq!(played.len(), 1);
     assert_eq!(played[0], prepared.placed.program.instructions);
@@ -232,11 +236,13 @@ fn each_stage_of_a_chain_is_a_program_of_the_player() {
         .expect("it fits");
     assert!(chain.stages.len() > 1);
     let recorder = Recorder::default();
-    let outcome = chain.run_by(&recorder, false, &mut |_| Ok(())).expect("it runs");
+    let outcome = chain
+        .run_by(&recorder, TraceLevel::None, &mut |_| Ok(()))
+        .expect("it runs");
     assert_eq!(recorder.0.into_inner().expect("one plays").len(), outcome.stages.len());
     std::fs::remove_file(&path).expect("it was written");
     let refused = session.plan_chain(&sorted, &[target], &mut || Ok(())).expect("it fits");
-    let refused = refused.run_by(&Refuser, false, &mut |_| Ok(()));
+    let refused = refused.run_by(&Refuser, TraceLevel::None, &mut |_| Ok(()));
     assert!(matches!(refused, Err(EngineError::Argument(_))));
     assert!(!path.exists());
 }

@@ -8,7 +8,7 @@ use outcore_engine::expr::Expr;
 use outcore_engine::ops;
 use outcore_engine::place::Policy;
 use outcore_engine::plan::PlanOptions;
-use outcore_engine::run::{Session, SessionOptions, Target};
+use outcore_engine::run::{Session, SessionOptions, Target, TraceLevel};
 use outcore_kernels::Binary;
 use outcore_store::{Frame, Interval, Io, Layout, ReadCost, Region, Source, StoreError, PAGE};
 
@@ -161,7 +161,7 @@ pub fn session(pool_bytes: u64, threads: usize, policy: Policy, plan: PlanOption
 pub fn compute(session: &Arc<Session>, outputs: &[Expr]) -> Vec<Vec<f64>> {
     let targets = vec![Target::Memory; outputs.len()];
     let program = session.prepare(outputs, &targets).expect("fits");
-    let outcome = program.run(false, &mut |_| Ok(())).expect("runs");
+    let outcome = program.run(TraceLevel::None, &mut |_| Ok(())).expect("runs");
     assert_eq!(outcome.peak_bytes, program.peak_bytes(), "peak memory is as forecast");
     outcome
         .results

@@ -12,7 +12,7 @@ use outcore_engine::ops::{self, GatherOrder, NamedRows};
 use outcore_engine::place::window::InBytes;
 use outcore_engine::place::{Limits, Policy, Window};
 use outcore_engine::plan::PlanOptions;
-use outcore_engine::run::{Session, SessionOptions, Target};
+use outcore_engine::run::{Session, SessionOptions, Target, TraceLevel};
 use outcore_engine::sparse::{self, Assembler, Duplicates, Semiring, SparseMatrix};
 use outcore_engine::task::{Access, Algorithm, Alone, Bound, Grid, TaskOrder, Work};
 use outcore_engine::{linalg, sort, EngineError};
@@ -424,7 +424,7 @@ fn run(name: &str, outputs: &[Expr], (pool, threads, policy): (u64, usize, Polic
     for stage in &chain.stages {
         replay_program(&stage.program);
     }
-    let outcome = chain.run(false, &mut |_| Ok(())).expect("runs");
+    let outcome = chain.run(TraceLevel::None, &mut |_| Ok(())).expect("runs");
     for stage in &outcome.stages {
         // What is read of sources without files passes no counter.
         assert_eq!(
@@ -504,7 +504,7 @@ fn store(path: &Path, faults: Option<String>) -> Result<(), EngineError> {
     };
     let chosen = compress(&x, &mask, &counts);
     let chain = Arc::new(Session::new(options)?).plan_chain(&[chosen], &[target], &mut || Ok(()))?;
-    chain.run(false, &mut |_| Ok(())).map(drop)
+    chain.run(TraceLevel::None, &mut |_| Ok(())).map(drop)
 }
 
 /// A task that fills the end of one tile and the beginning of the next runs again where only the first is done.

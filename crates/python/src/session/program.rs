@@ -1,16 +1,15 @@
 //! Programs: forecasts and outcomes out, signals watched in between.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use outcore_engine::run::{Chain, Doing, Outcome, PreparedProgram, ProgressReport};
+use outcore_engine::run::{timeline, Chain, Doing, Outcome, PreparedProgram, ProgressReport, SweepPoint, TraceLevel};
 use outcore_engine::EngineError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::arrays::convert::to_numpy;
 use crate::base::errors::to_python;
-use crate::base::signals::TELL;
+use crate::base::signals::{watching_signals, TELL};
 
 /// Planning that takes longer is told.
 pub const LONG: Duration = Duration::from_secs(1);
@@ -20,6 +19,25 @@ pub const PLANNING: &str = "planning";
 type TileAccounts = (u32, u64, u64, u64, bool);
 type TaskAccounts = (u32, u32, Option<u32>, Option<u32>, Vec<u32>, Vec<u32>, Vec<u32>);
 type StageAccesses = (u64, Vec<TileAccounts>, Vec<TaskAccounts>);
+
+/// A limit, its forecast if there is one, and bytes that are needed where there is none.
+pub type SweepRow = (u64, Option<(u64, u64, u64, u64, bool)>, u64);
+
+pub fn sweep_rows(points: Vec<SweepPoint>) -> Vec<SweepRow> {
+    let row = |point: SweepPoint| {
+        let figures = point.forecast.map(|forecast| {
+            (
+                forecast.read_bytes,
+                forecast.written_bytes,
+                forecast.spilled_bytes,
+                forecast.peak_bytes,
+                forecast.is_exact,
+            )
+        });
+        (point.memory_limit, figures, point.need)
+    };
+    points.into_iter().map(row).collect()
+}
 
 #[pyclass(frozen, name = "Program", module = "outcore._core")]
 pub struct PyProgram {
@@ -73,6 +91,30 @@ impl PyProgram {
         programs.map(of).collect()
     }
 
+    /// Bytes moved beyond those that every order moves, tasks of all stages, and seconds that planning took.
+    fn beyond_once(&self) -> (u64, u64, f64) {
+        let stages = self.chain.stages.iter().map(|stage| &stage.program);
+        let sums = stages.fold((0, 0.0), |(tasks, seconds), program| {
+            (
+                tasks + program.placed.tasks.len() as u64,
+                seconds + program.plan_seconds,
+            )
+        });
+        (self.chain.bytes_beyond_once(), sums.0, sums.1)
+    }
+
+    /// As `Session.sweep`, of this computation.
+    fn sweep(&self, py: Python<'_>, limits: Vec<u64>) -> PyResult<Vec<SweepRow>> {
+        let points = watching_signals(py, |watch| self.chain.sweep(&limits, watch))?;
+        Ok(sweep_rows(points))
+    }
+
+    /// The occupancy of memory by each stage that is planned, as JSON.
+    fn occupancy(&self, py: Python<'_>) -> Vec<String> {
+        let stages = &self.chain.stages;
+        py.detach(|| stages.iter().map(|stage| stage.program.occupancy_json()).collect())
+    }
+
     /// `progress` is told how far the run is, `doing` what is under way, in words, whenever that changes.
     #[pyo3(signature = (progress, trace, doing=None))]
     fn run<'py>(
@@ -122,15 +164,16 @@ impl PyProgram {
                 EngineError::Cancelled
             })
         };
-        let result = py.detach(|| self.chain.run(trace.is_some(), &mut tell));
+        let level = match trace.as_deref() {
+            None => TraceLevel::None,
+            Some("events") => TraceLevel::Events,
+            Some(_) => TraceLevel::Bins,
+        };
+        let result = py.detach(|| self.chain.run(level, &mut tell));
         if let Some(error) = raised {
             return Err(error);
         }
-        let outcome = result.map_err(to_python)?;
-        if let Some(path) = trace {
-            write_trace(Path::new(&path), &outcome)?;
-        }
-        self.outcome(py, outcome)
+        self.outcome(py, result.map_err(to_python)?)
     }
 }
 
@@ -147,6 +190,12 @@ impl PyProgram {
         dict.set_item("compute_seconds", outcome.compute_seconds)?;
         let stages = outcome.stages.iter().map(|stage| (stage.forecast, stage.counted));
         dict.set_item("stages", stages.collect::<Vec<_>>())?;
+        if !outcome.traces.is_empty() {
+            let traces = outcome.traces.iter();
+            let traces = traces.map(|trace| (&trace.label, trace.begin_seconds, trace.seconds, &trace.json));
+            dict.set_item("traces", traces.collect::<Vec<_>>())?;
+            dict.set_item("events", timeline(&outcome.traces))?;
+        }
         let resumed = self.chain.resumed();
         dict.set_item("resumed_tiles", resumed.tiles)?;
         dict.set_item("verified_bytes", resumed.verified_bytes)?;
@@ -178,25 +227,6 @@ fn in_words(report: &ProgressReport) -> String {
             format!("stage {} of {}: {part}", stage.number, stage.of)
         }
     }
-}
-
-/// Writes the timeline in Chrome's trace format: complete events, microseconds.
-fn write_trace(path: &Path, outcome: &Outcome) -> PyResult<()> {
-    let events: Vec<String> = outcome
-        .events
-        .iter()
-        .map(|event| {
-            format!(
-                "{{\"name\":\"{}\",\"cat\":\"{}\",\"ph\":\"X\",\"pid\":1,\"tid\":{},\"ts\":{},\"dur\":{}}}",
-                event.name.replace(['"', '\\'], "'"),
-                event.kind,
-                event.thread,
-                event.start.as_micros(),
-                event.length.as_micros()
-            )
-        })
-        .collect();
-    std::fs::write(path, format!("{{\"traceEvents\":[{}]}}\n", events.join(",\n"))).map_err(PyErr::from)
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -60,7 +60,7 @@ struct IoTotals {
 struct IoScope {
     totals: IoTotals,
     outer: Option<Arc<IoScope>>,
-    /// Where reads leave their memory for the next ones.
+    /// Where reads leave their memory for the next ones, of scopes within too.
     workspaces: Option<Workspaces>,
 }
 
@@ -71,6 +71,12 @@ impl IoScope {
             count(&counted.totals);
             scope = counted.outer.as_deref();
         }
+    }
+
+    /// Those of the innermost scope around that has any.
+    fn workspaces(&self) -> Option<&Workspaces> {
+        let outer = || self.outer.as_ref().and_then(|outer| outer.workspaces());
+        self.workspaces.as_ref().or_else(outer)
     }
 
     fn add_read(&self, calls: u64, bytes: u64) {
@@ -237,13 +243,15 @@ impl Io {
 
     /// Memory for a read of an array, by its identity.
     pub(crate) fn work_buffers(&self, array: &str) -> [WorkBuffer; BUFFERS] {
-        let kept = self.scope.workspaces.as_ref();
-        kept.map(|spaces| spaces.take(array)).unwrap_or_default()
+        self.scope
+            .workspaces()
+            .map(|spaces| spaces.take(array))
+            .unwrap_or_default()
     }
 
     /// Takes the memory of a read that is over.
     pub(crate) fn keep_buffers(&self, array: &str, buffers: [WorkBuffer; BUFFERS]) {
-        if let Some(spaces) = &self.scope.workspaces {
+        if let Some(spaces) = self.scope.workspaces() {
             spaces.put(array, buffers);
         }
     }

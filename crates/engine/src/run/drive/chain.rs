@@ -194,7 +194,7 @@ impl Session {
 }
 
 impl Chain {
-    fn new(session: &Arc<Session>, outputs: &[Expr], targets: &[Target], asking: Asking) -> Chain {
+    pub(super) fn new(session: &Arc<Session>, outputs: &[Expr], targets: &[Target], asking: Asking) -> Chain {
         Chain {
             session: session.clone(),
             outputs: outputs.to_vec(),
@@ -216,7 +216,7 @@ impl Chain {
     fn check_results(&self) -> Result<(), EngineError> {
         let session = &self.session;
         let available = match self.asking.memory {
-            Supposed::Bytes(budget) => budget,
+            Supposed::Bytes(budget) | Supposed::Limit(budget) => budget,
             // One that the caller has may be there already.
             _ => session.budget(),
         };
@@ -239,7 +239,7 @@ impl Chain {
     }
 
     /// Plans all stages.
-    fn planned(mut self, watch: &mut Watch<'_>) -> Result<Chain, EngineError> {
+    pub(super) fn planned(mut self, watch: &mut Watch<'_>) -> Result<Chain, EngineError> {
         self.check_results()?;
         let mut refusal = None;
         let mut last = None;

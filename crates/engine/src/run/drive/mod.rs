@@ -7,12 +7,14 @@ mod ladder;
 mod resume;
 mod running;
 mod steps;
+mod sweep;
+mod traced;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use outcore_store::{
     clean_partials, discard_replaced, publish, Frame, Io, MemorySink, Reclaim, Reservation, Scratch, Sink, StoreError,
@@ -22,8 +24,9 @@ use outcore_store::{
 use crate::plan::ArrayKind;
 use crate::run::compute::workspace::Workspace;
 use crate::run::play::player::{LeftTiles, PlayableRun, Played, Player, ThreadPlayer};
-use crate::run::play::stage::Stage;
-use crate::run::play::state::{Event, SharedState};
+use crate::run::play::stage::{IoAccounts, Stage};
+use crate::run::play::state::SharedState;
+use crate::run::play::trace::TraceLevel;
 use crate::run::prepare::budget::spare_bytes;
 use crate::run::prepare::function_bytes;
 use crate::run::prepare::program::{Output, PreparedProgram};
@@ -36,6 +39,9 @@ use crate::EngineError;
 
 pub use chain::Chain;
 pub use resume::is_begun_for;
+pub use sweep::SweepPoint;
+use traced::keep_longest;
+pub use traced::{timeline, ProgramTrace};
 
 /// What one program was forecast to do and did: bytes read and written, and most memory reserved at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,7 +61,8 @@ pub struct Outcome {
     pub read_seconds: f64,
     pub write_seconds: f64,
     pub compute_seconds: f64,
-    pub events: Vec<Event>,
+    /// Of programs that were traced, in the order in which they ran: the longest `TRACES_MAX`.
+    pub traces: Vec<ProgramTrace>,
     /// One for each program, in the order in which they ran.
     pub stages: Vec<StageCounts>,
     /// One per requested output: the frame of a result in memory.
@@ -64,17 +71,18 @@ pub struct Outcome {
 
 impl Outcome {
     /// Adds what another program of the same computation did after this one.
-    fn add(&mut self, later: &Outcome) {
+    fn add(&mut self, later: &mut Outcome) {
         self.read_bytes += later.read_bytes;
         self.written_bytes += later.written_bytes;
         self.spilled_bytes += later.spilled_bytes;
         self.stages.extend_from_slice(&later.stages);
         self.peak_bytes = self.peak_bytes.max(later.peak_bytes);
-        let before = Duration::from_secs_f64(self.seconds);
-        self.events.extend(later.events.iter().cloned().map(|mut event| {
-            event.start += before;
-            event
+        let before = self.seconds;
+        self.traces.extend(later.traces.drain(..).map(|mut trace| {
+            trace.begin_seconds += before;
+            trace
         }));
+        keep_longest(&mut self.traces);
         self.seconds += later.seconds;
         self.read_seconds += later.read_seconds;
         self.write_seconds += later.write_seconds;
@@ -87,20 +95,25 @@ impl PreparedProgram {
     ///
     /// # Errors
     /// The first error of any read, write, reservation or function, or of `progress`; nothing is left behind then.
-    pub fn run(&self, tracing: bool, progress: Progress<'_>) -> Result<Outcome, EngineError> {
-        self.run_by(&ThreadPlayer, tracing, progress)
+    pub fn run(&self, level: TraceLevel, progress: Progress<'_>) -> Result<Outcome, EngineError> {
+        self.run_by(&ThreadPlayer, level, progress)
     }
 
     /// As `run`, by a player.
     ///
     /// # Errors
     /// As `run`.
-    pub fn run_by(&self, player: &dyn Player, tracing: bool, progress: Progress<'_>) -> Result<Outcome, EngineError> {
+    pub fn run_by(
+        &self,
+        player: &dyn Player,
+        level: TraceLevel,
+        progress: Progress<'_>,
+    ) -> Result<Outcome, EngineError> {
         let session = &self.session;
         session.check_usable()?;
         nesting::check_outside()?;
         let turn = session.wait_for_turn(progress)?;
-        self.run_in(player, &turn, tracing, progress)
+        self.run_in(player, &turn, level, progress)
     }
 
     /// As `run`, by whoever has the turn.
@@ -108,7 +121,7 @@ impl PreparedProgram {
         &self,
         player: &dyn Player,
         turn: &Turn,
-        tracing: bool,
+        level: TraceLevel,
         progress: Progress<'_>,
     ) -> Result<Outcome, EngineError> {
         let session = &self.session;
@@ -132,12 +145,16 @@ impl PreparedProgram {
         ledger.reset_peak();
         let io = session.io.scoped_with_workspaces();
         let begin = Instant::now();
-        let shared = Arc::new(SharedState::new(tracing));
+        let shared = Arc::new(SharedState::new(level));
         let mut sinks = Sinks {
             all: Vec::new(),
             memory: Vec::new(),
         };
+        let accounts = shared
+            .is_traced()
+            .then(|| IoAccounts::within(&io, self.plan.arrays.len(), self.outputs.len()));
         let playing = Playing {
+            accounts: accounts.as_ref(),
             player,
             shared: &shared,
             turn,
@@ -158,17 +175,22 @@ impl PreparedProgram {
         let peak_bytes = (ledger.peak() as u64).saturating_sub(beside);
         self.keep(left);
         let results = self.remember(&sinks);
-        let state = shared.lock();
+        let mut state = shared.lock();
+        let seconds = begin.elapsed().as_secs_f64();
+        let traces = match (state.trace.take(), &accounts) {
+            (Some(trace), Some(accounts)) => vec![self.traced(trace, &state.done, accounts, seconds)],
+            _ => vec![],
+        };
         Ok(Outcome {
+            traces,
             read_bytes: counters.bytes_read,
             written_bytes: counters.bytes_written,
             spilled_bytes: state.spilled_bytes,
             peak_bytes,
-            seconds: begin.elapsed().as_secs_f64(),
+            seconds,
             read_seconds: state.busy.read_ns as f64 * 1e-9,
             write_seconds: state.busy.write_ns as f64 * 1e-9,
             compute_seconds: state.busy.compute_ns as f64 * 1e-9,
-            events: state.events.clone(),
             stages: vec![StageCounts {
                 forecast: [self.read_bytes(), self.written_bytes(), self.peak_bytes()],
                 counted: [counters.bytes_read, counters.bytes_written, peak_bytes],
@@ -198,6 +220,7 @@ impl PreparedProgram {
             sinks: &sinks.all,
             pool: &session.pool,
             io,
+            accounts: playing.accounts,
             io_pools: &io_pools,
             scratch: taken.scratch.as_ref(),
             staging: Arc::new(Mutex::new(taken.staging)),
@@ -372,6 +395,7 @@ struct Playing<'a> {
     shared: &'a Arc<SharedState>,
     turn: &'a Turn,
     io: &'a Io,
+    accounts: Option<&'a IoAccounts>,
 }
 
 /// What a run takes before it starts.

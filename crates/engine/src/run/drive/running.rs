@@ -15,6 +15,7 @@ use crate::expr::staged::{Next, Room, StageResult};
 use crate::expr::Expr;
 use crate::ops::{resolve, Waiting};
 use crate::run::play::player::{Player, ThreadPlayer};
+use crate::run::play::trace::TraceLevel;
 use crate::run::prepare::planning::{Asker, Asking, Supposed};
 use crate::run::prepare::program::PreparedProgram;
 use crate::run::session::progress::{Doing, Progress, ProgressReport, StageReport};
@@ -27,16 +28,21 @@ impl Chain {
     ///
     /// # Errors
     /// As a program's; nothing is left behind then. Stale, where that happens time after time.
-    pub fn run(&self, tracing: bool, progress: Progress<'_>) -> Result<Outcome, EngineError> {
-        self.run_by(&ThreadPlayer, tracing, progress)
+    pub fn run(&self, level: TraceLevel, progress: Progress<'_>) -> Result<Outcome, EngineError> {
+        self.run_by(&ThreadPlayer, level, progress)
     }
 
     /// As `run`, by a player.
     ///
     /// # Errors
     /// As `run`.
-    pub fn run_by(&self, player: &dyn Player, tracing: bool, progress: Progress<'_>) -> Result<Outcome, EngineError> {
-        let mut outcome = self.run_as_planned(player, tracing, progress);
+    pub fn run_by(
+        &self,
+        player: &dyn Player,
+        level: TraceLevel,
+        progress: Progress<'_>,
+    ) -> Result<Outcome, EngineError> {
+        let mut outcome = self.run_as_planned(player, level, progress);
         if outcome.as_ref().is_err_and(EngineError::is_of_values) {
             self.finish();
         }
@@ -46,7 +52,7 @@ impl Chain {
             }
             self.session.clear();
             let chain = self.renewed(&mut || progress(&ProgressReport::of(Doing::Planning)))?;
-            outcome = chain.run_as_planned(player, tracing, progress);
+            outcome = chain.run_as_planned(player, level, progress);
         }
         outcome
     }
@@ -54,12 +60,12 @@ impl Chain {
     fn run_as_planned(
         &self,
         player: &dyn Player,
-        tracing: bool,
+        level: TraceLevel,
         progress: Progress<'_>,
     ) -> Result<Outcome, EngineError> {
         let session = &self.session;
         if self.first.is_none() {
-            let outcome = self.stages[0].program.run_by(player, tracing, progress)?;
+            let outcome = self.stages[0].program.run_by(player, level, progress)?;
             self.finish();
             return Ok(outcome);
         }
@@ -70,7 +76,7 @@ impl Chain {
             chain: self,
             player,
             turn: &turn,
-            tracing,
+            level,
             total: Outcome::default(),
             bytes: self.traffic().read + self.traffic().written,
             ran: 0,
@@ -101,7 +107,7 @@ struct Running<'a> {
     chain: &'a Chain,
     player: &'a dyn Player,
     turn: &'a Turn,
-    tracing: bool,
+    level: TraceLevel,
     /// What the stages before did.
     total: Outcome,
     bytes: u64,
@@ -222,9 +228,10 @@ impl Running<'_> {
             report.bytes_total = all;
             progress(&report)
         };
-        let outcome = program.run_in(self.player, self.turn, self.tracing, &mut forward)?;
+        let mut outcome = program.run_in(self.player, self.turn, self.level, &mut forward)?;
         self.ran += 1;
-        self.total.add(&outcome);
+        outcome.traces.iter_mut().for_each(|trace| trace.label = label.into());
+        self.total.add(&mut outcome);
         Ok(outcome)
     }
 }

@@ -6,5 +6,6 @@ pub mod estimate;
 pub mod player;
 pub mod stage;
 pub mod state;
+pub mod trace;
 pub mod transfers;
 pub mod worker;

@@ -109,8 +109,8 @@ fn by_threads(
             None
         };
         if own.is_none() {
-            for (thread, workspace) in workspaces.by_ref().enumerate() {
-                scope.spawn(move || worker::work(stage, workspace, thread));
+            for workspace in workspaces.by_ref() {
+                scope.spawn(move || worker::work(stage, workspace));
             }
         }
         let mut issuer = Issuer {
@@ -144,7 +144,14 @@ fn by_threads(
 
 impl<'a> Issuer<'a, '_> {
     fn issue_all(&mut self) -> Result<(), EngineError> {
-        for &instruction in &self.stage.program.instructions {
+        let instructions = &self.stage.program.instructions;
+        for (number, &instruction) in instructions.iter().enumerate() {
+            if self.stage.shared.is_traced() {
+                let mut state = self.stage.shared.lock();
+                if let Some(trace) = &mut state.trace {
+                    trace.issue(number, instructions.len(), Instant::now());
+                }
+            }
             self.issue(instruction)?;
         }
         self.wait_until(|state| {
@@ -204,7 +211,7 @@ impl<'a> Issuer<'a, '_> {
             guard = match (&mut self.own, guard.ready.first().copied()) {
                 (Some(workspace), Some(task)) => {
                     guard.ready.pop_first();
-                    worker::run_task(stage, guard, task, workspace, 0)
+                    worker::run_task(stage, guard, task, workspace)
                 }
                 _ => shared.wait_timeout(guard, POLL),
             };
@@ -230,7 +237,10 @@ impl<'a> Issuer<'a, '_> {
         let counters = stage.io.counters();
         let totals = &stage.program.totals;
         let bytes_done = counters.bytes_read + counters.bytes_written - stage.bytes_before;
-        let state = stage.shared.lock();
+        let mut state = stage.shared.lock();
+        if let Some(trace) = &mut state.trace {
+            trace.sample_at(Instant::now());
+        }
         let measured = Measured {
             seconds: stage.shared.start.elapsed().as_secs_f64(),
             transfer_ns: state.busy.read_ns + state.busy.write_ns,

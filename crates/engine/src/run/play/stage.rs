@@ -22,6 +22,8 @@ pub struct Stage<'a> {
     pub sinks: &'a [Arc<dyn Sink>],
     pub pool: &'a FramePool,
     pub io: &'a Io,
+    /// Where the run is traced.
+    pub accounts: Option<&'a IoAccounts>,
     pub io_pools: &'a IoPools,
     pub scratch: Option<&'a Scratch>,
     /// One buffer per reading thread, when neighbouring tiles are read together.
@@ -30,6 +32,30 @@ pub struct Stage<'a> {
     pub bytes_before: u64,
     pub io_threads: usize,
     pub turn: &'a Turn,
+}
+
+/// Counters of the reads of each array and the writes of each output.
+pub struct IoAccounts {
+    arrays: Vec<Io>,
+    outputs: Vec<Io>,
+}
+
+impl IoAccounts {
+    /// Those within `io`, which counts all of them.
+    pub fn within(io: &Io, arrays: usize, outputs: usize) -> IoAccounts {
+        let scopes = |count: usize| (0..count).map(|_| io.scoped()).collect();
+        IoAccounts {
+            arrays: scopes(arrays),
+            outputs: scopes(outputs),
+        }
+    }
+
+    /// Bytes that were read, by array, and written, by output.
+    pub fn bytes(&self) -> (Vec<u64>, Vec<u64>) {
+        let read = self.arrays.iter().map(|io| io.counters().bytes_read);
+        let written = self.outputs.iter().map(|io| io.counters().bytes_written);
+        (read.collect(), written.collect())
+    }
 }
 
 /// A program of no more tasks, whose tiles have no more bytes together, is computed in its caller's thread.
@@ -44,6 +70,18 @@ impl Stage<'_> {
         self.tasks.len() <= LITTLE_TASKS
             && self.plan.producers.iter().all(is_pass)
             && self.plan.arrays.iter().map(|array| array.node.nbytes()).sum::<u64>() <= LITTLE_BYTES
+    }
+
+    /// The way of an array's reads to the disks.
+    pub fn io_of_array(&self, array: u32) -> Io {
+        let account = self.accounts.map(|accounts| &accounts.arrays[array as usize]);
+        account.unwrap_or(self.io).clone()
+    }
+
+    /// The way of an output's writes to the disks.
+    pub fn io_of_output(&self, output: usize) -> Io {
+        let account = self.accounts.map(|accounts| &accounts.outputs[output]);
+        account.unwrap_or(self.io).clone()
     }
 
     /// What the plan says of each pass, for estimates.

@@ -10,6 +10,7 @@ use outcore_store::Frame;
 use crate::run::compute::tree::Tree;
 use crate::run::compute::value::TileMemory;
 use crate::run::play::estimate::PassDone;
+use crate::run::play::trace::{Begun, Trace, TraceLevel, WorkKind};
 use crate::schedule::TileId;
 use crate::EngineError;
 
@@ -116,16 +117,6 @@ pub struct Busy {
     pub compute_ns: u64,
 }
 
-/// One bar of the timeline.
-#[derive(Clone, Debug)]
-pub struct Event {
-    pub name: String,
-    pub kind: &'static str,
-    pub thread: usize,
-    pub start: Duration,
-    pub length: Duration,
-}
-
 pub type TreeKey = (u32, u32, u64);
 
 #[derive(Default)]
@@ -159,7 +150,8 @@ pub struct RunState {
     pub busy: Busy,
     pub spilled_bytes: u64,
     pub tasks_done: u64,
-    pub events: Vec<Event>,
+    /// Where the run is traced.
+    pub trace: Option<Box<Trace>>,
 }
 
 impl RunState {
@@ -209,6 +201,18 @@ impl RunState {
         self.leave(tile, first.expect("the closing task stands for the tree"));
     }
 
+    /// Work begins, where the run is traced.
+    pub fn begin(&mut self, kind: WorkKind, at: Instant) -> Option<Begun> {
+        self.trace.as_mut().map(|trace| trace.begin(kind, at))
+    }
+
+    /// Work ends that has begun: of a producer, or on an array.
+    pub fn end(&mut self, begun: Option<Begun>, subject: u32, at: Instant) {
+        if let (Some(trace), Some(begun)) = (&mut self.trace, begun) {
+            trace.end(begun, subject, at);
+        }
+    }
+
     pub fn is_complete(&self, task: u32) -> bool {
         task < self.completed_below || self.completed_above.contains(&task)
     }
@@ -227,18 +231,23 @@ pub struct SharedState {
     state: Mutex<RunState>,
     changed: Condvar,
     pub start: Instant,
-    pub tracing: bool,
+    is_traced: bool,
     /// Set where the run has failed or is given up: tasks that look end early.
     pub unwanted: Arc<AtomicBool>,
 }
 
 impl SharedState {
-    pub fn new(tracing: bool) -> SharedState {
+    pub fn new(level: TraceLevel) -> SharedState {
+        let start = Instant::now();
+        let state = RunState {
+            trace: Trace::new(level, start),
+            ..RunState::default()
+        };
         SharedState {
-            state: Mutex::default(),
+            is_traced: state.trace.is_some(),
+            state: Mutex::new(state),
             changed: Condvar::new(),
-            start: Instant::now(),
-            tracing,
+            start,
             unwanted: Arc::default(),
         }
     }
@@ -264,17 +273,22 @@ impl SharedState {
             .0
     }
 
-    /// Notes a bar of the timeline, if one is kept.
-    pub fn trace(&self, name: impl FnOnce() -> String, kind: &'static str, thread: usize, begin: Instant) {
-        if self.tracing {
-            let event = Event {
-                name: name(),
-                kind,
-                thread,
-                start: begin - self.start,
-                length: begin.elapsed(),
-            };
-            self.lock().events.push(event);
+    pub fn is_traced(&self) -> bool {
+        self.is_traced
+    }
+
+    /// Work begins, where the run is traced.
+    pub fn begin(&self, kind: WorkKind) -> Option<Begun> {
+        match self.is_traced {
+            true => self.lock().begin(kind, Instant::now()),
+            false => None,
+        }
+    }
+
+    /// Work on an array ends that has begun.
+    pub fn end(&self, begun: Option<Begun>, array: u32) {
+        if begun.is_some() {
+            self.lock().end(begun, array, Instant::now());
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::run::compute::value::TileMemory;
 use crate::run::play::player::Issuer;
 use crate::run::play::stage::Stage;
 use crate::run::play::state::{stopped, RunState, SharedState, TileState};
+use crate::run::play::trace::{Begun, WorkKind};
 use crate::run::session::locked;
 use crate::schedule::tiles::tile_region;
 use crate::schedule::TileId;
@@ -32,7 +33,7 @@ impl Issuer<'_, '_> {
         if let Some(left) = self.read_backs.get_mut(&tile) {
             *left -= 1;
         }
-        let (io, scratch) = (stage.io.clone(), stage.scratch.cloned());
+        let (io, scratch) = (stage.io_of_array(array), stage.scratch.cloned());
         self.submit_read(tile..tile + 1, move |frames| match (&source, slot, scratch) {
             (Some(source), _, _) => Ok(source.read(&region, &mut frames[0], &io)?),
             (None, Some(slot), Some(scratch)) => {
@@ -51,7 +52,7 @@ impl Issuer<'_, '_> {
         let (array, index) = stage.tiles.locate(tile);
         let output = stage.tiles.read_back[array as usize]
             .ok_or_else(|| EngineError::Internal("a tile is read back from no output".into()))?;
-        let (sink, io) = (stage.sinks[output].clone(), stage.io.clone());
+        let (sink, io) = (stage.sinks[output].clone(), stage.io_of_array(array));
         let region = tile_region(stage.plan, array, index);
         self.submit_read(tile..tile + 1, move |frames| {
             sink.read_back(&region, &mut frames[0], &io)?;
@@ -70,7 +71,7 @@ impl Issuer<'_, '_> {
         let regions: Vec<_> = (0..u64::from(count))
             .map(|at| tile_region(stage.plan, array, index + at))
             .collect();
-        let (io, staging) = (stage.io.clone(), stage.staging.clone());
+        let (io, staging) = (stage.io_of_array(array), stage.staging.clone());
         self.submit_read(first..first + TileId::from(count), move |frames| {
             let mut buffer = locked(&staging).pop().expect("one for each reading thread");
             let result = source.read_group(&regions, frames, &mut buffer, &io);
@@ -94,12 +95,7 @@ impl Issuer<'_, '_> {
             })
             .collect::<Result<Vec<_>, _>>()?;
         let shared = stage.shared.clone();
-        let label = if shared.tracing {
-            let (array, _) = stage.tiles.locate(tiles.start);
-            format!("read {}", stage.plan.arrays[array as usize].label())
-        } else {
-            String::new()
-        };
+        let (array, _) = stage.tiles.locate(tiles.start);
         {
             let mut state = shared.lock();
             for tile in tiles.clone() {
@@ -110,6 +106,7 @@ impl Issuer<'_, '_> {
         let untouched = frames.iter().any(Frame::is_untouched);
         let read = move |mut frames: Vec<Frame>| {
             let begin = Instant::now();
+            let begun = shared.begin(WorkKind::Read);
             let result = if shared.lock().stopping {
                 Err(EngineError::Cancelled)
             } else {
@@ -117,8 +114,8 @@ impl Issuer<'_, '_> {
                 let _watched = watch_unwanted(&shared.unwanted);
                 guarded(|| work(&mut frames))
             };
-            shared.trace(|| label, "io", 100, begin);
             let mut state = shared.lock();
+            state.end(begun, array, Instant::now());
             state.busy.read_ns += begin.elapsed().as_nanos() as u64;
             state.transfers -= 1;
             match result {
@@ -136,9 +133,11 @@ impl Issuer<'_, '_> {
             shared.notify();
         };
         if untouched {
-            let reads = stage.io_pools.reads.queue().clone();
+            let (reads, shared) = (stage.io_pools.reads.queue().clone(), stage.shared.clone());
             stage.io_pools.touches.submit(Box::new(move || {
+                let begun = shared.begin(WorkKind::Touch);
                 frames.iter_mut().for_each(Frame::touch);
+                shared.end(begun, array);
                 reads.submit(Box::new(move || read(frames)));
             }));
         } else {
@@ -163,6 +162,7 @@ impl Issuer<'_, '_> {
             None => Arc::new(scratch.slot(stage.tiles.weights[tile as usize].frame as usize)?),
         };
         self.slots.insert(tile, slot.clone());
+        let (array, _) = stage.tiles.locate(tile);
         let mut state = stage.shared.lock();
         let memory = state.tile(tile).memory.clone().expect("waited for");
         state.tile(tile).writes += 1;
@@ -170,13 +170,13 @@ impl Issuer<'_, '_> {
         drop(state);
         let (shared, io) = (stage.shared.clone(), stage.io.clone());
         stage.io_pools.writes.submit(Box::new(move || {
-            let begin = Instant::now();
+            let transfer = shared.begin_transfer(WorkKind::Spill, tile, array);
             let result = guarded(|| Ok(scratch.write(&slot, memory.padded(), &io)?));
             drop(memory);
             if result.is_ok() {
                 shared.lock().spilled_bytes += slot.bytes();
             }
-            finish_write(&shared, tile, result, begin, "spill");
+            finish_write(&shared, transfer, result);
         }));
         Ok(())
     }
@@ -187,12 +187,32 @@ fn guarded<T>(transfer: impl FnOnce() -> Result<T, EngineError>) -> Result<T, En
     catch_unwind(AssertUnwindSafe(transfer)).unwrap_or_else(|panic| Err(stopped("a transfer", panic)))
 }
 
-fn finish_write(shared: &SharedState, tile: TileId, result: Result<(), EngineError>, begin: Instant, what: &str) {
-    shared.trace(|| what.to_string(), "io", 101, begin);
+/// A tile that is being written.
+struct Transfer {
+    tile: TileId,
+    array: u32,
+    begin: Instant,
+    begun: Option<Begun>,
+}
+
+impl SharedState {
+    fn begin_transfer(&self, kind: WorkKind, tile: TileId, array: u32) -> Transfer {
+        Transfer {
+            tile,
+            array,
+            begin: Instant::now(),
+            begun: self.begin(kind),
+        }
+    }
+}
+
+fn finish_write(shared: &SharedState, transfer: Transfer, result: Result<(), EngineError>) {
+    let end = Instant::now();
     let mut state: MutexGuard<'_, RunState> = shared.lock();
-    state.busy.write_ns += begin.elapsed().as_nanos() as u64;
+    state.busy.write_ns += (end - transfer.begin).as_nanos() as u64;
+    state.end(transfer.begun, transfer.array, end);
     state.transfers -= 1;
-    if let Some(resident) = state.tiles.get_mut(&tile) {
+    if let Some(resident) = state.tiles.get_mut(&transfer.tile) {
         resident.writes -= 1;
     }
     if let Err(error) = result {
@@ -220,16 +240,21 @@ impl Stage<'_> {
             let sink = self.sinks[output].clone();
             state.tile(tile).writes += 1;
             state.transfers += 1;
-            let (memory, io, shared, region) = (memory.clone(), self.io.clone(), self.shared.clone(), region.clone());
+            let (memory, io, shared, region) = (
+                memory.clone(),
+                self.io_of_output(output),
+                self.shared.clone(),
+                region.clone(),
+            );
             self.io_pools.writes.submit(Box::new(move || {
-                let begin = Instant::now();
+                let transfer = shared.begin_transfer(WorkKind::Write, tile, array);
                 let result = if shared.lock().stopping {
                     Err(EngineError::Cancelled)
                 } else {
                     guarded(|| Ok(sink.write(&region, memory.padded(), &io)?))
                 };
                 drop(memory);
-                finish_write(&shared, tile, result, begin, "write");
+                finish_write(&shared, transfer, result);
             }));
         }
     }

@@ -16,6 +16,7 @@ use crate::run::compute::value::{Inputs, TileMemory};
 use crate::run::compute::workspace::Workspace;
 use crate::run::play::stage::Stage;
 use crate::run::play::state::{stopped, RunState, TreeKey};
+use crate::run::play::trace::WorkKind;
 use crate::schedule::tasks::root_tile;
 use crate::schedule::tiles::{coordinates, tile_region};
 use crate::schedule::{Role, TileId};
@@ -24,7 +25,7 @@ use crate::task::Bound;
 use crate::{cancel, EngineError};
 
 /// Takes tasks until the program stops.
-pub fn work(stage: &Stage<'_>, mut workspace: Workspace, thread: usize) {
+pub fn work(stage: &Stage<'_>, mut workspace: Workspace) {
     let _inside = crate::run::session::nesting::enter();
     let mut guard = stage.shared.lock();
     loop {
@@ -32,7 +33,7 @@ pub fn work(stage: &Stage<'_>, mut workspace: Workspace, thread: usize) {
             return;
         }
         guard = match guard.ready.pop_first() {
-            Some(task) => run_task(stage, guard, task, &mut workspace, thread),
+            Some(task) => run_task(stage, guard, task, &mut workspace),
             None => stage.shared.wait(guard),
         };
     }
@@ -44,7 +45,6 @@ pub fn run_task<'a>(
     mut guard: MutexGuard<'a, RunState>,
     task: u32,
     workspace: &mut Workspace,
-    thread: usize,
 ) -> MutexGuard<'a, RunState> {
     let begin = Instant::now();
     let pass = stage.tasks.pass[task as usize] as usize;
@@ -52,6 +52,7 @@ pub fn run_task<'a>(
     let calls = u32::from(producer.pass().is_some_and(Pass::calls_functions));
     guard.running += 1;
     guard.in_functions += calls;
+    let begun = guard.begin(WorkKind::Compute, begin);
     // A worker that panics ends the run like one that fails: its task would be waited for for ever.
     let taken = catch_unwind(AssertUnwindSafe(|| take(stage, &mut guard, task)));
     drop(guard);
@@ -62,11 +63,10 @@ pub fn run_task<'a>(
         }))
     };
     let result = taken.and_then(work);
-    let elapsed = begin.elapsed().as_nanos() as u64;
-    stage
-        .shared
-        .trace(|| producer.label().to_string(), "compute", thread, begin);
+    let end = Instant::now();
+    let elapsed = (end - begin).as_nanos() as u64;
     guard = stage.shared.lock();
+    guard.end(begun, pass as u32, end);
     guard.busy.compute_ns += elapsed;
     guard.running -= 1;
     guard.in_functions -= calls;

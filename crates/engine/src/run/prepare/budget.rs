@@ -70,7 +70,7 @@ impl Session {
     ) -> Result<Placement, EngineError> {
         let held = self.held();
         let (budget, values) = match request.memory {
-            Supposed::Bytes(budget) => (budget, request.used),
+            Supposed::Bytes(budget) | Supposed::Limit(budget) => (budget, request.used),
             // Values computed before are left alone where there is room: what they cost is more than what tiles would save.
             _ => (self.budget_beside(held), self.kept.value_bytes().max(request.used)),
         };
@@ -113,7 +113,7 @@ impl Session {
     /// What a program may take, or would take.
     pub(in crate::run) fn budget_for(&self, memory: Supposed) -> u64 {
         match memory {
-            Supposed::Bytes(budget) => budget,
+            Supposed::Bytes(budget) | Supposed::Limit(budget) => budget,
             _ => self.budget_beside(self.held()),
         }
     }

@@ -20,7 +20,7 @@ use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::sync::Arc;
 use std::time::Instant;
 
-use outcore_store::{check_space, scratch_room, Annotations, FramePool, Region, SinkPlan, StoreError};
+use outcore_store::{check_space, scratch_room, Annotations, Region, SinkPlan, StoreError};
 
 use crate::expr::{topological, Expr};
 use crate::ops;
@@ -30,11 +30,11 @@ use crate::plan::{self, few, ArrayInfo, ArrayKind, Plan};
 use crate::run::compute::workspace::workspace_bytes;
 use crate::run::play::state::stopped;
 use crate::run::prepare::budget::{Placement, PlacementRequest};
-use crate::run::prepare::planning::{Asker, Asking, Now, PlanningMemory, ReturnFreed};
-use crate::run::prepare::program::{Output, PreparedProgram};
+use crate::run::prepare::planning::{Asker, Asking, Now, PlanningMemory, ReturnFreed, Supposed};
+use crate::run::prepare::program::{results_bytes, Output, PreparedProgram};
 use crate::run::prepare::remember::Request;
 use crate::run::prepare::tilings::Planner;
-use crate::run::session::residency::KeptKey;
+use crate::run::session::residency::{KeptKey, KeptTiles};
 use crate::run::session::{Session, Target, POLL};
 use crate::schedule::needed::{find_needed, DoneWork};
 use crate::schedule::tiles::{number_tiles, tile_region, OutputCost};
@@ -164,7 +164,12 @@ impl Session {
         }
         let in_memory: Vec<bool> = targets.iter().map(|target| matches!(target, Target::Memory)).collect();
         let budget = self.budget_for(asking.memory);
-        let request = remember::cut(&requested, &in_memory, &self.kept, budget);
+        let nothing = KeptTiles::default();
+        let kept = match asking.memory {
+            Supposed::Limit(_) => &nothing,
+            _ => &*self.kept,
+        };
+        let request = remember::cut(&requested, &in_memory, kept, budget);
         request.used.iter().try_for_each(|value| value.check(false))?;
         let program = self.prepare_remembering(request, targets, asking);
         // Without what earlier programs know, the memory of that is free.
@@ -246,8 +251,8 @@ impl Session {
         let unseen_bytes = self.io_bytes(&plan, &tiles, &outputs) + program_bytes;
         let fixed_bytes = self.fixed_bytes(&plan, &outputs) + unseen_bytes;
         let start = match asking.now {
-            Now::IsThen => self.find_start(&plan),
-            Now::MayPass => vec![],
+            Now::IsThen if !matches!(asking.memory, Supposed::Limit(_)) => self.find_start(&plan),
+            _ => vec![],
         };
         let to_place = PlacementRequest {
             plan: &plan,
@@ -290,16 +295,7 @@ impl Session {
     pub(in crate::run) fn fixed_bytes(&self, plan: &Plan, outputs: &[Output]) -> u64 {
         let functions = function_bytes(plan);
         let workers = self.options.threads.max(1) as u64 * (workspace_bytes(plan) + functions);
-        let results: u64 = outputs
-            .iter()
-            .map(|output| match output {
-                Output::Memory { shape, dtype, .. } => {
-                    FramePool::frame_bytes(shape.iter().product::<u64>() as usize * dtype.size()) as u64
-                }
-                _ => 0,
-            })
-            .sum();
-        workers + results
+        workers + results_bytes(outputs)
     }
 
     /// Buffers that encoded reads and padded writes use while they run, one per I/O thread.

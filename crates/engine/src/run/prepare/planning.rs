@@ -63,6 +63,8 @@ pub(in crate::run) enum Supposed {
     Unnamed,
     /// So many bytes beside what is held, as a limit would leave that is looked for.
     Bytes(u64),
+    /// So many bytes, as another limit would leave them to a session that keeps nothing yet.
+    Limit(u64),
 }
 
 impl Asking {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outcore_store::{Resumable, SinkPlan};
+use outcore_store::{FramePool, Resumable, SinkPlan};
 
 use crate::place::slabs::Slab;
 use crate::place::{simulate, Limits, Placed, Window};
@@ -31,6 +31,17 @@ impl Output {
             Output::Resumed(resumable) => Some(resumable.plan()),
         }
     }
+}
+
+/// Bytes of the results among outputs that stay in memory.
+pub(in crate::run) fn results_bytes(outputs: &[Output]) -> u64 {
+    let frames = outputs.iter().map(|output| match output {
+        Output::Memory { shape, dtype, .. } => {
+            FramePool::frame_bytes(shape.iter().product::<u64>() as usize * dtype.size()) as u64
+        }
+        _ => 0,
+    });
+    frames.sum()
 }
 
 /// Bytes that may be moved beyond a forecast.
@@ -70,6 +81,11 @@ impl PreparedProgram {
     /// Most bytes the ledger grants while the program runs.
     pub fn peak_bytes(&self) -> u64 {
         self.fixed_bytes + self.placed.program.totals.peak_bytes
+    }
+
+    /// Bytes of results in memory.
+    pub fn results_bytes(&self) -> u64 {
+        results_bytes(&self.outputs)
     }
 
     pub fn read_bytes(&self) -> u64 {

@@ -111,7 +111,7 @@ impl PreparedProgram {
     }
 
     /// What a pass makes: the files it is stored to, else its name in the plan.
-    fn result_labels(&self, array: u32) -> Vec<String> {
+    pub(in crate::run) fn result_labels(&self, array: u32) -> Vec<String> {
         let info = &self.plan.arrays[array as usize];
         let files: Vec<String> = info
             .outputs

@@ -54,6 +54,11 @@ fn resident_bytes() -> Resident {
     }
 }
 
+/// Resident bytes of this process, of whatever kind.
+pub(in crate::run) fn resident_now() -> u64 {
+    resident_bytes().all
+}
+
 impl Overhead {
     pub fn measure(workers: u64) -> Overhead {
         keep_little_freed();

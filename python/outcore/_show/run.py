@@ -1,0 +1,127 @@
+"""Charts and tables of one run: memory, threads, passes, arrays, files, slow tasks, other limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from outcore._base.sizes import format_size
+from outcore._session.record import Outcome
+from outcore._session.trace import ProgramTrace, Run, SweepPoint
+from outcore._show.explanation import Explanation, folded, pass_label
+from outcore._show.markup import Markup, element
+from outcore._show.memory import USES, key, memory
+from outcore._show.tables import table, wide
+from outcore._show.timeline import KINDS, arrays, passes, threads
+from outcore._show.verdict import seconds
+
+# Rows of tables at most; passes of loops are folded before.
+_ROWS_MAX = 200
+_MARKS = (
+    ("stored", "a file's tiles in memory"),
+    ("temporary", "intermediate values in memory"),
+    ("result", "results in memory"),
+    ("read", "read"),
+    ("again", "read again"),
+    ("spill", "spilled"),
+    ("write", "written"),
+)
+
+
+def details(outcome: Outcome, run: Run) -> list[Markup]:
+    """Charts, then tables behind a line each."""
+    total = max(outcome.seconds, 1e-6)
+    parts = [element("h3", "Memory"), key([(role, name) for role, name in USES.items()])]
+    parts.append(wide(memory(run, total), "Memory over time"))
+    parts += [element("h3", "Threads"), key(list(KINDS.values())), wide(threads(run, total), "Threads over time")]
+    rows = passes(run, total)
+    if rows is not None:
+        parts += [element("h3", "Stages" if len(run.traces) > 1 else "Passes"), wide(rows, "Passes over time")]
+    strips = arrays(run, total)
+    if strips is not None:
+        parts += [element("h3", "Arrays"), key(_MARKS), wide(strips, "Arrays over time")]
+    parts.append(_folded("Files: forecast beside outcome", _files(run)))
+    parts.append(_folded("Passes: bytes and time", _passes(run)))
+    parts.append(_folded("Slowest tasks and transfers", _slowest(run)))
+    if run.sweep:
+        parts.append(_folded("Other memory limits", sweep_table(run.sweep, run.memory_limit, outcome)))
+    return parts
+
+
+def _folded(summary: str, content: Markup) -> Markup:
+    return element("details", element("summary", summary), content)
+
+
+def _files(run: Run) -> Markup:
+    """Bytes of each file as planned and as counted."""
+    planned: dict[str, list[int]] = {}
+    for trace in run.traces:
+        counted, written = trace.counted_read(), trace.counted_written()
+        for strip in () if trace.occupancy is None else trace.occupancy.arrays:
+            if strip.role != "stored" and not written.keys() & set(strip.names):
+                continue
+            for name in strip.names:
+                sizes = planned.setdefault(name, [0, 0, 0, 0])
+                share = strip.written // max(len(strip.names), 1)
+                for place, size in enumerate((strip.read, counted.get(strip.number, 0), share, written.get(name, 0))):
+                    sizes[place] += size
+    head = ["file", "read, forecast", "read, counted", "written, forecast", "written, counted"]
+    rows = [[name, *(f"{size:,}" for size in sizes)] for name, sizes in list(planned.items())[:_ROWS_MAX]]
+    return table(head, rows, name="Files", text=("file",))
+
+
+def _passes(run: Run) -> Markup:
+    """Passes by program; those that repeat are one row, with their sums."""
+    head = ["stage", "pass", "operators", "tasks", "read", "written", "time of tasks"]
+    rows = []
+    for number, trace in enumerate(run.traces, 1):
+        forecast = Explanation(trace.forecast)
+        spent = trace.pass_seconds
+        for first, times, alike in folded(forecast.passes):
+            rows.append(
+                [
+                    trace.label or str(number),
+                    str(first) if times == 1 else f"{first} × {times:,}",
+                    pass_label(alike[0]),
+                    f"{sum(one.tasks for one in alike):,}",
+                    format_size(sum(one.bytes_read for one in alike)),
+                    format_size(sum(one.bytes_written for one in alike)),
+                    seconds(sum(spent[one.index] for one in alike if one.index < len(spent))),
+                ]
+            )
+    shown = rows[:_ROWS_MAX]
+    if len(shown) < len(rows):
+        shown.append([f"{len(rows) - len(shown):,} more", *[""] * (len(head) - 1)])
+    return table(head, shown, name="Passes", text=("stage", "operators"))
+
+
+def _slowest(run: Run) -> Markup:
+    slow: list[tuple[ProgramTrace, int]] = [
+        (trace, place) for trace in run.traces for place in range(len(trace.slowest))
+    ]
+    slow.sort(key=lambda item: -item[0].slowest[item[1]].seconds)
+    rows = []
+    for trace, place in slow[:12]:
+        work = trace.slowest[place]
+        rows.append([f"{work.kind} {work.name}", seconds(trace.begin + work.start), seconds(work.seconds)])
+    return table(["work", "began after", "took"], rows, name="Slowest tasks and transfers", text=("work",))
+
+
+def sweep_table(points: Sequence[SweepPoint], limit: int, outcome: Outcome | None = None) -> Markup:
+    """Bytes under each limit; that of the run is among them."""
+    rows = [(point.memory_limit, _cells(point)) for point in sorted(points, key=lambda point: point.memory_limit)]
+    if outcome is not None:
+        counted = (outcome.bytes_read, outcome.bytes_written, outcome.bytes_spilled, outcome.peak_bytes)
+        rows.append((limit, [*map(format_size, counted), "this run"]))
+    rows.sort(key=lambda row: row[0])
+    head = ["memory limit", "read", "written", "spilled", "peak", ""]
+    return table(head, [[format_size(size), *cells] for size, cells in rows], name="Memory limits", text=("",))
+
+
+def _cells(point: SweepPoint) -> list[str]:
+    if point.bytes_read is None:
+        return ["", "", "", "", f"does not fit: needs {format_size(point.need)} beside the process"]
+    figures = (point.bytes_read, point.bytes_written or 0, point.bytes_spilled or 0, point.peak_bytes or 0)
+    return [*map(format_size, figures), "" if point.exact else "bounds"]
+
+
+__all__ = ["details", "sweep_table"]

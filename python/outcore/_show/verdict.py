@@ -1,0 +1,234 @@
+"""Sentences about a run: what bound it, what was read twice and why, and what the memory limit cost."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from outcore._base.sizes import format_size
+from outcore._session.record import Outcome
+from outcore._session.trace import ArrayStrip, ProgramTrace, Run, SweepPoint
+
+# Shares of the time from which one thing is said to bind a run.
+_BINDING, _LEADING = 0.8, 0.5
+# Shorter runs are bound by their start, whatever their parts.
+_SHORT_SECONDS = 0.02
+# Savings from which another limit is named.
+_SAVING = 0.1
+
+
+@dataclass(frozen=True)
+class Busy:
+    """Parts of the time of a run, in seconds, by what was under way in any thread."""
+
+    total: float
+    transfer: float
+    compute: float
+    both: float
+    #: Time of all tasks together, in all threads.
+    tasks: float
+    threads: int
+    moved: int
+
+    @classmethod
+    def of(cls, outcome: Outcome, run: Run) -> Busy:
+        lanes = max((len(trace.lanes("compute")) for trace in run.traces), default=1)
+        return cls(
+            total=max(outcome.seconds, 1e-9),
+            transfer=sum(trace.transfer_seconds for trace in run.traces),
+            compute=sum(trace.compute_seconds for trace in run.traces),
+            both=sum(trace.both_seconds for trace in run.traces),
+            tasks=sum(trace.computing for trace in run.traces),
+            threads=run.threads or max(lanes, 1),
+            moved=outcome.bytes_read + outcome.bytes_written,
+        )
+
+    @property
+    def idle(self) -> float:
+        """Time in which nothing was transferred and nothing computed."""
+        return max(self.total - (self.transfer + self.compute - self.both), 0.0)
+
+    @property
+    def rate(self) -> float:
+        """Bytes per second while any were under way."""
+        return self.moved / self.transfer if self.transfer else 0.0
+
+    @property
+    def binding(self) -> str:
+        """The name of what bound the run: "start", "disk", "computing", "both" or "waiting"."""
+        if self.total < _SHORT_SECONDS:
+            return "start"
+        disk, tasks = self.transfer / self.total, self.tasks / (self.total * self.threads)
+        if self.idle / self.total > _LEADING:
+            return "waiting"
+        if disk >= _BINDING and disk > tasks:
+            return "disk"
+        if self.compute / self.total >= _BINDING and tasks >= _LEADING:
+            return "computing"
+        return "both"
+
+
+def bound(outcome: Outcome, run: Run) -> str:
+    """What bound the run, in a sentence or two."""
+    busy = Busy.of(outcome, run)
+    disk = f"reads and writes were under way {_share(busy.transfer, busy.total)} of the time"
+    rate = f" at {format_size(round(busy.rate))}/s" if busy.moved else ""
+    threads = busy.tasks / busy.total
+    tasks = f"tasks ran in {threads:.1f} of {busy.threads} threads on average"
+    if busy.binding == "start":
+        return f"The run took {seconds(busy.total)}: its start and end weigh most."
+    if busy.binding == "disk":
+        return (
+            f"The disk bound it: {disk}{rate}; {tasks}. The run took {busy.total / busy.transfer:.2f} × the disk's own "
+            "time."
+        )
+    if busy.binding == "computing":
+        return f"Computing bound it: {tasks}; {disk}{rate}."
+    if busy.binding == "waiting":
+        return (
+            f"Neither the disk nor computing bound it: {seconds(busy.idle)} of {seconds(busy.total)} passed in "
+            f"planning, between programs, or while outputs were made durable; {disk}{rate}."
+        )
+    return f"Disk and computing bound it together: {disk}{rate}; {tasks}."
+
+
+@dataclass
+class FileUse:
+    """Bytes of one file or temporary in one run or several."""
+
+    name: str
+    role: str
+    #: Bytes that reading each tile once transfers, in all runs, and once for all of them.
+    once: int = 0
+    stored: int = 0
+    read: int = 0
+    tiles_again: int = 0
+    spilled: int = 0
+    written: int = 0
+    whole: int = 0
+    runs: int = 0
+
+    @property
+    def read_again(self) -> int:
+        return self.read - self.once
+
+    def add(self, strip: ArrayStrip) -> None:
+        once = strip.read - strip.read_again
+        self.once += once
+        self.stored = max(self.stored, once)
+        self.read += strip.read
+        self.tiles_again += strip.tiles_again
+        self.spilled += strip.spilled
+        self.written += strip.written
+        self.whole = max(self.whole, strip.bytes)
+
+
+def uses(traces: Iterable[ProgramTrace]) -> list[FileUse]:
+    """The files and temporaries of programs, in their order."""
+    files: dict[str, FileUse] = {}
+    for trace in traces:
+        for strip in () if trace.occupancy is None else trace.occupancy.arrays:
+            name = strip.names[0] if strip.names else ""
+            files.setdefault(name, FileUse(name, strip.role)).add(strip)
+    return list(files.values())
+
+
+def read_twice(run: Run) -> list[str]:
+    """A sentence for each file that was read more than once, and for temporaries that were spilled."""
+    sentences = []
+    rooms = [_room(trace) for trace in run.traces]
+    room = format_size(max(rooms, default=0))
+    for use in sorted(uses(run.traces), key=lambda use: -use.read_again):
+        if use.role == "stored" and use.read_again:
+            sentences.append(
+                f"{short(use.name)} was read {use.read / max(use.once, 1):.1f} times: {format_size(use.read)}, of "
+                f"which {format_size(use.read_again)} again, since tiles left memory {use.tiles_again:,} times before their "
+                f"next use. Keeping all of it takes {format_size(use.whole)}; the plan had {room} for tiles."
+            )
+        elif use.spilled:
+            sentences.append(
+                f"{short(use.name)}, {format_size(use.whole)} of intermediate values, did not stay in memory: "
+                f"{format_size(use.spilled)} spilled to scratch, {format_size(use.read)} read back."
+            )
+    return sentences
+
+
+def _room(trace: ProgramTrace) -> int:
+    """Bytes for tiles that a program had: what the ledger may hand out without its fixed parts."""
+    return int(trace.forecast["budget_bytes"]) - int(trace.forecast["fixed_bytes"])
+
+
+def limit_cost(outcome: Outcome, run: Run) -> list[str]:
+    """What the memory limit cost in bytes, and which limit would cost less."""
+    moved = outcome.bytes_read + outcome.bytes_written
+    again = sum(use.read_again if use.role == "stored" else use.spilled + use.read for use in uses(run.traces))
+    if not again:
+        return ["Nothing was read twice and nothing spilled: a larger memory limit would save nothing."]
+    better = [point for point in run.sweep if point.moved is not None and point.memory_limit > run.memory_limit]
+    if not better:
+        share = _share(again, max(moved, 1))
+        return [f"The limit of {format_size(run.memory_limit)} cost {format_size(again)}, {share} of all bytes."]
+    least = min(point.moved or 0 for point in better)
+    lost = max(moved - least, 0)
+    busy = Busy.of(outcome, run)
+    if busy.binding == "disk" and busy.rate:
+        time = f", {seconds(lost / busy.rate)} at this run's rate"
+    elif busy.binding == "computing":
+        time = ", most of it while tasks were computed"
+    else:
+        time = ""
+    sentences = [
+        f"The limit of {format_size(run.memory_limit)} cost {format_size(lost)} of {format_size(moved)} moved{time}."
+    ]
+    named = _named_limits(moved, least, better)
+    sentences += [
+        f"A limit of {format_size(point.memory_limit)} would move {format_size(point.moved or 0)}, "
+        f"{_share(moved - (point.moved or 0), moved)} less."
+        for point in named
+    ]
+    return sentences
+
+
+def _named_limits(moved: int, least: int, better: Sequence[SweepPoint]) -> list[SweepPoint]:
+    """The smallest limit that saves much, and the smallest that saves nearly all there is to save."""
+    sized = sorted(better, key=lambda point: point.memory_limit)
+    saving = [point for point in sized if (point.moved or 0) <= (1 - _SAVING) * moved]
+    enough = [point for point in saving if (point.moved or 0) <= 1.02 * least]
+    return list(dict.fromkeys((*saving[:1], *enough[:1])))
+
+
+def forecast_held(outcome: Outcome) -> str:
+    """How the forecast compares with the counters, in a sentence."""
+    stages = outcome.other.get("stages", ())
+    if not stages:
+        return ""
+    names = ("bytes read", "bytes written", "peak of memory")
+    for number, (forecast, counted) in enumerate(stages, 1):
+        for name, planned, seen in zip(names, forecast, counted, strict=True):
+            if planned != seen:
+                stage = f"stage {number}: " if len(stages) > 1 else ""
+                return f"Forecast and outcome differ, {stage}{name} {planned:,} forecast, {seen:,} counted."
+    return "Bytes read, bytes written and peak of memory were as forecast, to the byte."
+
+
+def short(path: str) -> str:
+    """The last part of a path."""
+    return os.path.basename(path.rstrip(os.sep)) or path
+
+
+def seconds(value: float) -> str:
+    """A time with three digits."""
+    if value >= 100:
+        minutes, rest = divmod(round(value), 60)
+        return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+    if value >= 0.1:
+        return f"{value:.3g} s"
+    return f"{value * 1e3:.3g} ms"
+
+
+def _share(part: float, whole: float) -> str:
+    return f"{100 * part / max(whole, 1e-12):.0f} %"
+
+
+__all__ = ["Busy", "FileUse", "bound", "forecast_held", "limit_cost", "read_twice", "seconds", "short", "uses"]
