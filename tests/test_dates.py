@@ -376,7 +376,7 @@ def test_what_dates_say_of_themselves() -> None:
         lazy: Any = oc.asarray(days)
         assert (lazy.shape, lazy.ndim, lazy.size, len(lazy), lazy.nbytes) == ((1, 2), 2, 2, 1, 16)
         assert (lazy.unit, lazy.dtype) == ("2D", np.dtype("M8[2D]"))
-        assert repr(lazy) == "outcore.Dates(shape=(1, 2), dtype=datetime64[2D], 16 B)"
+        assert repr(lazy) == "outcore.Dates(shape=(1, 2), dtype=datetime64[2D], 16 B, in memory)"
         assert list(lazy[0]) == list(days[0]) or np.isnat(list(lazy[0])[1])
         assert lazy[0, 0].item() == days[0, 0].item()
         assert lazy.tolist() == days.tolist()

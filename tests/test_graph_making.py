@@ -405,7 +405,9 @@ def test_lists_of_vertices_in_any_order(dtype: str, out: Path) -> None:
     random = np.random.default_rng(0)
     with session(out):
         G = write(graph, out, dtype)
-        assert repr(G).startswith(f"Graph('{G.path}', {n} vertices, {graph.number_of_edges()} entries, directed")
+        said = " ".join(repr(G).split())
+        assert "g.ocg" in said
+        assert f"{n} vertices, {graph.number_of_edges()} entries, directed" in said
         for direction, of in (("out", graph.adj), ("in", graph.pred)):
             for ids in (random.integers(0, n, 300), np.arange(n)[::-1], np.array([8]), np.zeros(5, np.uint16)):
                 begins, neighbours, weights = G.lists(ids, direction)

@@ -114,7 +114,7 @@ def test_parts_of_text() -> None:
         np.testing.assert_array_equal(lazy[:, 1][lazy[:, 0] != ""].compute(), x[[0, 2], 1])
         np.testing.assert_array_equal(lazy.reshape(-1, 3).compute(), x.reshape(-1, 3))
         assert lazy.codes.shape == (3, 2, 2)
-        assert repr(lazy) == "outcore.Text(shape=(3, 2), dtype=<U2, 48 B)"
+        assert repr(lazy) == "outcore.Text(shape=(3, 2), dtype=<U2, 48 B, in memory)"
         assert pickle.loads(pickle.dumps(lazy)).tolist() == x.tolist()
         assert [part.item() for part in lazy[0]] == ["ab", "c"]
 

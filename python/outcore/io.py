@@ -12,6 +12,7 @@ import numpy.typing as npt
 from outcore import _core
 from outcore._base.arguments import whole
 from outcore._base.element_types import DTypeLike
+from outcore._base.shortened import call_text, record_text, short_path
 from outcore._base.sizes import parse_size
 from outcore._base.types import DType, NDArray
 from outcore._session.session import check_room, current
@@ -30,6 +31,9 @@ class CacheCounters(NamedTuple):
     evictions: int
     bytes_read: int
     bytes_written: int
+
+    def __repr__(self) -> str:
+        return record_text(self, self._fields)
 
 
 class CachedFile:
@@ -52,7 +56,7 @@ class CachedFile:
         return self._core.length
 
     def __repr__(self) -> str:
-        return f"CachedFile({str(self.path)!r}, {len(self)} bytes)"
+        return call_text("CachedFile", [repr(short_path(str(self.path), 80)), f"{len(self)} bytes"])
 
     @property
     def counters(self) -> CacheCounters:

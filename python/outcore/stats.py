@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from outcore import _core
+from outcore._base.shortened import record_text
 from outcore._lazy.array import Array
 from outcore._lazy.node import Axis, Operand, axis_of, node
 from outcore._numpy_like import correlation
@@ -48,6 +49,9 @@ class Summary(NamedTuple):
     kurtosis: Array
     missing: Array
 
+    def __repr__(self) -> str:
+        return record_text(self, self._fields)
+
     def compute(self) -> Summary:
         """The same names with NumPy arrays, all from one read."""
         return Summary(*compute(*self))
@@ -63,6 +67,9 @@ class Description(NamedTuple):
     variance: Array
     skewness: Array
     kurtosis: Array
+
+    def __repr__(self) -> str:
+        return record_text(self, self._fields)
 
     def compute(self) -> Description:
         """The same names with NumPy arrays, all from one read."""

@@ -9,6 +9,7 @@ from typing import Any, NoReturn, overload
 import numpy as np
 
 from outcore import _core
+from outcore._base.shortened import short_text
 from outcore._base.types import DType, NDArray, Scalar
 from outcore._groups.order import GroupOrder
 from outcore._groups.rows import when_needed
@@ -93,7 +94,7 @@ class GroupBy(GroupOrder):
         self._of_several = keys  # what the labels stand for, where they are pairs of keys
 
     def __repr__(self) -> str:
-        along = f" along {self._dim!r}" if self._dim else ""
+        along = f" along {short_text(self._dim, 40)!r}" if self._dim else ""
         return f"outcore.GroupBy of {self._length:,} labels{along}"
 
     def _knows_rows(self) -> bool:

@@ -13,16 +13,15 @@ import numpy as np
 from outcore import _core
 from outcore._base.arguments import check_device
 from outcore._base.element_types import DTypeLike
-from outcore._base.sizes import format_size
 from outcore._base.types import DType, Keywords, NDArray
 from outcore._lazy.absent import missing_name
 from outcore._lazy.annotated import Annotated
 from outcore._lazy.calling import called, tracing
 from outcore._lazy.chunks import Chunks, lengths_of
 from outcore._lazy.hooks import above, functions
-from outcore._lazy.html import html_of
 from outcore._lazy.indexing import Assignable, Index, expanded, find_positions, index, is_flag, split_mask
 from outcore._lazy.node import Axis, Operand, integers, is_weak, node
+from outcore._lazy.shown import Shown
 from outcore._session.session import current, leave_room
 from outcore.errors import ArgumentError, DTypeError, ShapeError
 
@@ -47,7 +46,7 @@ def _operand(value: object) -> bool:
     return isinstance(value, (Array, np.ndarray, np.generic)) or is_weak(value)
 
 
-class Array(Annotated):
+class Array(Annotated, Shown):
     """A lazy N-dimensional array: nothing is read or computed until a result is asked for.
 
     Made by `open`, `asarray`, the creation functions and by operations on other arrays. Values never change: `x[i] = v`
@@ -187,13 +186,6 @@ class Array(Annotated):
         and what is computed by sorting, scanning, masks or factorizing.
         """
         return above.rebuilt, (above.steps_of(self._expr), _core.annotations(self._expr))
-
-    def __repr__(self) -> str:
-        tiles = f", tile={self.tile}" if self.tile != self.shape else ""
-        return f"outcore.Array(shape={self.shape}, dtype={self.dtype}, {format_size(self.nbytes)}{tiles})"
-
-    def _repr_html_(self) -> str:
-        return html_of(self.shape, self.dtype, self.tile, self._expr.op)
 
     # -- results ------------------------------------------------------------------------------------------------
 

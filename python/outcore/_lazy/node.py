@@ -17,6 +17,7 @@ from outcore._base.types import DType, NDArray, Scalar
 from outcore._lazy import foreign
 from outcore._lazy.annotated import place_of
 from outcore._lazy.indexing import Lazy
+from outcore._lazy.preview import borrowed
 from outcore.errors import ArgumentError, AxisError, DTypeError, OutcoreError, RangeError, ShapeError
 
 Axis: TypeAlias = "int | str | Iterable[int | str] | None"  # text is the name of an axis
@@ -147,7 +148,7 @@ def node(value: Any) -> _core.Expr:
     if source is not None:
         return source
     native = array.astype(dtype_of(array.dtype), copy=False)
-    return _core.from_numpy(_clean_bool(native) if native.dtype.kind == "b" else native)
+    return borrowed(_clean_bool(native) if native.dtype.kind == "b" else native)
 
 
 def as_numpy(value: object, dtype: DTypeLike = None) -> NDArray:

@@ -9,13 +9,15 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self, SupportsIndex, Type
 import numpy as np
 import numpy.typing as npt
 
-from outcore._base.sizes import format_size
+from outcore._base.shortened import record_text
 from outcore._base.types import DType, NDArray
 from outcore._lazy.annotated import Annotation, Annotations
 from outcore._lazy.array import Array, Categories, oc
 from outcore._lazy.hooks import above, functions
 from outcore._lazy.indexing import Index
 from outcore._lazy.node import Axis, Operand, axes_of, axis_of
+from outcore._lazy.preview import FirstValues, first_rows
+from outcore._lazy.shown import array_card, array_text, pending_card, pending_text
 from outcore.errors import DTypeError, ShapeError
 
 Item: TypeAlias = "Operand | Typed"  # an array of numbers, dates or text
@@ -27,6 +29,9 @@ class Distinct(NamedTuple):
 
     values: object
     counts: Array
+
+    def __repr__(self) -> str:
+        return record_text(self, self._fields)
 
 
 class Typed:
@@ -137,7 +142,20 @@ class Typed:
 
     def __repr__(self) -> str:
         name = type(self).__name__
-        return f"outcore.{name}(shape={self.shape}, dtype={self._dtype}, {format_size(self.nbytes)})"
+        if self._carrier._is_pending():
+            return pending_text(name, str(self._dtype), self._carrier._maker())
+        return array_text(name, self._carrier._expr, self.shape, self._dtype, self._first_values())
+
+    def _repr_html_(self) -> str:
+        name = type(self).__name__
+        if self._carrier._is_pending():
+            return pending_card(name, str(self._dtype), self._carrier._maker())
+        return array_card(name, self._carrier._expr, self.shape, self._dtype, self._first_values())
+
+    def _first_values(self) -> FirstValues | None:
+        """The first elements of a row whose numbers are in memory."""
+        first = first_rows(self._carrier._expr) if self.ndim == 1 else None
+        return None if first is None else first._replace(values=self._decoded(first.values))
 
     # -- results ------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Generic, ParamSpec, Protocol, TypeVar, cast, overload
 
+from outcore._base.shortened import short_text
 from outcore._loops.arguments import Arguments
 from outcore._loops.binding import BoundProgram, bound_program
 from outcore._loops.checking import check
@@ -53,7 +54,7 @@ class Loops(Generic[LoopArguments, LoopResults]):
         return cast(LoopResults, results if bound.gives_tuple else results[0])
 
     def __repr__(self) -> str:
-        return f"outcore.loops({self.__qualname__}{self._signature})"
+        return short_text(f"outcore.loops({self.__qualname__}{self._signature})")
 
     def tree(self, *args: LoopArguments.args, **kwargs: LoopArguments.kwargs) -> LoopProgram:
         """The program for these arguments, as the core takes it."""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from outcore import _core
+from outcore._base.shortened import record_text
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, node
 from outcore._run import masks
@@ -80,6 +81,9 @@ class Histogram(NamedTuple):
 
     counts: Array
     edges: Array
+
+    def __repr__(self) -> str:
+        return record_text(self, self._fields)
 
 
 def _even_edges(name: str, values: Array, bins: int, interval: tuple[float, float] | None) -> Array:

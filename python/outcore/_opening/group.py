@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
+from outcore._base.shortened import COLUMNS, short_names, short_path, short_text
 from outcore._base.system_errors import WAY_OUT
 from outcore._lazy.annotated import Annotations
 from outcore._lazy.array import Array
+from outcore._lazy.carded import Carded, NamedFact
 from outcore._lazy.node import node
 from outcore._lazy.typed import typed_of
 from outcore.errors import ArgumentError, DTypeError, OutcoreError
 
 GroupItem: TypeAlias = "Any"  # an Array, Dates or Text, or a Group
 _SHOWN_MAX = 40
+_NAME, _PATH = 60, 80  # characters of a name of a member, and of a path
 
 
-class Group(Mapping[str, GroupItem]):
+class Group(Carded, Mapping[str, GroupItem]):
     """Arrays and further groups by name, in their order, with attributes. Made by `open` and by `group`.
 
     Members are opened when they are asked for, once; `group["a/b"]` is `group["a"]["b"]`. A member that outcore does
@@ -73,14 +77,25 @@ class Group(Mapping[str, GroupItem]):
         return len(self._kinds)
 
     def __repr__(self) -> str:
-        lines = [f"outcore.Group({self._name!r})" if self._name else "outcore.Group"]
-        for name, is_group in list(self._kinds.items())[:_SHOWN_MAX]:
-            lines.append(f"    {name}{'/' if is_group else self._shown(name)}")
+        lines = [f"outcore.Group({short_path(self._name, _PATH)!r})" if self._name else "outcore.Group"]
+        lines += [f"{short_text(name, _NAME)}{kind}" for name, kind in self._members_shown()]
         if len(self) > _SHOWN_MAX:
-            lines.append(f"    … and {len(self) - _SHOWN_MAX} more")
+            lines.append(f"… and {len(self) - _SHOWN_MAX} more")
         if self._attrs:
-            lines.append(f"    attributes: {', '.join(self._attrs)}")
-        return "\n".join(lines)
+            lines.append(f"attributes: {short_names(list(self._attrs), COLUMNS - 16)}")
+        return "\n    ".join(short_text(line, COLUMNS - 4) for line in lines)
+
+    def _members_shown(self) -> Iterator[tuple[str, str]]:
+        """Names of members, and what each is. I/O: members are opened for it, once; no element of them is read."""
+        for name, is_group in list(self._kinds.items())[:_SHOWN_MAX]:
+            yield name, "/" if is_group else self._shown(name)
+
+    def _card_facts(self) -> list[NamedFact]:
+        facts: list[NamedFact] = [("path", Path(self._name))] if self._name else []
+        facts += [(name, "group" if kind == "/" else kind.strip(" :")) for name, kind in self._members_shown()]
+        if len(self) > _SHOWN_MAX:
+            facts.append(("…", f"{len(self) - _SHOWN_MAX} more"))
+        return [*facts, ("attributes", short_names(list(self._attrs)))] if self._attrs else facts
 
     def __getattr__(self, name: str) -> NoReturn:
         hint = f"; the member is group[{name!r}]" if not name.startswith("_") and name in self._kinds else ""

@@ -35,6 +35,12 @@ class Chosen(Array):
     def __copy__(self) -> Array:
         return Array(self._expr) if self._make is None else Chosen(self._make, self._called)
 
+    def _is_pending(self) -> bool:
+        return self._node is None
+
+    def _maker(self) -> str | None:
+        return self._called
+
     def _named(self, expr: _core.Expr) -> _core.Expr:
         if self._called is not None:
             expr.call_as(self._called)

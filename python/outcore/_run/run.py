@@ -16,6 +16,7 @@ from outcore._base.urls import refuse_url
 from outcore._lazy.array import Array
 from outcore._lazy.hooks import above, functions
 from outcore._lazy.node import Operand, expr_dtype, node
+from outcore._lazy.preview import borrowed
 from outcore._lazy.typed import Item, Typed, carried, decoded
 from outcore._lazy.variables import variables
 from outcore._objects.mounting import StorageOptions
@@ -371,7 +372,7 @@ def persist(*arrays: Item, directory: AnyPath | None = None) -> Any:
     numbers = [carried(array) for array in arrays]
     if directory is None:
         values: Sequence[NDArray] = compute(*numbers) if len(arrays) != 1 else (compute(*numbers),)
-        made = [Array(_core.from_numpy(value)) for value in values]
+        made = [Array(borrowed(value)) for value in values]
     else:
         refuse_url(directory, "persist writes files, not objects")
         paths = [Path(os.fsdecode(directory)) / f"persist-{os.urandom(16).hex()}.zarr" for _ in arrays]

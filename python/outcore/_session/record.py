@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 from weakref import WeakSet
 
 from outcore import _core
@@ -34,6 +34,7 @@ class Outcome:
     read_seconds: float = 0.0
     compute_seconds: float = 0.0
     other: JSONObject = field(default_factory=dict)
+    _drawn: ClassVar[Callable[[Outcome], str]]  # the card that notebooks show, which is drawn above this room
 
     def __repr__(self) -> str:
         spilled = f" ({format_size(self.bytes_spilled)} of them spilled)" if self.bytes_spilled else ""
@@ -41,6 +42,9 @@ class Outcome:
             f"Outcome({format_size(self.bytes_read)} read, {format_size(self.bytes_written)} written{spilled}, "
             f"peak {format_size(self.peak_bytes)}, {self.seconds:.3g} s)"
         )
+
+    def _repr_html_(self) -> str:
+        return type(self)._drawn(self)
 
     @classmethod
     def of(cls, counters: JSONObject) -> Outcome:

@@ -9,11 +9,13 @@ import sys
 import threading
 import warnings
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from types import TracebackType
+from typing import ClassVar
 
 from outcore import _core, config
+from outcore._base.shortened import call_text
 from outcore._base.sizes import format_size
 from outcore._base.types import JSONObject, NDArray
 from outcore._session import record as _record
@@ -55,6 +57,8 @@ class Session:
     6
     """
 
+    _drawn: ClassVar[Callable[[Session], str]]  # the card that notebooks show, which is drawn above this room
+
     def __init__(self, **options: object) -> None:
         self.options = config.snapshot(**options)
         core_options = {key: value for key, value in self.options.items() if key != "progress"}
@@ -68,7 +72,15 @@ class Session:
 
     def __repr__(self) -> str:
         limit = format_size(self.options["memory_limit"])
-        return f"outcore.Session(memory_limit={limit}, policy={self.options['policy']})"
+        counted = self.counters()
+        kept, working = counted["kept_bytes"], counted["reserved_bytes"] - counted["kept_bytes"]
+        held = [f"{format_size(kept)} kept", *([f"{format_size(working)} in use"] if working else [])]
+        budget = f"budget={format_size(counted['budget_bytes'])}"
+        parts = [f"memory_limit={limit}", budget, f"policy={self.options['policy']}", *held]
+        return call_text("outcore.Session", parts)
+
+    def _repr_html_(self) -> str:
+        return type(self)._drawn(self)
 
     def __enter__(self) -> Session:
         _entered.set((*_entered.get(), self))

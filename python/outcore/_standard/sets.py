@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 
 from outcore import _core
+from outcore._base.shortened import record_text
 from outcore._lazy.array import Array, Categories
 from outcore._lazy.node import ArrayLike, Operand, node
 from outcore._lazy.typed import Typed, typed_of
@@ -35,6 +36,9 @@ class UniqueAll(NamedTuple):
     inverse_indices: Array
     counts: Array
 
+    def __repr__(self) -> str:
+        return record_text(self, self._fields)
+
 
 class UniqueCounts(NamedTuple):
     """The result of `unique_counts`."""
@@ -42,12 +46,18 @@ class UniqueCounts(NamedTuple):
     values: Array
     counts: Array
 
+    def __repr__(self) -> str:
+        return record_text(self, self._fields)
+
 
 class UniqueInverse(NamedTuple):
     """The result of `unique_inverse`."""
 
     values: Array
     inverse_indices: Array
+
+    def __repr__(self) -> str:
+        return record_text(self, self._fields)
 
 
 class _Groups:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, get_args
 
 from outcore import _core
+from outcore._base.shortened import record_text
 from outcore._lazy.array import Array, oc
 from outcore._lazy.hooks import above
 from outcore._lazy.node import Operand, axis_of, expr_dtype, node
@@ -187,6 +188,9 @@ class TopK(NamedTuple):
 
     values: Array
     indices: Array
+
+    def __repr__(self) -> str:
+        return record_text(self, self._fields)
 
 
 def top_k(x: Operand, k: int, /, *, largest: bool = True) -> TopK:

@@ -66,6 +66,11 @@ def is_pending(column: TableColumn) -> bool:
     return isinstance(carrier, Chosen) and carrier._node is None
 
 
+def is_unknown(column: TableColumn | Deferred) -> bool:
+    """Whether a column has not been made yet, or its length is not known."""
+    return isinstance(column, Deferred) or is_pending(column)
+
+
 def kind_of(column: TableColumn) -> str:
     """The type of the elements, in a word; empty where only a run can tell."""
     if isinstance(column, Categorical):
@@ -203,6 +208,7 @@ __all__ = [
     "chosen",
     "column_of",
     "is_pending",
+    "is_unknown",
     "joined",
     "kind_of",
     "missing",

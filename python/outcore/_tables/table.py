@@ -21,11 +21,14 @@ import numpy as np
 
 from outcore import stats
 from outcore._base.arguments import whole
+from outcore._base.shortened import COLUMNS, short_text, short_values
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
+from outcore._lazy.carded import Carded
 from outcore._lazy.node import Operand
-from outcore._lazy.typed import Typed
-from outcore._run.run import compute, explain
+from outcore._lazy.preview import first_rows
+from outcore._lazy.typed import Typed, carried, decoded
+from outcore._run.run import compute
 from outcore._standard.creation import asarray
 from outcore._standard.sets import unique
 from outcore._tables.columns import (
@@ -34,6 +37,7 @@ from outcore._tables.columns import (
     chosen,
     column_of,
     is_pending,
+    is_unknown,
     joined,
     kind_of,
     ordered,
@@ -46,8 +50,8 @@ from outcore.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 
 JoinKind = Literal["inner", "left", "semi", "anti"]
 _HEAD_ROWS = 5
-# A head is shown where its program reads no more than so much.
-_HEAD_BYTES = 32 << 20
+_COLUMNS_SHOWN = 40
+_NAME, _HEAD = 40, 60  # characters of a name, and of first values
 # Names that data frames have, and the nearest that a table has.
 _NEAREST = {
     "to_parquet": "oc.to_parquet(t, path)",
@@ -77,7 +81,7 @@ _NEAREST = {
 _STATISTICS = ("count", "missing", "mean", "std", "min", "max")
 
 
-class Table:
+class Table(Carded):
     """Named columns of equal length: arrays of numbers, `Dates`, `Text` or `Categorical`. Made by `oc.table`, and by
     the functions that read tables.
 
@@ -134,7 +138,7 @@ class Table:
             return True
         if self._count is not None:
             return False
-        return any(not isinstance(column, Deferred) and not is_pending(column) for column in self._columns.values())
+        return not all(map(is_unknown, self._columns.values()))
 
     def __contains__(self, name: object) -> bool:
         return name in self._columns
@@ -179,28 +183,41 @@ class Table:
         return self._of({name: Deferred(partial(changed, name), kinds[name]) for name in self._columns}, count)
 
     def __repr__(self) -> str:
-        rows = f"{len(self):,}" if self._knows_rows() else "?"
-        lines = [f"outcore.Table: {rows} rows"]
-        shown = self._shown()
-        for name, kind in self.dtypes.items():
-            first = "" if name not in shown else f"  {np.array2string(shown[name], max_line_width=100)}"
-            lines.append(f"  {name}: {kind or '?'}{first}")
-        return "\n".join(lines)
+        lines = [self._card_title()]
+        for name, kind in self._card_facts():
+            line = f"{short_text(name, _NAME)}: {kind}"
+            lines.append(line if len(line) <= COLUMNS - 2 else f"{line[: COLUMNS - 3]}…")
+        return "\n  ".join(lines)
 
-    def _shown(self) -> dict[str, NDArray]:
-        """The first rows of columns that are there, where they cost little: one pass that reads 32 MiB at most."""
-        made = {
-            name: column[:_HEAD_ROWS]
-            for name, column in self._columns.items()
+    def _card_title(self) -> str:
+        rows = f"{self._rows_seen():,}" if self._knows_rows() else "?"
+        return f"outcore.Table: {rows} rows"
+
+    def _card_facts(self) -> list[tuple[str, str]]:
+        """Types of the columns, and first values of those in memory. No column is made or read for it."""
+        dtypes = self.dtypes
+        facts = [(name, f"{dtypes[name] or '?'}{self._head_of(name)}") for name in list(dtypes)[:_COLUMNS_SHOWN]]
+        more = len(dtypes) - len(facts)
+        return [*facts, ("…", f"{more:,} more columns")] if more else facts
+
+    def _rows_seen(self) -> int:
+        """The number of rows, where it is known without a column being made."""
+        if isinstance(self._count, int):
+            return self._count
+        return next(
+            len(column)
+            for column in self._columns.values()
             if not isinstance(column, Deferred) and not is_pending(column)
-        }
-        if not self._knows_rows() or not made:
-            return {}
-        plan = explain(*made.values())
-        if plan.bytes_read > _HEAD_BYTES or len(plan.stages) > 1:
-            return {}
-        values = compute(*made.values())
-        return dict(zip(made, values if len(made) > 1 else (values,), strict=True))
+        )
+
+    def _head_of(self, name: str) -> str:
+        column = self._columns[name]
+        if is_unknown(column):
+            return ""
+        first = first_rows(carried(column)._expr, _HEAD_ROWS)
+        if first is None:
+            return ""
+        return f"  {short_values(decoded(column, first.values), True, _HEAD)}"
 
     # -- columns ------------------------------------------------------------------------------------------------
 

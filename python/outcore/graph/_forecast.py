@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
+from outcore._base.shortened import COLUMNS, record_text, short_path
 from outcore._base.sizes import format_size
 from outcore.errors import ArgumentError
 from outcore.graph._graph import Graph, stored
@@ -45,6 +46,9 @@ class GraphForecast:
     bytes_written: int = 0
     exact: bool = False
 
+    def __repr__(self) -> str:
+        return record_text(self, [field.name for field in fields(self)])
+
     @property
     def peak_bytes(self) -> int:
         """The most that is reserved."""
@@ -72,8 +76,14 @@ class GraphForecast:
             ("page cache (bound)", f"{format_size(self.cache_bytes)} at most"),
             ("peak reserved (bound)", f"{format_size(self.peak_bytes)} of {format_size(self.budget_bytes)}{fits}"),
         ]
+        from textwrap import wrap  # of who prints a forecast, not of all who import outcore
+
         width = max(len(name) for name, _ in rows)
-        return "\n".join([f"{self.function} of {self.path}", *(f"{name:<{width}}  {text}" for name, text in rows)])
+        lines = [f"{self.function} of {short_path(self.path)}"]
+        for name, text in rows:
+            first, *others = wrap(text, COLUMNS - width - 2)
+            lines += [f"{name:<{width}}  {first}", *(f"{'':<{width}}  {part}" for part in others)]
+        return "\n".join(lines)
 
 
 def explain(function: Callable[..., object], G: Graph, *args: object, **kwargs: object) -> GraphForecast:

@@ -9,15 +9,20 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 import numpy.typing as npt
 
 from outcore import _core
+from outcore._base.shortened import call_text, short_path
+from outcore._base.sizes import format_size
 from outcore._base.types import PathLike
 from outcore._base.urls import refuse_url
+from outcore._lazy.carded import Carded, NamedFact
 from outcore.errors import ArgumentError, SourceChangedError
 from outcore.graph._program import VertexProgram, run
 from outcore.graph._stored import StoredLists, checked_ids, session
 from outcore.graph._views import AdjacencyView, Attributes, Count, DegreeView, EdgeView, NodeView, absent, no_weight
 
+_PATH = 80  # characters of a path in a terminal
 
-class Graph(StoredLists):
+
+class Graph(StoredLists, Carded):
     """A graph in a file: vertices 0 to n - 1, their lists of neighbours, and weights if there are any.
 
     Of the file, an index of about 1.125 bytes a vertex and direction is in memory; lists are read when they are wanted.
@@ -180,9 +185,29 @@ class Graph(StoredLists):
 
     def __repr__(self) -> str:
         kind = "directed" if self.directed else "undirected"
-        weights = "" if self.dtype is None else f", weights {self.dtype}"
+        weights = [] if self.dtype is None else [f"weights {self.dtype}"]
         n, entries = self._core.shape
-        return f"Graph({str(self.path)!r}, {n} vertices, {entries} entries, {kind}{weights})"
+        path = repr(short_path(str(self.path), _PATH))
+        return call_text("Graph", [path, f"{n} vertices", f"{entries} entries", kind, *weights])
+
+    def _card_title(self) -> str:
+        return "outcore.graph.Graph"
+
+    def _card_facts(self) -> list[NamedFact]:
+        n, entries = self._core.shape
+        # Edges of an undirected graph are counted by a read, once: entries are known without.
+        is_counted = self.directed or self._loop_ids is not None
+        edges = [("edges", f"{self._count_edges():,}")] if is_counted else []
+        lists = f"{entries:,} neighbours" + (f", {entries / n:.3g} a vertex" if n else "")
+        return [
+            ("kind", "directed" if self.directed else "undirected: an edge is in the lists of both ends"),
+            ("vertices", f"{n:,}"),
+            *edges,
+            ("lists", lists),
+            ("weights", "none" if self.dtype is None else str(self.dtype)),
+            ("bytes", f"{format_size(self.file_bytes)}, {format_size(self.index_bytes)} of memory for the index"),
+            ("file", self.path),
+        ]
 
 
 def open(path: PathLike) -> Graph:

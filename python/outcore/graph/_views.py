@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, Set
 from typing import Any, NoReturn, TypeAlias
 
+from outcore._base.shortened import short_path
 from outcore._base.types import NDArray
 from outcore.errors import ArgumentError
 from outcore.graph._stored import StoredLists, is_vertex
@@ -229,7 +230,7 @@ class EdgeView:
                 done.add(vertex)
 
     def __repr__(self) -> str:
-        return f"Edges({self._graph!r})"
+        return f"Edges({short_path(str(self._graph.path), 80)!r})"
 
 
 __all__ = [

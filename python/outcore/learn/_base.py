@@ -1,8 +1,8 @@
 """The common part of estimators: reading data, answers of the kind of the data, and the kinds of estimator.
 
 They inherit scikit-learn's `BaseEstimator` and mixins: tags, cloning, parameters, routing, feature names, output
-containers and the HTML form are its contract, checked by `check_estimator`, and change with it. So scikit-learn is
-needed here, as the extra `learn`, and nowhere else in the package.
+containers are its contract, checked by `check_estimator`, and change with it. So scikit-learn is needed here, as the
+extra `learn`, and nowhere else in the package.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from functools import wraps
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import column_or_1d
@@ -23,10 +24,12 @@ from outcore import _api as oc
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.node import ArrayLike, Operand, node
+from outcore._lazy.preview import unread
 from outcore._session.session import check_room
 from outcore.errors import ArgumentError, DTypeError, MemoryLimitError, ShapeError
 from outcore.learn import metrics
 from outcore.learn._fit import refusal_of, values
+from outcore.learn._shown import estimator_card, fitted_lines, short_line
 
 Answer: TypeAlias = "Array | NDArray"  # lazy for lazy data, else NumPy's
 FLOATS = (np.float64, np.float32)
@@ -76,6 +79,24 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         """The state to pickle: without lazy arrays, which refer to this process. `predict` makes such labels again."""
         state = super().__getstate__()
         return {name: value for name, value in state.items() if not isinstance(value, Array)}
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        with unread():  # scikit-learn asks for the text of each parameter more than once
+            lines = [short_line(line) for line in super().__repr__(N_CHAR_MAX).split("\n")]
+        return "\n".join([*lines, *fitted_lines(self)])
+
+    @property
+    def _repr_html_(self) -> Callable[[], str]:
+        """The card, where scikit-learn's `display` asks for pictures."""
+        if get_config()["display"] != "diagram":
+            raise AttributeError("_repr_html_ is there where scikit-learn's option display is 'diagram'")
+        return lambda: estimator_card(self)
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        bundle = {"text/plain": repr(self)}
+        if get_config()["display"] == "diagram":
+            bundle["text/html"] = estimator_card(self)
+        return bundle
 
     def _read(self, x: ArrayLike, *, reset: bool, rows_min: int = 1, **checks: object) -> Data:
         """The data as it is worked with. Lazy arrays are checked by shape and type, all others by scikit-learn."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from outcore import _api as oc
+from outcore._base.shortened import call_text
 from outcore._base.types import RandomState
 from outcore._lazy.array import Array
 from outcore._lazy.node import ArrayLike, Operand
@@ -124,7 +125,7 @@ class KFold:
         self.random_state = random_state
 
     def __repr__(self) -> str:
-        return f"KFold(n_splits={self.n_splits}, shuffle={self.shuffle}, random_state={self.random_state})"
+        return call_text("KFold", [f"{name}={getattr(self, name)}" for name in ("n_splits", "shuffle", "random_state")])
 
     def get_n_splits(
         self, X: ArrayLike | None = None, y: ArrayLike | None = None, groups: ArrayLike | None = None

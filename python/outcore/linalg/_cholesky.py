@@ -6,7 +6,6 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
-from outcore._base.sizes import format_size
 from outcore._base.types import PathLike
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
@@ -51,10 +50,9 @@ class CholeskyFactor(Factor):
     def _diagonal(self) -> npt.NDArray[np.float64]:
         return _diagonal_of(self._matrix)
 
-    def __repr__(self) -> str:
+    def _kinds(self) -> list[tuple[str, str]]:
         digits = named_approximation(self._approximation, self.dtype, self._analysis.low_rank)
-        size = format_size(self.nbytes)
-        return f"<CholeskyFactor of {self.shape[0]} x {self.shape[1]}, {self.dtype}{digits}, {size}>"
+        return [("digits", digits.strip())] if digits else []
 
 
 def cho_factor(

@@ -11,8 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
+from outcore._base.shortened import angle_text
+from outcore._base.sizes import format_size
 from outcore._base.types import DType, PathLike
 from outcore._lazy.array import Array
+from outcore._lazy.carded import Carded, NamedFact
 from outcore._lazy.node import Operand, node
 from outcore._run import factors
 from outcore._run.holding import Holder
@@ -53,7 +56,7 @@ _UNSYMMETRIC = (
 )
 
 
-class SolvingFactor(ABC):
+class SolvingFactor(Carded, ABC):
     """A matrix, sparse or dense, and its factor once it is made."""
 
     # Whether a residual as large as a share of |b| is an error. Next to an eigenvalue it may be, and is right.
@@ -68,6 +71,31 @@ class SolvingFactor(ABC):
         self._means: Array | None = None  # of the sizes of the elements of each row
         self._result: _core.Expr | None = None  # the factor that is asked for, of a dense matrix
         self._is_opened = False
+
+    def __repr__(self) -> str:
+        rows, columns = self.shape
+        kinds = (value for _, value in self._kinds())
+        done = "analyzed" if self._factor is None else f"factor of {format_size(self.nbytes)}"
+        return angle_text(f"{type(self).__name__} of {rows} x {columns},", [str(self.dtype), *kinds, done])
+
+    def _card_title(self) -> str:
+        room = "sparse.linalg" if type(self).__module__.startswith("outcore.sparse") else "linalg"
+        return f"outcore.{room}.{type(self).__name__}"
+
+    def _card_facts(self) -> list[NamedFact]:
+        """The facts that the text in a terminal has, by name."""
+        rows, columns = self.shape
+        residual = [] if self._residual is None else [("residual", f"{self._residual:.3g} of the last solution")]
+        return [
+            ("matrix", f"{rows:,} × {columns:,}"),
+            *self._kinds(),
+            ("dtype", str(self.dtype)),
+            ("factor", "not made yet" if self._factor is None else format_size(self.nbytes)),
+            *residual,
+        ]
+
+    def _kinds(self) -> list[tuple[str, str]]:
+        return []
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -6,7 +6,6 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
-from outcore._base.sizes import format_size
 from outcore._base.types import PathLike
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
@@ -133,9 +132,6 @@ class LDLFactor(SolvingFactor):
         (-1.0, 1.386294361)
         """
         return slogdet_of(self._determined("slogdet"), self._scales, self.dtype)
-
-    def __repr__(self) -> str:
-        return f"<LDLFactor of {self.shape[0]} x {self.shape[1]}, {self.dtype}, {format_size(self.nbytes)}>"
 
 
 def ldl_factor(

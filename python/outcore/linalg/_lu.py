@@ -7,7 +7,6 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from outcore import _core
-from outcore._base.sizes import format_size
 from outcore._base.types import NDArray, PathLike
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
@@ -116,9 +115,6 @@ class LUFactor(SolvingFactor):
         """
         _, _, _, real, imaginary, logarithm, _, _ = self._pivots()[0].tolist()
         return (complex(real, imaginary) if self.dtype.kind == "c" else real), logarithm
-
-    def __repr__(self) -> str:
-        return f"<LUFactor of {self.shape[0]} x {self.shape[1]}, {self.dtype}, {format_size(self.nbytes)}>"
 
 
 def lu_factor(

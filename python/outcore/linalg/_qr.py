@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from outcore import _core
-from outcore._base.sizes import format_size
 from outcore._base.types import NDArray, PathLike
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
@@ -142,9 +141,6 @@ class QRFactor(SolvingFactor):
             share = np.where(largest == 0, 0.0, np.finfo(np.float64).eps * norm * largest / right)
         self._share = float(share.max(initial=0.0))
         return float(scaled.max(initial=0.0)), difference
-
-    def __repr__(self) -> str:
-        return f"<QRFactor of {self.shape[0]} x {self.shape[1]}, {self.dtype}, {format_size(self.nbytes)}>"
 
 
 def qr_factor(

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from outcore import _core
+from outcore._base.shortened import record_text
 from outcore._base.types import DType
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
@@ -25,6 +26,9 @@ class EigResult(NamedTuple):
 
     eigenvalues: Array
     eigenvectors: Array
+
+    def __repr__(self) -> str:
+        return record_text(self, self._fields)
 
 
 def eigh(

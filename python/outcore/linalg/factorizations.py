@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 
 from outcore import _core
+from outcore._base.shortened import record_text
 from outcore._base.types import DType
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, node
@@ -39,6 +40,9 @@ class QRResult(NamedTuple):
     Q: Array
     R: Array
 
+    def __repr__(self) -> str:
+        return record_text(self, self._fields)
+
 
 class SVDResult(NamedTuple):
     """Factors of A = U diag(S) Vh."""
@@ -47,12 +51,18 @@ class SVDResult(NamedTuple):
     S: Array
     Vh: Array
 
+    def __repr__(self) -> str:
+        return record_text(self, self._fields)
+
 
 class SlogdetResult(NamedTuple):
     """Sign and logarithm of the absolute value of determinants."""
 
     sign: Array
     logabsdet: Array
+
+    def __repr__(self) -> str:
+        return record_text(self, self._fields)
 
 
 class LstsqResult(NamedTuple):
@@ -63,6 +73,9 @@ class LstsqResult(NamedTuple):
     residuals: Array
     rank: Array
     singular_values: Array
+
+    def __repr__(self) -> str:
+        return record_text(self, self._fields)
 
 
 def goes_by_slabs(array: Array) -> bool:

@@ -13,10 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from outcore import _core
+from outcore._base.shortened import angle_text, short_path
+from outcore._base.sizes import format_size
 from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array
+from outcore._lazy.carded import Carded, NamedFact
 from outcore._lazy.node import Operand
 from outcore._session.session import Session, current
+from outcore._show.markup import Markup
+from outcore._show.spy import spy_picture
 from outcore._standard.manipulation import expand_dims, squeeze
 from outcore.errors import DTypeError, SourceChangedError
 from outcore.sparse._content import Content
@@ -33,9 +38,11 @@ _PLACE_BYTES, _VALUE_COPIES = 96, 4
 _STEP_BYTES = 4 << 20
 # Entries that are worked on together, where a block may be cut, and memory for each.
 _PIECE_ENTRIES, _PIECE_BYTES = 1 << 18, 160
+_TILES_DRAWN = 1 << 14  # of which the entries are looked up for a picture, 4 MiB each
+_PATH = 80  # characters of a path in a terminal
 
 
-class StoredMatrix(Refused, ABC):
+class StoredMatrix(Refused, Carded, ABC):
     """The part of `SparseMatrix` that files of functions over matrices use."""
 
     def __init__(self, content: Content, transposed: bool = False) -> None:
@@ -120,7 +127,36 @@ class StoredMatrix(Refused, ABC):
         way = " transposed" if self._transposed else ""
         if not self._content.is_plain:
             return f"<SparseMatrix {rows} x {columns}, {kind}{way}, lazy>"
-        return f"<SparseMatrix {rows} x {columns}, {self.nnz} entries, {kind}{way}, {self.path}>"
+        parts = [f"{self.nnz} entries", f"{kind}{way}", short_path(str(self.path), _PATH)]
+        return angle_text(f"SparseMatrix {rows} x {columns},", parts)
+
+    def _card_title(self) -> str:
+        return "outcore.sparse.SparseMatrix"
+
+    def _card_facts(self) -> list[NamedFact]:
+        rows, columns = self.shape
+        facts: list[NamedFact] = [
+            ("shape", f"{rows:,} × {columns:,}" + (", transposed" if self._transposed else "")),
+            ("values", "none: a pattern" if self.is_pattern else str(self.dtype)),
+        ]
+        if not self._content.is_plain:
+            return [*facts, ("entries", "lazy: made as they pass by")]
+        tiles = self._core.tiles
+        each = f", {self.nnz / rows:.3g} a row" if rows else ""
+        return [
+            *facts,
+            ("entries", f"{self.nnz:,}{each}"),
+            ("bytes", format_size(self.nbytes)),
+            ("stored in", "1 tile" if tiles == 1 else f"{tiles:,} tiles in the order of rows"),
+            ("file", self.path),
+        ]
+
+    def _card_picture(self) -> Markup | None:
+        """The entries of stored tiles by the directory, which is in memory. No I/O."""
+        if not self._content.is_plain or self._core.tiles > _TILES_DRAWN:
+            return None
+        core = self._core
+        return spy_picture(self.shape, [core.entries_of(tile) for tile in range(core.tiles)], self._transposed)
 
     @abstractmethod
     def product(self, other: Operand, semiring: Any = "plus_times") -> Array:

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from outcore import _api as oc
 from outcore import _core
-from outcore._base.sizes import format_size
 from outcore._base.types import DType, PathLike
 from outcore._lazy.absent import missing_name
 from outcore._lazy.array import Array
@@ -117,10 +116,9 @@ class Factorization(Factor):
             return "sym"
         return next(name for name, kind in KINDS.items() if kind == self._kind)
 
-    def __repr__(self) -> str:
-        done = "analyzed" if self._factor is None else f"factor of {format_size(self.nbytes)}"
-        kind = self.kind + named_approximation(self._approximation, self.dtype, self._analysis.low_rank)
-        return f"<Factorization of {self.shape[0]} x {self.shape[1]}, {self.dtype}, {kind}, {self._ordering}, {done}>"
+    def _kinds(self) -> list[tuple[str, str]]:
+        digits = named_approximation(self._approximation, self.dtype, self._analysis.low_rank)
+        return [("kind", self.kind + digits), ("ordering", self._ordering)]
 
     def __getattr__(self, name: str) -> NoReturn:
         if name in _NEAREST:

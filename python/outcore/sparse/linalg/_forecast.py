@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from outcore import _core
+from outcore._base.shortened import record_text
 from outcore._base.sizes import format_size
 from outcore._session.session import Session, current
 from outcore._show.explanation import Explanation
@@ -29,6 +30,9 @@ class FactorForecast:
     largest_front: int
     plan: Explanation
 
+    def __repr__(self) -> str:
+        return record_text(self, [field.name for field in dataclasses.fields(self)])
+
     def __str__(self) -> str:
         most = "" if self.plan.exact else "at most "
         lines = [
@@ -49,6 +53,9 @@ class LimitCost:
     bytes_read: int
     bytes_written: int
     peak_bytes: int
+
+    def __repr__(self) -> str:
+        return record_text(self, [field.name for field in dataclasses.fields(self)])
 
 
 def factor_target() -> _core.Target:

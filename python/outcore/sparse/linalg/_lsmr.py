@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from outcore import _api as oc
+from outcore._base.shortened import record_text
 from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
@@ -28,6 +29,9 @@ class LSMRResult(NamedTuple):
     norma: float
     conda: float
     normx: float
+
+    def __repr__(self) -> str:
+        return record_text(self, self._fields)
 
 
 def lsmr(
