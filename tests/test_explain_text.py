@@ -70,13 +70,13 @@ def test_iterations_are_one_line_each_with_their_count(matrix: oc.Array, tmp_pat
 
 ITERATIONS = """\
   pass  what                over          tasks       read   written  files
-──────  ──────────────────  ────────────  ─────  ─────────  ────────  ─────────────
+──────  ──────────────────  ────────────  ─────  ─────────  ────────  ────────────────
      0  matmul              200000/8192      25   61.1 MiB       0 B  x.npy
      1  matmul              200000/65536      4        0 B       0 B
 2 × 39  divide, matmul      once             39        0 B       0 B
 3 × 39  divide, 2 × matmul  200000/8192     975  509.0 MiB       0 B  x.npy
     80  divide, matmul      once              1        0 B  4.00 KiB  → h.zarr
-    81  divide              200000/8192      25   12.5 MiB  7.63 MiB  x.npy → w.npy
+    81  divide              200000/8192      25   12.5 MiB  7.63 MiB  x.npy, h → w.npy
 
 bytes read (exact)     610,916,992 B (582.6 MiB)
 bytes written (exact)  8,012,270 B (7.64 MiB)

@@ -235,7 +235,7 @@ def test_a_program_that_raises_is_there_with_what_it_did(error: BaseException, c
     assert seen.outcomes[0].bytes_read > 0
     line = f"Stopping: 4 iterations; ended by {name}"
     assert seen.iterations().splitlines()[0] == line
-    assert f"<h2>Run 1, {line}</h2>" in (out / "run.html").read_text()
+    assert f"<p>{line}.</p>" in (out / "run.html").read_text()
 
 
 def test_a_program_that_raises_is_in_the_timeline(current: Any, out: Path) -> None:

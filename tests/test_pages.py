@@ -80,12 +80,37 @@ def a_picture(folder: Path) -> Written:
     return Written(around(picture.svg(), "Plan"), ["a.npy"])
 
 
+def a_plan(folder: Path) -> Written:
+    with session(folder):
+        picture = oc.visualize(of_a_plan(folder))
+    return Written(picture.html(), ["a.npy", "passes"])
+
+
+def a_sweep(folder: Path) -> Written:
+    with session(folder):
+        sweep = oc.explain(of_a_plan(folder), sweep=["1GiB", "2GiB", "4GiB"]).sweep
+    return Written(around(sweep._repr_html_(), "Limits"), ["2.00 GiB", "knee"])
+
+
+def a_comparison(folder: Path) -> Written:
+    profiles = []
+    with session(folder):
+        for times in (1, 2):
+            with oc.profile() as seen:
+                oc.sum(of_a_plan(folder) * times).compute()
+            profiles.append(seen)
+    return Written(oc.profile.compare(*profiles).page(), figures(profiles[1].outcomes[0]))
+
+
 PAGES: dict[str, Callable[[Path], Written]] = {
     "profile": a_profile,
     "profile in a notebook": a_profile_in_a_notebook,
     "empty profile": an_empty_profile,
     "explanation": an_explanation,
     "picture": a_picture,
+    "plan": a_plan,
+    "sweep": a_sweep,
+    "comparison": a_comparison,
 }
 
 

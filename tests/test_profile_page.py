@@ -16,8 +16,10 @@ import pytest
 from support.running import session
 
 import outcore as oc
+from outcore._base.sizes import format_size
 from outcore._session import record as _record
 from outcore._session.session import Outcome
+from outcore._show.verdict import forecast_held
 
 HOSTILE = """</title><script>alert("&'")</script>"""
 VOID = {"meta"}
@@ -103,21 +105,28 @@ def test_a_page_has_sums_and_a_row_for_each_run(out: Path) -> None:
     page = Parsed(text)
     assert text == seen.page()
     assert seen._repr_html_() in text
-    assert "written" in page.rows[0]
-    assert page.rows[1][0] == "3"
-    runs = page.rows[3:6]
-    assert [row[0] for row in runs] == ["1", "2", "3"]
-    assert [row[1] for row in runs] == ["a program", "a program", "bfs: 3 iterations"]
-    assert [row[-1] for row in runs] == ["as counted", "as counted", "none"]
-    assert runs[1][2] == "468.8 KiB"
+    runs = page.rows[1:4]
+    assert [row[0].split(" (")[0] for row in runs] == ["store", "Array.compute", "bfs"]
+    assert all("test_profile_page.py:" in row[0] for row in runs)
+    assert runs[0][2] == format_size(seen.outcomes[0].bytes_written)
+    assert page.text.count("Bytes read, bytes written and peak of memory were as forecast, to the byte.") == 2
+    assert "bfs: 3 iterations" in page.text
     assert "Disks" not in text
 
 
 def test_a_forecast_that_was_not_the_outcome_is_told() -> None:
     stages = [([4096, 0, 512], [4096, 0, 512]), ([1 << 20, 0, 2048], [512, 0, 64])]
-    page = Parsed(page_of(Outcome(bytes_read=4608, other={"stages": stages, "resumed_tiles": 7})))
-    assert page.rows[3][1] == "2 programs, one after the other; 7 tiles were there"
-    assert page.rows[3][-1] == "differs: read 1.00 MiB, written 0 B, peak 2.00 KiB"
+    told = forecast_held(Outcome(bytes_read=4608, other={"stages": stages}))
+    assert told == "Forecast and outcome differ, stage 2: bytes read 1,048,576 forecast, 512 counted."
+
+
+def test_runs_of_one_line_are_one_row(out: Path) -> None:
+    with session(out), oc.profile() as seen:
+        for _ in range(7):
+            oc.arange(100_000).sum().compute()
+    page = Parsed(seen.page())
+    assert [row[0].split(" (")[0] for row in page.rows[1:2]] == ["7 × Array.compute"]
+    assert "oc.arange(100_000).sum().compute()" in page.text, "the line itself is shown"
 
 
 def test_a_run_over_a_graph_has_charts_by_iteration() -> None:
@@ -210,7 +219,7 @@ def test_names_of_users_stay_text(out: Path) -> None:
     for text in ((out / "run.html").read_text(), seen._repr_html_()):
         page = Parsed(text)
         assert "script" not in page.tags
-        assert f"Run 1, {HOSTILE}: 3 iterations" in page.text
+        assert f"{HOSTILE}: 3 iterations" in page.text
         (chart,) = charts(text)
         assert chart.get("aria-label", "").startswith(HOSTILE)
 
@@ -225,7 +234,8 @@ def test_a_page_needs_nothing_else() -> None:
     text = page_of(searched([(0, 1, 1, 1, 4096, 0, 0.1)]))
     page = Parsed(text)
     assert {"script", "link", "img", "iframe"}.isdisjoint(page.tags)
-    assert {"src", "href", "onload"}.isdisjoint(name for name, _ in page.attributes)
+    assert {"src", "onload"}.isdisjoint(name for name, _ in page.attributes)
+    assert all((value or "").startswith("#run-") for name, value in page.attributes if name == "href")
     assert set(re.findall(r"https?:[^\s\"']*|url\(|@import", text)) == {"http://www.w3.org/2000/svg"}
     assert ("content", "default-src 'none'; style-src 'unsafe-inline'") in page.attributes
     assert "color-scheme: light dark" in text

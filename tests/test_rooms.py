@@ -115,7 +115,7 @@ def test_rooms_use_those_that_stand_before_them() -> None:
     upward = {pair: between[pair] for pair in between if ROW.index(pair[1]) > ROW.index(pair[0])}
     print(f"{len(between)} arrows between rooms, {len(upward)} of them upward")
     assert upward == {}
-    assert len(between) <= 175
+    assert len(between) <= 176
 
 
 def test_no_two_files_use_each_other() -> None:

@@ -44,7 +44,7 @@ from outcore._session.session import current
 from outcore._session.trace import points
 from outcore._show.explanation import Explanation, renamed
 from outcore._show.picture import Picture
-from outcore._show.sweep import Sweep, default_limits
+from outcore._show.sweep import LimitSweep, default_limits
 from outcore.errors import (
     ArgumentError,
     OutcoreError,
@@ -457,7 +457,7 @@ _DRAWINGS: dict[str, Callable[[Picture], bytes]] = {
 }
 
 
-def _swept(program: _core.Program, forecast: Explanation, sweep: bool | Sequence[int | str]) -> Sweep:
+def _swept(program: _core.Program, forecast: Explanation, sweep: bool | Sequence[int | str]) -> LimitSweep:
     """The forecasts of a program under memory limits that are given, or under sixteen."""
     in_force = current().options["memory_limit"]
     if isinstance(sweep, bool):
@@ -466,7 +466,7 @@ def _swept(program: _core.Program, forecast: Explanation, sweep: bool | Sequence
         limits = default_limits(forecast.overhead_bytes + 16 * _MEBIBYTE, enough, in_force)
     else:
         limits = [parse_size(limit) for limit in sweep]
-    return Sweep(points(program.sweep(limits)), in_force)
+    return LimitSweep(points(program.sweep(limits)), in_force)
 
 
 def visualize(*arrays: Item | Targets, filename: AnyPath | None = None, overwrite: bool = True) -> Picture:

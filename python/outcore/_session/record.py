@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
@@ -85,7 +85,7 @@ class Recorder(Protocol):
     def add(self, outcome: Outcome, run: Run | None) -> None:
         """A run that has ended, with its trace, where it is one of programs."""
 
-    def limits(self, program: _core.Program, call: Call, memory_limit: int) -> list[int]:
+    def limits(self, program: _core.Program, call: Call, options: Mapping[str, object]) -> list[int]:
         """Memory limits to compare a program by before it runs; none where that costs more than it tells."""
 
     def join(self, session: RecordedSession) -> None:

@@ -120,7 +120,7 @@ class Session:
         sweep: tuple[SweepPoint, ...] = ()
         if recorder is not None:
             call, detail = calling(), recorder.detail
-            sweep = compared(program, recorder.limits(program, call, self.options["memory_limit"]))
+            sweep = compared(program, recorder.limits(program, call, self.options))
         report, say = (None, None) if progress is None else (progress.report, progress.say)
         try:
             counters = program.run(report, detail, say)

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from outcore import _core
+from outcore._base.sizes import format_size
 from outcore._base.types import JSONObject
 from outcore._session.caller import Call
 
@@ -213,6 +214,8 @@ class Run:
 
     call: Call
     memory_limit: int
+    #: Most bytes that the session may hand out, where that is set.
+    pool_limit: int | None
     threads: int
     traces: tuple[ProgramTrace, ...]
     sweep: tuple[SweepPoint, ...] = ()
@@ -221,15 +224,31 @@ class Run:
 
     @classmethod
     def of(cls, call: Call, options: Mapping[str, object], counters: JSONObject, sweep: Sequence[SweepPoint]) -> Run:
-        limit, threads = options["memory_limit"], options.get("threads")
+        limit, pool, threads = options["memory_limit"], options.get("pool_limit"), options.get("threads")
         return cls(
             call=call,
             memory_limit=limit if isinstance(limit, int) else 0,
+            pool_limit=pool if isinstance(pool, int) else None,
             threads=threads if isinstance(threads, int) else 0,
             traces=tuple(ProgramTrace(*row) for row in counters.get("traces", ())),
             sweep=tuple(sweep),
-            events=counters.get("events", ""),
+            events=counters.get("events", "").removeprefix("[]"),
         )
+
+    @property
+    def ceiling(self) -> int:
+        """Most bytes that the process may take by the limit that binds: its own, or the session's beside it."""
+        if self.pool_limit is None or not self.traces:
+            return self.memory_limit
+        forecast = self.traces[0].forecast
+        return min(self.memory_limit, int(forecast["overhead_bytes"]) + self.pool_limit)
+
+    @property
+    def limit_name(self) -> str:
+        """The limit that binds, in words."""
+        if self.pool_limit is not None and self.ceiling < self.memory_limit:
+            return f"pool limit of {format_size(self.pool_limit)}"
+        return f"limit of {format_size(self.memory_limit)}"
 
     @property
     def bytes(self) -> int:

@@ -13,7 +13,7 @@ from outcore._base.sizes import format_size
 from outcore._base.types import JSONObject
 from outcore._show.markup import Markup, element, joined
 from outcore._show.style import STYLE
-from outcore._show.sweep import Sweep
+from outcore._show.sweep import LimitSweep
 from outcore._show.tables import table
 
 _HANDED_ON = re.compile(r".*#\d+|array in memory", re.DOTALL)
@@ -118,7 +118,7 @@ class Explanation:
     (True, 0)
     """
 
-    def __init__(self, content: JSONObject, rates: Collection[float] = (), sweep: Sweep | None = None) -> None:
+    def __init__(self, content: JSONObject, rates: Collection[float] = (), sweep: LimitSweep | None = None) -> None:
         self._content = dict(content)
         self._rates = tuple(rates)
         #: The same under other memory limits, where `explain` was asked for it.
@@ -165,7 +165,7 @@ class Explanation:
         """The forecast of what runs in these stages, each as the planner writes it."""
         return cls(_joined(stages))
 
-    def with_sweep(self, sweep: Sweep | None) -> Explanation:
+    def with_sweep(self, sweep: LimitSweep | None) -> Explanation:
         """The same beside what other memory limits would do."""
         return Explanation(self._content, self._rates, sweep)
 
@@ -348,7 +348,7 @@ class Explanation:
                 parts.append(element("h3", f"stage {number} of {len(stages)}: {stage.label} ({kind})"))
             parts.append(table(head, body, name=f"Passes of stage {number}", text=("what", "over", "files")))
         totals = [[name.strip(), value] for name, value in self._totals()]
-        parts.append(table(["forecast", ""], totals, name="Forecast", text=("forecast", "")))
+        parts.append(table(["forecast", "value"], totals, name="Forecast", text=("forecast", "value")))
         parts += [element("p", f"Advice: {text}") for text in self.advice]
         if self.sweep is not None:
             parts.append(Markup(self.sweep._repr_html_()))

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from outcore._base.sizes import format_size
 from outcore._session.trace import ProgramTrace, Run
-from outcore._show.axis import ALL, LEFT, WIDTH, Axis
 from outcore._show.markup import Markup, drawing, element
+from outcore._show.time_axis import ALL, LEFT, WIDTH, TimeAxis
 
 _HEIGHT, _TOP, _FOOT = 150, 12, 26
 #: Uses of memory, the lowest in the chart first, and their names.
@@ -22,17 +22,17 @@ USES = {
 
 def memory(run: Run, seconds: float) -> Markup:
     """The chart. Heights are exact where a column is fullest; the line is the size of the process as sampled."""
-    axis = Axis(seconds)
-    most = max([run.memory_limit, *(size for trace in run.traces for _, size in trace.samples)])
+    axis = TimeAxis(seconds)
+    most = max([run.ceiling, *(size for trace in run.traces for _, size in trace.samples)])
     base = _TOP + _HEIGHT
     scale = _HEIGHT / (most * 1.04)
     parts = list(_grid(most, scale, base))
     parts += axis.ticks(_TOP, base)
     for trace in run.traces:
         parts += _areas(trace, axis, scale, base)
-    line = base - run.memory_limit * scale
+    line = base - run.ceiling * scale
     parts.append(element("line", x1=LEFT, x2=LEFT + WIDTH, y1=line, y2=line, class_="line limit"))
-    parts.append(element("text", f"limit {format_size(run.memory_limit)}", x=LEFT + WIDTH + 8, y=line + 4))
+    parts.append(element("text", f"limit {format_size(run.ceiling)}", x=LEFT + WIDTH + 8, y=line + 4))
     points = [
         f"{axis.x(trace.begin + at):.1f},{base - size * scale:.1f}"
         for trace in run.traces
@@ -45,7 +45,7 @@ def memory(run: Run, seconds: float) -> Markup:
     return drawing(*parts, viewBox=size, role="img", aria_label=_said(run))
 
 
-def _areas(trace: ProgramTrace, axis: Axis, scale: float, base: float) -> list[Markup]:
+def _areas(trace: ProgramTrace, axis: TimeAxis, scale: float, base: float) -> list[Markup]:
     occupancy, forecast = trace.occupancy, trace.forecast
     if occupancy is None:
         return []
@@ -85,7 +85,7 @@ def _grid(most: int, scale: float, base: float) -> list[Markup]:
 def _said(run: Run) -> str:
     peaks = [int(trace.forecast["peak_bytes"]) for trace in run.traces]
     peak = format_size(max(peaks, default=0))
-    return f"Memory over time: at most {peak} reserved, under a limit of {format_size(run.memory_limit)}"
+    return f"Memory over time: at most {peak} reserved, under a {run.limit_name}"
 
 
 def key(names: Sequence[tuple[str, str]]) -> Markup:

@@ -14,7 +14,7 @@ from outcore._show.markup import Markup, element, joined
 from outcore._show.run import details
 from outcore._show.style import FOOT, HEAD, STYLE
 from outcore._show.tables import sums, table, wide
-from outcore._show.verdict import bound, forecast_held, limit_cost, read_twice, seconds, short
+from outcore._show.verdict import bound, forecast_held, limit_cost, read_twice, searched, seconds, short
 
 # Sentences on files that many runs read, at most.
 _FILES_SHOWN = 5
@@ -179,7 +179,7 @@ def _disks(disks: Sequence[JSONObject]) -> Markup:
 def _of_graph(outcome: Outcome) -> list[Markup]:
     """Charts of a run over a graph, and the same as numbers."""
     name, rows = outcome.other["graph"], outcome.other["iterations"]
-    parts = [element("p", run_over_graph(outcome))]
+    parts = [element("p", f"{run_over_graph(outcome)}."), *(element("p", text) for text in searched(outcome))]
     if not rows:
         return parts
     head = ["iteration", "active", "lists", "read", "from the cache", "seconds"]

@@ -108,7 +108,7 @@ class Picture:
     def png(self) -> bytes:
         """The image in pixels. Raises ImportError where the package cairosvg is not installed."""
         try:
-            import cairosvg  # type: ignore[import-untyped, import-not-found, unused-ignore]
+            import cairosvg
         except ImportError:
             raise ImportError("visualize: PNG needs the package cairosvg; .svg and .html need nothing") from None
         image: bytes = cairosvg.svg2png(bytestring=self.svg().encode(), scale=2, background_color="white")

@@ -20,8 +20,10 @@ from outcore._base.types import JSONObject
 from outcore._session.caller import Call, calling
 from outcore._session.record import Iterations, Outcome, RecordedSession, recorded_by, sessions
 from outcore._session.trace import Run
+from outcore._show.comparison import ProfileComparison
 from outcore._show.page import FileReads, RunGroup, content, page, run_over_graph
 from outcore._show.verdict import uses
+from outcore.errors import ArgumentError
 
 # Seconds of work from which a disk of a volume is judged by.
 _BUSY_MIN = 0.05
@@ -198,16 +200,19 @@ class Profile:
     def __repr__(self) -> str:
         return f"Profile({', '.join(f'{name}={value}' for name, value in self.to_dict().items())})"
 
-    def limits(self, program: _core.Program, call: Call, memory_limit: int) -> list[int]:
+    def limits(self, program: _core.Program, call: Call, options: Mapping[str, object]) -> list[int]:
         """Memory limits to plan a program under before it runs: once for each line, of programs that move much more
         than any order must, where planning is little beside that."""
+        limit, pool = options["memory_limit"], options["pool_limit"]
+        if pool is not None or not isinstance(limit, int):
+            return []  # another limit of the process would change nothing
         if call.place in self._compared or len(self._compared) >= _COMPARED_MAX:
             return []
         beyond, tasks, seconds = program.beyond_once()
         if beyond < _BEYOND_MIN or tasks > _TASKS_MAX or seconds * len(_FACTORS) > beyond / _RATE_MAX:
             return []
         self._compared.add(call.place)
-        return [int(memory_limit * factor) for factor in _FACTORS]
+        return [int(limit * factor) for factor in _FACTORS]
 
     @property
     def groups(self) -> list[RunGroup]:
@@ -311,14 +316,18 @@ def _table(outcome: Outcome) -> str:
     return "\n".join(lines)
 
 
-@contextmanager
-def profile(path: str | os.PathLike[str] | None = None) -> Iterator[Profile]:
+class Profiler:
     """Counts what every run in the block does; with a path, also writes it there when the block ends, or raises.
 
-    A path that ends in `.html` gets the page (see `Profile.page`), any other one the timeline of the runs as Chrome
-    trace JSON: open that in `chrome://tracing` or ui.perfetto.dev, where each run is a process of its own. I/O: none of
-    its own but that file. Raises FileNotFoundError before the block runs where there is no such folder, OSError where
-    the file cannot be written; what the block raised stays, with a note of that.
+    `with oc.profile("run.html")` writes the page (see `Profile.page`): what bound each run, what was read twice and
+    why, what the memory limit cost, memory and threads over time, and when which array was in memory. Any other path
+    gets the timeline of the runs as Chrome trace JSON, of each program its first 262,144 tasks and transfers: open that
+    in `chrome://tracing` or ui.perfetto.dev, where each run is a process of its own. `oc.profile.compare(a, b)` sets
+    two profiles side by side. I/O: none of its own but that file. Raises FileNotFoundError before the block runs where
+    there is no such folder, OSError where the file cannot be written; what the block raised stays, with a note of that.
+
+    A program that moves much more than any order must is planned under six larger limits before it runs, once for each
+    line of the block, so that the page can say what another limit would do.
 
     >>> import outcore as oc
     >>> with oc.profile() as seen:
@@ -326,19 +335,45 @@ def profile(path: str | os.PathLike[str] | None = None) -> Iterator[Profile]:
     >>> len(seen.outcomes), seen.bytes_read
     (1, 0)
     """
-    profile = Profile(None if path is None else Path(path))
-    if profile.path is not None and not profile.path.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "profile: there is no such folder to write to", str(profile.path))
-    try:
-        with recorded_by(profile):
-            yield profile
-    except BaseException as error:
-        profile._end()
+
+    @contextmanager
+    def __call__(self, path: str | os.PathLike[str] | None = None) -> Iterator[Profile]:
+        """The block; see the class."""
+        profile = Profile(None if path is None else Path(path))
+        if profile.path is not None and not profile.path.parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, "profile: there is no such folder to write to", str(profile.path))
         try:
+            with recorded_by(profile):
+                yield profile
+        except BaseException as error:
+            profile._end()
+            try:
+                profile._write()
+            except Exception as unwritten:
+                error.add_note(f"profile: {profile.path} could not be written: {unwritten}")
+            raise
+        else:
+            profile._end()
             profile._write()
-        except Exception as unwritten:
-            error.add_note(f"profile: {profile.path} could not be written: {unwritten}")
-        raise
-    else:
-        profile._end()
-        profile._write()
+
+    def compare(self, before: Profile, after: Profile) -> ProfileComparison:
+        """Two profiles side by side, as a table, and in notebooks and on its `page()` with charts. No I/O.
+
+        >>> import outcore as oc
+        >>> with oc.profile() as first:
+        ...     total = oc.arange(10).sum().item()
+        >>> with oc.profile() as second:
+        ...     total = oc.arange(10).sum().item()
+        >>> oc.profile.compare(first, second).after.bytes_read
+        0
+        """
+        for profile in (before, after):
+            if not isinstance(profile, Profile):
+                raise ArgumentError(f"profile.compare: takes two profiles, not {type(profile).__name__}")
+        return ProfileComparison(before, after)
+
+    def __repr__(self) -> str:
+        return "outcore.profile"
+
+
+profile = Profiler()

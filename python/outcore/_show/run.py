@@ -113,8 +113,8 @@ def sweep_table(points: Sequence[SweepPoint], limit: int, outcome: Outcome | Non
         counted = (outcome.bytes_read, outcome.bytes_written, outcome.bytes_spilled, outcome.peak_bytes)
         rows.append((limit, [*map(format_size, counted), "this run"]))
     rows.sort(key=lambda row: row[0])
-    head = ["memory limit", "read", "written", "spilled", "peak", ""]
-    return table(head, [[format_size(size), *cells] for size, cells in rows], name="Memory limits", text=("",))
+    head = ["memory limit", "read", "written", "spilled", "peak", "note"]
+    return table(head, [[format_size(size), *cells] for size, cells in rows], name="Memory limits", text=("note",))
 
 
 def _cells(point: SweepPoint) -> list[str]:

@@ -18,7 +18,7 @@ _BAR = 40
 _LEFT, _WIDTH, _RIGHT, _TOP, _HEIGHT, _FOOT = 90, 620, 30, 16, 220, 48
 
 
-class Sweep:
+class LimitSweep:
     """Forecasts of one computation under several memory limits. Made by `explain(…, sweep=True)`.
 
     `points` has a `SweepPoint` for each limit, in bytes, from the smallest: `memory_limit`, `bytes_read`,
@@ -49,7 +49,7 @@ class Sweep:
 
     def __repr__(self) -> str:
         knee = "fits under none" if self.knee is None else f"knee at {format_size(self.knee)}"
-        return f"Sweep({len(self.points)} limits, {knee}; print it for the table)"
+        return f"LimitSweep({len(self.points)} limits, {knee}; print it for the table)"
 
     def __str__(self) -> str:
         most = max((moved for _, moved in self._fitting), default=1) or 1
@@ -113,9 +113,9 @@ class Sweep:
         return element("div", joined(parts), class_="outcore")
 
     def _table(self) -> Markup:
-        head = ["memory limit", "read", "written", "spilled", "peak", ""]
+        head = ["memory limit", "read", "written", "spilled", "peak", "note"]
         rows = [[format_size(point.memory_limit), *_cells(point), self._mark(point)[3:]] for point in self.points]
-        return table(head, rows, name="Memory limits", text=("",))
+        return table(head, rows, name="Memory limits", text=("note",))
 
     def to_dict(self) -> dict[str, object]:
         """The points, the knee and the limit in force, for JSON."""
@@ -170,4 +170,4 @@ def default_limits(least: int, enough: int, in_force: int, number: int = 16) -> 
     return sorted(limits)
 
 
-__all__ = ["Sweep", "default_limits"]
+__all__ = ["LimitSweep", "default_limits"]

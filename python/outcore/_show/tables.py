@@ -22,7 +22,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, name: str, text
 
 def wide(content: Markup, name: str) -> Markup:
     """Content that scrolls by itself where the page is narrower, with the keyboard too."""
-    return element("div", content, class_="wide", role="region", aria_label=name, tabindex="0")
+    return element("div", content, class_="wide", role="group", aria_label=name, tabindex="0")
 
 
 def sums(figures: Sequence[tuple[str, str]]) -> Markup:

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 
 from outcore._base.sizes import format_size
 from outcore._session.trace import READ, READ_AGAIN, SPILLED, WRITTEN, ArrayStrip, ProgramTrace, Run
-from outcore._show.axis import ALL, LEFT, WIDTH, Axis, figure, label
 from outcore._show.markup import Markup, drawing, element
+from outcore._show.time_axis import ALL, LEFT, WIDTH, TimeAxis, figure, label
 from outcore._show.verdict import short
 
 _ROW, _GAP, _FOOT = 14, 4, 26
-# Threads of one kind that have rows of their own; more are one row.
+# Threads of one kind that have rows to themselves; more are one row.
 _LANES_MAX = 8
 # Rows of passes and of arrays at most: those of most bytes and time.
 _PASSES_MAX, _ARRAYS_MAX = 16, 28
@@ -30,7 +30,7 @@ KINDS = {
 
 def threads(run: Run, seconds: float) -> Markup:
     """A row for each thread by kind of work: the darker, the larger the share of the time in which it worked."""
-    axis = Axis(seconds)
+    axis = TimeAxis(seconds)
     rows = list(_lane_rows(run))
     parts: list[Markup] = []
     bottom = len(rows) * (_ROW + _GAP)
@@ -61,9 +61,11 @@ def _lane_rows(run: Run) -> Iterator[_LaneRow]:
             yield kind, f"{name}, {count} threads", joined, busy / count
             continue
         for number in range(count):
-            own = [(trace, [float(p) for p in of_trace[number]]) for trace, of_trace in lanes if number < len(of_trace)]
-            busy = sum(trace.bin_seconds * sum(bins) / 100 for trace, bins in own)
-            yield kind, name if count == 1 else f"{name} {number + 1}", own, busy
+            busy_bins = [
+                (trace, [float(p) for p in of_trace[number]]) for trace, of_trace in lanes if number < len(of_trace)
+            ]
+            busy = sum(trace.bin_seconds * sum(bins) / 100 for trace, bins in busy_bins)
+            yield kind, name if count == 1 else f"{name} {number + 1}", busy_bins, busy
 
 
 def _mean(lanes: Sequence[Sequence[int]], count: int) -> list[float]:
@@ -71,7 +73,7 @@ def _mean(lanes: Sequence[Sequence[int]], count: int) -> list[float]:
     return [sum(lane[at] for lane in lanes if at < len(lane)) / count for at in range(length)]
 
 
-def _shaded(axis: Axis, lanes: Sequence[tuple[ProgramTrace, list[float]]], y: float, color: str) -> list[Markup]:
+def _shaded(axis: TimeAxis, lanes: Sequence[tuple[ProgramTrace, list[float]]], y: float, color: str) -> list[Markup]:
     paths: dict[int, list[str]] = defaultdict(list)
     for trace, bins in lanes:
         for left, width, share in axis.bins(trace, bins):
@@ -88,7 +90,7 @@ def _shaded(axis: Axis, lanes: Sequence[tuple[ProgramTrace, list[float]]], y: fl
 
 def passes(run: Run, seconds: float) -> Markup | None:
     """A row for each stage, or for each pass of a single program: from its first task to its last."""
-    axis = Axis(seconds)
+    axis = TimeAxis(seconds)
     rows = _stage_rows(run, axis) if len(run.traces) > 1 else _pass_rows(run.traces[0], axis) if run.traces else []
     if len(rows) < 2:
         return None
@@ -109,7 +111,7 @@ def passes(run: Run, seconds: float) -> Markup | None:
 _BarRow = tuple[str, float, float, str]
 
 
-def _stage_rows(run: Run, axis: Axis) -> list[_BarRow]:
+def _stage_rows(run: Run, axis: TimeAxis) -> list[_BarRow]:
     return [
         (
             trace.label or f"stage {number}",
@@ -126,11 +128,11 @@ def _moved(trace: ProgramTrace) -> int:
 
 
 def _waiting(trace: ProgramTrace) -> str:
-    """What a stage waited for most: the disk, or tasks."""
+    """The cause a stage waited for most: the disk, or tasks."""
     return "disk" if trace.transfer_seconds > trace.compute_seconds else "tasks"
 
 
-def _pass_rows(trace: ProgramTrace, axis: Axis) -> list[_BarRow]:
+def _pass_rows(trace: ProgramTrace, axis: TimeAxis) -> list[_BarRow]:
     occupancy = trace.occupancy
     if occupancy is None:
         return []
@@ -150,7 +152,7 @@ def _pass_rows(trace: ProgramTrace, axis: Axis) -> list[_BarRow]:
 
 def arrays(run: Run, seconds: float) -> Markup | None:
     """A strip for each array: how much of it is in memory, and below when it is read, read again, spilled, written."""
-    axis = Axis(seconds)
+    axis = TimeAxis(seconds)
     strips: dict[str, list[tuple[ProgramTrace, ArrayStrip]]] = defaultdict(list)
     for trace in run.traces:
         for strip in () if trace.occupancy is None else trace.occupancy.arrays:
@@ -176,7 +178,7 @@ def arrays(run: Run, seconds: float) -> Markup | None:
     return drawing(*parts, viewBox=f"0 0 {ALL} {bottom + _FOOT}", role="img", aria_label=said)
 
 
-def _strip(axis: Axis, trace: ProgramTrace, strip: ArrayStrip, y: float) -> list[Markup]:
+def _strip(axis: TimeAxis, trace: ProgramTrace, strip: ArrayStrip, y: float) -> list[Markup]:
     marks = {READ: "read", READ_AGAIN: "again", SPILLED: "spill", WRITTEN: "write"}
     resident: list[str] = []
     happening: dict[str, list[str]] = defaultdict(list)

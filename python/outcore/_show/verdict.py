@@ -70,7 +70,7 @@ class Busy:
 
 
 def bound(outcome: Outcome, run: Run) -> str:
-    """What bound the run, in a sentence or two."""
+    """The cause that bound the run, in a sentence or two."""
     busy = Busy.of(outcome, run)
     disk = f"reads and writes were under way {_share(busy.transfer, busy.total)} of the time"
     rate = f" at {format_size(round(busy.rate))}/s" if busy.moved else ""
@@ -134,6 +134,19 @@ def uses(traces: Iterable[ProgramTrace]) -> list[FileUse]:
     return list(files.values())
 
 
+def searched(outcome: Outcome) -> list[str]:
+    """Sentences about a run over a graph: what bound it, and what the cache of pages saved."""
+    rows = outcome.other["iterations"]
+    read, hits = outcome.bytes_read, sum(row.cache_hits for row in rows)
+    rate = f", {format_size(round(read / max(outcome.seconds, 1e-9)))} a second" if read else ""
+    sentences = [f"{format_size(read)} read in {seconds(outcome.seconds)}{rate}."]
+    if not read:
+        sentences.append("The disk did not bind it: all pages were in memory already.")
+    if hits:
+        sentences.append(f"{hits:,} pages came from the cache and were not read again.")
+    return sentences
+
+
 def read_twice(run: Run) -> list[str]:
     """A sentence for each file that was read more than once, and for temporaries that were spilled."""
     sentences = []
@@ -160,7 +173,7 @@ def _room(trace: ProgramTrace) -> int:
 
 
 def limit_cost(outcome: Outcome, run: Run) -> list[str]:
-    """What the memory limit cost in bytes, and which limit would cost less."""
+    """The cost of the memory limit in bytes, and limits that would cost less."""
     moved = outcome.bytes_read + outcome.bytes_written
     again = sum(use.read_again if use.role == "stored" else use.spilled + use.read for use in uses(run.traces))
     if not again:
@@ -168,7 +181,7 @@ def limit_cost(outcome: Outcome, run: Run) -> list[str]:
     better = [point for point in run.sweep if point.moved is not None and point.memory_limit > run.memory_limit]
     if not better:
         share = _share(again, max(moved, 1))
-        return [f"The limit of {format_size(run.memory_limit)} cost {format_size(again)}, {share} of all bytes."]
+        return [f"The {run.limit_name} cost {format_size(again)}, {share} of all bytes."]
     least = min(point.moved or 0 for point in better)
     lost = max(moved - least, 0)
     busy = Busy.of(outcome, run)
@@ -178,9 +191,7 @@ def limit_cost(outcome: Outcome, run: Run) -> list[str]:
         time = ", most of it while tasks were computed"
     else:
         time = ""
-    sentences = [
-        f"The limit of {format_size(run.memory_limit)} cost {format_size(lost)} of {format_size(moved)} moved{time}."
-    ]
+    sentences = [f"The {run.limit_name} cost {format_size(lost)} of {format_size(moved)} moved{time}."]
     named = _named_limits(moved, least, better)
     sentences += [
         f"A limit of {format_size(point.memory_limit)} would move {format_size(point.moved or 0)}, "
@@ -220,8 +231,8 @@ def short(path: str) -> str:
 def seconds(value: float) -> str:
     """A time with three digits."""
     if value >= 100:
-        minutes, rest = divmod(round(value), 60)
-        return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+        minutes, second = divmod(round(value), 60)
+        return f"{minutes} min {second} s"
     if value >= 0.1:
         return f"{value:.3g} s"
     return f"{value * 1e3:.3g} ms"
@@ -231,4 +242,15 @@ def _share(part: float, whole: float) -> str:
     return f"{100 * part / max(whole, 1e-12):.0f} %"
 
 
-__all__ = ["Busy", "FileUse", "bound", "forecast_held", "limit_cost", "read_twice", "seconds", "short", "uses"]
+__all__ = [
+    "Busy",
+    "FileUse",
+    "bound",
+    "forecast_held",
+    "limit_cost",
+    "read_twice",
+    "searched",
+    "seconds",
+    "short",
+    "uses",
+]

@@ -10,7 +10,7 @@ use outcore_store::Frame;
 use crate::run::compute::tree::Tree;
 use crate::run::compute::value::TileMemory;
 use crate::run::play::estimate::PassDone;
-use crate::run::play::trace::{Begun, Trace, TraceLevel, WorkKind};
+use crate::run::play::trace::{WorkMark, Trace, TraceLevel, WorkKind};
 use crate::schedule::TileId;
 use crate::EngineError;
 
@@ -202,12 +202,12 @@ impl RunState {
     }
 
     /// Work begins, where the run is traced.
-    pub fn begin(&mut self, kind: WorkKind, at: Instant) -> Option<Begun> {
+    pub fn begin(&mut self, kind: WorkKind, at: Instant) -> Option<WorkMark> {
         self.trace.as_mut().map(|trace| trace.begin(kind, at))
     }
 
     /// Work ends that has begun: of a producer, or on an array.
-    pub fn end(&mut self, begun: Option<Begun>, subject: u32, at: Instant) {
+    pub fn end(&mut self, begun: Option<WorkMark>, subject: u32, at: Instant) {
         if let (Some(trace), Some(begun)) = (&mut self.trace, begun) {
             trace.end(begun, subject, at);
         }
@@ -278,7 +278,7 @@ impl SharedState {
     }
 
     /// Work begins, where the run is traced.
-    pub fn begin(&self, kind: WorkKind) -> Option<Begun> {
+    pub fn begin(&self, kind: WorkKind) -> Option<WorkMark> {
         match self.is_traced {
             true => self.lock().begin(kind, Instant::now()),
             false => None,
@@ -286,7 +286,7 @@ impl SharedState {
     }
 
     /// Work on an array ends that has begun.
-    pub fn end(&self, begun: Option<Begun>, array: u32) {
+    pub fn end(&self, begun: Option<WorkMark>, array: u32) {
         if begun.is_some() {
             self.lock().end(begun, array, Instant::now());
         }

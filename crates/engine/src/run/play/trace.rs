@@ -65,7 +65,7 @@ pub struct Event {
 
 /// Work that has begun.
 #[derive(Clone, Copy, Debug)]
-pub struct Begun {
+pub struct WorkMark {
     kind: WorkKind,
     lane: usize,
     at_ns: u64,
@@ -139,7 +139,7 @@ impl Trace {
     }
 
     /// Work begins in the first free lane of its kind.
-    pub fn begin(&mut self, kind: WorkKind, at: Instant) -> Begun {
+    pub fn begin(&mut self, kind: WorkKind, at: Instant) -> WorkMark {
         let at_ns = self.since_begin(at);
         let (free, lanes) = (&mut self.free[kind as usize], &mut self.lanes[kind as usize]);
         let first = free.iter().enumerate().min_by_key(|(_, &lane)| lane);
@@ -154,12 +154,12 @@ impl Trace {
         };
         self.count(at_ns);
         self.under_way[kind as usize] += 1;
-        Begun { kind, lane, at_ns }
+        WorkMark { kind, lane, at_ns }
     }
 
     /// Work ends.
-    pub fn end(&mut self, begun: Begun, subject: u32, at: Instant) {
-        let Begun { kind, lane, at_ns } = begun;
+    pub fn end(&mut self, begun: WorkMark, subject: u32, at: Instant) {
+        let WorkMark { kind, lane, at_ns } = begun;
         let end_ns = self.since_begin(at).max(at_ns);
         self.count(end_ns);
         self.under_way[kind as usize] -= 1;
@@ -373,7 +373,7 @@ mod tests {
     #[test]
     fn more_threads_than_lanes_share_the_last() {
         let (mut trace, begin) = trace(TraceLevel::Bins);
-        let begun: Vec<Begun> = (0..LANES_MAX + 5)
+        let begun: Vec<WorkMark> = (0..LANES_MAX + 5)
             .map(|_| trace.begin(WorkKind::Write, at(begin, 0)))
             .collect();
         begun.into_iter().for_each(|begun| trace.end(begun, 0, at(begin, 3)));

@@ -12,7 +12,7 @@ use crate::run::compute::value::TileMemory;
 use crate::run::play::player::Issuer;
 use crate::run::play::stage::Stage;
 use crate::run::play::state::{stopped, RunState, SharedState, TileState};
-use crate::run::play::trace::{Begun, WorkKind};
+use crate::run::play::trace::{WorkMark, WorkKind};
 use crate::run::session::locked;
 use crate::schedule::tiles::tile_region;
 use crate::schedule::TileId;
@@ -188,16 +188,16 @@ fn guarded<T>(transfer: impl FnOnce() -> Result<T, EngineError>) -> Result<T, En
 }
 
 /// A tile that is being written.
-struct Transfer {
+struct TileWrite {
     tile: TileId,
     array: u32,
     begin: Instant,
-    begun: Option<Begun>,
+    begun: Option<WorkMark>,
 }
 
 impl SharedState {
-    fn begin_transfer(&self, kind: WorkKind, tile: TileId, array: u32) -> Transfer {
-        Transfer {
+    fn begin_transfer(&self, kind: WorkKind, tile: TileId, array: u32) -> TileWrite {
+        TileWrite {
             tile,
             array,
             begin: Instant::now(),
@@ -206,7 +206,7 @@ impl SharedState {
     }
 }
 
-fn finish_write(shared: &SharedState, transfer: Transfer, result: Result<(), EngineError>) {
+fn finish_write(shared: &SharedState, transfer: TileWrite, result: Result<(), EngineError>) {
     let end = Instant::now();
     let mut state: MutexGuard<'_, RunState> = shared.lock();
     state.busy.write_ns += (end - transfer.begin).as_nanos() as u64;

@@ -17,7 +17,7 @@ _TICKS = 6
 _NARROWEST = 1.0
 
 
-class Column(NamedTuple):
+class TimeColumn(NamedTuple):
     """Columns of a program that are drawn as one, and where."""
 
     left: float
@@ -25,7 +25,7 @@ class Column(NamedTuple):
     columns: range
 
 
-class Axis(NamedTuple):
+class TimeAxis(NamedTuple):
     """Seconds of a run, from 0 on."""
 
     total: float
@@ -33,7 +33,7 @@ class Axis(NamedTuple):
     def x(self, at: float) -> float:
         return LEFT + WIDTH * min(max(at, 0.0), self.total) / self.total
 
-    def columns(self, trace: ProgramTrace) -> Iterator[Column]:
+    def columns(self, trace: ProgramTrace) -> Iterator[TimeColumn]:
         """The columns of a program's instructions, from when the first of each was issued to the next."""
         issued = trace.issued
         count = 0 if trace.occupancy is None else trace.occupancy.columns
@@ -46,7 +46,7 @@ class Axis(NamedTuple):
             while last < len(times) - 1 and self.x(times[last]) - self.x(times[first]) < _NARROWEST:
                 last += 1
             left, right = self.x(times[first]), self.x(times[last])
-            yield Column(left, max(right - left, 0.3), range(first, last))
+            yield TimeColumn(left, max(right - left, 0.3), range(first, last))
             first = last
 
     def bins(self, trace: ProgramTrace, lane: Sequence[float]) -> Iterator[tuple[float, float, float]]:
@@ -98,4 +98,4 @@ def _time(value: float, step: float) -> str:
     return f"{value * 1e3:.3g} ms" if step >= 1e-4 else f"{value * 1e6:.3g} µs"
 
 
-__all__ = ["ALL", "LEFT", "WIDTH", "Axis", "Column", "figure", "label"]
+__all__ = ["ALL", "LEFT", "WIDTH", "TimeAxis", "TimeColumn", "figure", "label"]

@@ -1,0 +1,116 @@
+"""Pictures of plans: passes with their bytes, arrays with what is kept of them, stages, and plans of many passes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from support.running import session
+
+import outcore as oc
+from outcore._base.sizes import format_size
+from outcore._show.picture import Picture
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def words(picture: Picture) -> list[str]:
+    image = ElementTree.fromstring(picture.svg())
+    return ["".join(part.itertext()) for part in image.iter(f"{SVG}text")]
+
+
+def boxes(picture: Picture, kind: str) -> list[ElementTree.Element]:
+    image = ElementTree.fromstring(picture.svg())
+    return [part for part in image.iter() if part.get("class") == kind]
+
+
+@pytest.fixture
+def x(tmp_path: Path) -> oc.Array:
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).random((9000, 500)))
+    return oc.open(tmp_path / "x.npy")
+
+
+def test_passes_and_arrays_have_names_and_bytes(x: oc.Array, tmp_path: Path) -> None:
+    mean = x.mean(axis=0)
+    target = {tmp_path / "centred.zarr": x - mean}
+    with session(tmp_path, pool_limit=12 << 20):
+        picture, said = oc.visualize(target), oc.explain(target)
+    text = " | ".join(words(picture))
+    assert "x.npy" in text
+    assert "centred.zarr" in text
+    assert "mean" in text.split(" | "), "a variable gives its name"
+    assert str(tmp_path) not in text, "paths are where they are pointed at"
+    assert str(tmp_path / "x.npy") in picture.svg()
+    assert format_size(said.passes[0].bytes_read) in text
+    assert len(boxes(picture, "ink compute")) == len(said.passes) == 2
+    wide = [float(box.get("width", "0")) for box in boxes(picture, "ink compute")]
+    assert all(width > 100 for width in wide), "both read the file, each for half of the plan"
+
+
+def test_loops_are_one_row(x: oc.Array, tmp_path: Path) -> None:
+    v = oc.ones((500,))
+    for _ in range(40):
+        v = x.T @ (x @ v)
+    with session(tmp_path, pool_limit=32 << 20):
+        picture = oc.visualize(v)
+    assert any("×" in word for word in words(picture))
+    assert len(boxes(picture, "ink compute")) < 10
+
+
+def test_stages_stand_below_each_other(x: oc.Array, tmp_path: Path) -> None:
+    with session(tmp_path, pool_limit=28 << 20):
+        picture = oc.visualize(oc.sort(x.reshape(-1)))
+    text = words(picture)
+    assert any(word.startswith("stage 1 of") for word in text)
+    assert any(word.endswith("(bounds)") for word in text)
+
+
+def test_a_plan_of_many_passes_is_small(tmp_path: Path) -> None:
+    arrays = []
+    for number in range(300):
+        np.save(tmp_path / f"x{number}.npy", np.ones((4, number + 2)))
+        arrays.append(oc.open(tmp_path / f"x{number}.npy").sum(axis=0))
+    with session(tmp_path):
+        picture = oc.visualize(*arrays)
+    assert len(boxes(picture, "ink compute")) <= 24
+    assert len(picture.html()) < 1 << 20
+    assert any("arrays more" in word for word in words(picture))
+
+
+def test_files_of_each_ending(x: oc.Array, tmp_path: Path) -> None:
+    with session(tmp_path):
+        for ending in ("svg", "html", "dot"):
+            oc.visualize(x.sum(), filename=tmp_path / f"plan.{ending}")
+    ElementTree.fromstring((tmp_path / "plan.svg").read_text())
+    assert "<script" not in (tmp_path / "plan.html").read_text()
+    assert (tmp_path / "plan.dot").read_text().startswith("digraph")
+
+
+def test_png_names_the_package_that_is_missing(x: oc.Array, tmp_path: Path) -> None:
+    try:
+        import cairosvg  # noqa: F401
+    except ImportError:
+        with pytest.raises(ImportError, match="cairosvg"):
+            oc.visualize(x.sum(), filename=tmp_path / "plan.png")
+        assert not (tmp_path / "plan.png").exists()
+    else:
+        oc.visualize(x.sum(), filename=tmp_path / "plan.png")
+        assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_two_profiles_are_set_side_by_side(x: oc.Array, tmp_path: Path) -> None:
+    profiles = []
+    for pool in (12 << 20, 96 << 20):
+        with session(tmp_path, pool_limit=pool), oc.profile() as seen:
+            (x @ x.T).sum().compute()
+        profiles.append(seen)
+    both = oc.profile.compare(*profiles)
+    small, large = profiles
+    assert small.bytes_read > large.bytes_read
+    assert f"{large.bytes_read / small.bytes_read:.2f}" in str(both)
+    assert format_size(small.bytes_read) in both.page()
+    assert all(len(line) <= 110 for line in str(both).splitlines())
+    with pytest.raises(oc.errors.ArgumentError, match="takes two profiles, not int"):
+        oc.profile.compare(small, 3)  # type: ignore[arg-type]

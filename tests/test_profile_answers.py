@@ -1,0 +1,179 @@
+"""The page of a profile answers, of ten programs of the guide: what bound the run, what was read twice and why, and
+what the memory limit cost. Its figures are held against counters and sizes of files."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+from support.running import session
+
+import outcore as oc
+from outcore._base.sizes import format_size
+from outcore._show.profile import Profile
+
+POOL = 22 << 20
+BOUND = re.compile(
+    r"The disk bound it|Computing bound it|Disk and computing bound it|Neither the disk nor|start and end weigh most"
+)
+MORE = "Nothing was read twice and nothing spilled"
+
+
+def sentences(profile: Profile) -> list[str]:
+    """The paragraphs of the page, as a reader has them."""
+    page = re.sub(r"<(svg|style).*?</\1>", "", profile.page(), flags=re.DOTALL)
+    return [html.unescape(re.sub(r"<.*?>", "", text)) for text in re.findall(r"<p.*?</p>", page, re.DOTALL)]
+
+
+def matrix(folder: Path, rows: int = 5000, columns: int = 800) -> oc.Array:
+    np.save(folder / "x.npy", np.random.default_rng(0).random((rows, columns)))
+    return oc.open(folder / "x.npy")
+
+
+def nmf(folder: Path) -> None:
+    x = matrix(folder)
+    w, h = oc.ones((x.shape[0], 5)), oc.ones((5, x.shape[1]))
+    for _ in range(3):
+        h = h * (w.T @ x) / (w.T @ w @ h + 1e-9)
+        w = w * (x @ h.T) / (w @ (h @ h.T) + 1e-9)
+    oc.store({folder / "w.npy": w, folder / "h.npy": h})
+
+
+def a_resumed_sort(folder: Path) -> None:
+    x = matrix(folder).reshape(-1)
+    oc.store({folder / "s.zarr": oc.sort(x)}, resume=True)
+
+
+def a_loop(folder: Path) -> None:
+    x = matrix(folder)
+    oc.iterate(lambda v: oc.linalg.matmul(x.T, x @ v) / 1e6, oc.ones((800,)), max_iter=3)
+
+
+def k_means(folder: Path) -> None:
+    oc.learn.KMeans(3, max_iter=3, random_state=0, n_init=1).fit(matrix(folder))
+
+
+def a_sparse_product(folder: Path) -> None:
+    A = oc.sparse.from_scipy(scipy.sparse.random(3000, 3000, 0.02, format="csr", rng=0), folder / "a.ocs")
+    oc.store({folder / "p.npy": A @ oc.ones((3000, 40))})
+
+
+def a_cholesky(folder: Path) -> None:
+    x = matrix(folder, 1600, 1600)
+    oc.store({folder / "spd.npy": x @ x.T + 1600 * oc.eye(1600)})
+    oc.linalg.cholesky(oc.open(folder / "spd.npy")).sum().compute()
+
+
+def a_search(folder: Path) -> None:
+    G = oc.graph.from_arrays([0, 1, 2, 3], [1, 2, 3, 4], folder / "g.ocg")
+    oc.graph.bfs(G, 0)
+
+
+def a_rechunk(folder: Path) -> None:
+    oc.store({folder / "t.zarr": matrix(folder)}, chunks={folder / "t.zarr": (5000, 40)})
+
+
+def a_quantile(folder: Path) -> None:
+    oc.quantile(matrix(folder), 0.9).item()
+
+
+def a_mask(folder: Path) -> None:
+    x = matrix(folder)
+    x[x > 0.75].sum().compute()
+
+
+PROGRAMS: list[Callable[[Path], None]] = [
+    nmf,
+    a_resumed_sort,
+    a_loop,
+    k_means,
+    a_sparse_product,
+    a_cholesky,
+    a_search,
+    a_rechunk,
+    a_quantile,
+    a_mask,
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_the_page_answers(program: Callable[[Path], None], tmp_path: Path) -> None:
+    with session(tmp_path, pool_limit=POOL), oc.profile(tmp_path / "run.html") as seen:
+        program(tmp_path)
+    text = sentences(seen)
+    if program is a_search:
+        assert any(line.startswith("bfs: 5 iterations") for line in text)
+        assert any("read in" in line for line in text), text
+        return
+    assert any(BOUND.search(line) for line in text), text
+    answers = [line for line in text if MORE in line or "limit of 22.0 MiB cost" in line]
+    traced = [group for group in seen.groups if group.run is not None]
+    assert len(answers) == len(traced) + 1, "one at the top, one for each line"
+    for number, group in enumerate(seen.groups, 1):
+        run = group.run
+        if run is None:
+            continue
+        again = sum(strip.read_again for trace in run.traces for strip in (trace.occupancy or NONE).arrays)
+        spilled = group.longest.bytes_spilled
+        section = seen.page().partition(f'id="run-{number}"')[2].partition("<h2")[0]
+        assert (MORE in section) == (not again and not spilled)
+        read = sum(sum(trace.counted_read().values()) for trace in run.traces)
+        assert read <= group.longest.bytes_read
+        assert format_size(group.bytes_read) in seen.page()
+
+
+class NONE:
+    arrays = ()
+
+
+def test_a_file_that_is_read_twice_is_named_with_its_reason(tmp_path: Path) -> None:
+    x = matrix(tmp_path)
+    with session(tmp_path, pool_limit=POOL), oc.profile() as seen:
+        (x @ x.T).sum().compute()
+    (line,) = (line for line in sentences(seen) if line.startswith("x.npy was read"))
+    size = (tmp_path / "x.npy").stat().st_size
+    read = seen.bytes_read
+    assert read > 1.5 * size
+    assert f"was read {read / size:.1f} times: {format_size(read)}" in line
+    assert "tiles left memory" in line
+    assert "the plan had" in line
+
+
+def test_another_limit_is_named_and_does_what_is_said(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).random((3000, 3000)))
+    x = oc.open(tmp_path / "x.npy")
+    limit = 116 << 20
+    with oc.Session(memory_limit=limit, scratch=[str(tmp_path)], threads=2) as small:
+        if small.counters()["budget_bytes"] < 24 << 20:
+            pytest.skip("this process is too large for the limit of the test")
+        with oc.profile() as seen:
+            (x @ x.T).sum().compute()
+    (group,) = seen.groups
+    assert group.run is not None
+    if not group.run.sweep:
+        pytest.skip("planning took longer than such a run may")
+    better = [point for point in group.run.sweep if (point.moved or 0) < seen.bytes_read]
+    assert better, group.run.sweep
+    assert any(
+        f"A limit of {format_size(point.memory_limit)} would move" in line
+        for line in sentences(seen)
+        for point in better
+    )
+
+
+def test_traces_of_many_lines_are_bounded(tmp_path: Path) -> None:
+    calls = {}
+    lines = "\n".join(f"def call{number}(): oc.arange(200_000).sum().compute()" for number in range(300))
+    exec(compile(lines, str(tmp_path / "lines.py"), "exec"), {"oc": oc}, calls)
+    with session(tmp_path), oc.profile() as seen:
+        for call in calls.values():
+            call()
+    kept = [group.run for group in seen.groups if group.run is not None]
+    assert len(seen.groups) == 300
+    assert sum(run.bytes for run in kept) <= 8 << 20
+    assert len(seen.page()) < 5 << 20

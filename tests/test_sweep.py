@@ -1,0 +1,89 @@
+"""Sweeps: the forecast of a computation under other memory limits, which are those of sessions with such limits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import outcore as oc
+from outcore import errors
+
+
+@pytest.fixture
+def product(tmp_path: Path) -> Iterator[oc.Array]:
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).random((1500, 1500)))
+    x = oc.open(tmp_path / "x.npy")
+    with oc.Session(memory_limit="400MiB", scratch=[str(tmp_path)], threads=2):
+        yield x @ x.T
+
+
+def test_points_are_the_forecasts_of_sessions_with_these_limits(product: oc.Array, tmp_path: Path) -> None:
+    said = oc.explain(product.sum())
+    limits = [said.overhead_bytes + room for room in (26 << 20, 40 << 20, 120 << 20)]
+    sweep = oc.explain(product.sum(), sweep=limits).sweep
+    assert sweep is not None
+    assert [point.memory_limit for point in sweep.points] == limits
+    for point in sweep.points:
+        with oc.Session(memory_limit=point.memory_limit, scratch=[str(tmp_path)], threads=2) as other:
+            if other.counters()["budget_bytes"] + said.overhead_bytes != point.memory_limit:
+                continue  # the process has grown meanwhile
+            alone = oc.explain(product.sum())
+        assert (alone.bytes_read, alone.bytes_written, alone.peak_bytes) == (*point[1:3], point.peak_bytes)
+        assert point.exact
+    reads = [point.bytes_read or 0 for point in sweep.points]
+    assert reads == sorted(reads, reverse=True)
+    assert reads[0] > reads[-1] >= 1500 * 1500 * 8
+
+
+def test_sixteen_limits_are_chosen_around_the_one_in_force(product: oc.Array) -> None:
+    sweep = oc.explain(product, sweep=True).sweep
+    assert sweep is not None
+    assert len(sweep.points) == 16
+    assert 400 << 20 in [point.memory_limit for point in sweep.points]
+    assert sweep.knee is not None
+    least = min(point.moved for point in sweep.points if point.moved is not None)
+    at_knee = next(point for point in sweep.points if point.memory_limit == sweep.knee)
+    assert at_knee.moved is not None
+    assert at_knee.moved <= 1.05 * least
+    assert all((point.moved or 1 << 60) > 1.05 * least for point in sweep.points if point.memory_limit < sweep.knee)
+
+
+def test_a_limit_that_is_too_small_says_what_it_needs(product: oc.Array) -> None:
+    sweep = oc.explain(product, sweep=["1MiB", "400MiB"]).sweep
+    assert sweep is not None
+    small, enough = sweep.points
+    assert small.moved is None
+    assert small.need > 1 << 20
+    assert enough.moved is not None
+    assert "does not fit: needs" in str(sweep)
+
+
+def test_text_and_picture_mark_the_knee(product: oc.Array) -> None:
+    said = oc.explain(product, sweep=True)
+    assert said.sweep is not None
+    text = str(said)
+    assert text.count("knee") == 1
+    assert "limit in force" in text
+    assert all(len(line) <= 110 for line in str(said.sweep).splitlines())
+    picture = ElementTree.fromstring(said.sweep.svg())
+    words = [part.text or "" for part in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert any(word.startswith("knee, ") for word in words)
+    assert len(re.findall("<tr>", said.sweep._repr_html_())) == 17
+    assert said.sweep.to_dict()["knee"] == said.sweep.knee
+
+
+def test_nothing_is_made_or_read(product: oc.Array, tmp_path: Path) -> None:
+    with oc.profile() as seen:
+        oc.explain({tmp_path / "p.zarr": product}, sweep=True)
+    assert seen.outcomes == []
+    assert not (tmp_path / "p.zarr").exists()
+
+
+def test_limits_that_are_none_are_refused(product: oc.Array) -> None:
+    with pytest.raises((errors.OutcoreError, ValueError), match="many"):
+        oc.explain(product, sweep=["many"])
