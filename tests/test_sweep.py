@@ -16,7 +16,7 @@ from outcore import errors
 
 @pytest.fixture
 def product(tmp_path: Path) -> Iterator[oc.Array]:
-    np.save(tmp_path / "x.npy", np.random.default_rng(0).random((1500, 1500)))
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).random((2400, 2400)))
     x = oc.open(tmp_path / "x.npy")
     with oc.Session(memory_limit="400MiB", scratch=[str(tmp_path)], threads=2):
         yield x @ x.T
@@ -24,7 +24,7 @@ def product(tmp_path: Path) -> Iterator[oc.Array]:
 
 def test_points_are_the_forecasts_of_sessions_with_these_limits(product: oc.Array, tmp_path: Path) -> None:
     said = oc.explain(product.sum())
-    limits = [said.overhead_bytes + room for room in (26 << 20, 40 << 20, 120 << 20)]
+    limits = [said.overhead_bytes + room for room in (84 << 20, 100 << 20, 240 << 20)]
     sweep = oc.explain(product.sum(), sweep=limits).sweep
     assert sweep is not None
     assert [point.memory_limit for point in sweep.points] == limits
@@ -32,12 +32,16 @@ def test_points_are_the_forecasts_of_sessions_with_these_limits(product: oc.Arra
         with oc.Session(memory_limit=point.memory_limit, scratch=[str(tmp_path)], threads=2) as other:
             if other.counters()["budget_bytes"] + said.overhead_bytes != point.memory_limit:
                 continue  # the process has grown meanwhile
-            alone = oc.explain(product.sum())
+            try:
+                alone = oc.explain(product.sum())
+            except errors.MemoryLimitError:
+                assert point.moved is None
+                continue
         assert (alone.bytes_read, alone.bytes_written, alone.peak_bytes) == (*point[1:3], point.peak_bytes)
         assert point.exact
-    reads = [point.bytes_read or 0 for point in sweep.points]
+    reads = [point.bytes_read for point in sweep.points if point.bytes_read is not None]
     assert reads == sorted(reads, reverse=True)
-    assert reads[0] > reads[-1] >= 1500 * 1500 * 8
+    assert reads[-1] >= 2400 * 2400 * 8
 
 
 def test_sixteen_limits_are_chosen_around_the_one_in_force(product: oc.Array) -> None:

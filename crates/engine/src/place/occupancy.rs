@@ -10,6 +10,7 @@ use super::program::{Instruction, Program};
 use super::simulate::Start;
 use super::slabs::Slab;
 use crate::plan::{ArrayKind, Plan};
+use crate::schedule::tiles::tile_region;
 use crate::schedule::{TaskList, TileId, TileTable};
 
 /// Columns at most.
@@ -178,6 +179,18 @@ impl<'a> OccupancyWalk<'a> {
         self.placed.tiles.weights[tile as usize].frame
     }
 
+    /// Bytes of a tile in memory: results that are computed in place have them beside the pool.
+    fn size(&self, tile: TileId) -> u64 {
+        let PlacedTasks { plan, tiles, .. } = self.placed;
+        match self.frame(tile) {
+            0 => {
+                let (array, index) = tiles.locate(tile);
+                plan.arrays[array as usize].tile_bytes(index, &tile_region(plan, array, index))
+            }
+            frame => frame,
+        }
+    }
+
     fn step(&mut self, instruction: Instruction) {
         let PlacedTasks {
             plan,
@@ -300,13 +313,14 @@ impl<'a> OccupancyWalk<'a> {
         (state.is_resident, state.is_kept) = (true, false);
         state.last_use = state.last_use.max(self.issued);
         let is_first = !std::mem::replace(&mut state.has_come, true);
-        let (frame, array) = (self.frame(tile), self.placed.tiles.locate(tile).0 as usize);
+        let (frame, size) = (self.frame(tile), self.size(tile));
+        let array = self.placed.tiles.locate(tile).0 as usize;
         if is_first {
-            self.occupancy.arrays[array].bytes += frame;
+            self.occupancy.arrays[array].bytes += size;
             self.occupancy.arrays[array].tiles += 1;
         }
         self.now.passing += frame;
-        self.resident[array] += frame;
+        self.resident[array] += size;
         self.happens(tile, happens);
     }
 
@@ -329,7 +343,7 @@ impl<'a> OccupancyWalk<'a> {
             true => self.now.kept -= frame,
             false => self.now.passing -= frame,
         }
-        self.resident[self.placed.tiles.locate(tile).0 as usize] -= frame;
+        self.resident[self.placed.tiles.locate(tile).0 as usize] -= self.size(tile);
         self.happens(tile, 0);
     }
 

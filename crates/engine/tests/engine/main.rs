@@ -7,6 +7,7 @@ mod placement;
 mod plans;
 mod replay;
 mod runs;
+mod seeing;
 mod support;
 mod works;
 mod workspace;

@@ -12,7 +12,7 @@ use crate::run::compute::value::TileMemory;
 use crate::run::play::player::Issuer;
 use crate::run::play::stage::Stage;
 use crate::run::play::state::{stopped, RunState, SharedState, TileState};
-use crate::run::play::trace::{WorkMark, WorkKind};
+use crate::run::play::trace::{WorkKind, WorkMark};
 use crate::run::session::locked;
 use crate::schedule::tiles::tile_region;
 use crate::schedule::TileId;
