@@ -9,8 +9,8 @@ use crate::support::{compute, factorization, product, session, stored, transpose
 #[test]
 fn occupancy_sums_to_the_forecast() {
     let (w, h) = factorization("occupied", 40_000, 3);
-    let x = stored("occupied-product", &[12_000, 1_000]);
-    for (pool, outputs) in [(40 << 20, vec![w, h]), (80 << 20, vec![product(&x, &transposed(&x))])] {
+    let x = stored("occupied-product", &[3_000, 1_000]);
+    for (pool, outputs) in [(40 << 20, vec![w, h]), (90 << 20, vec![product(&x, &transposed(&x))])] {
         let session = session(pool, 2, Policy::default(), PlanOptions::default());
         let targets = vec![Target::Memory; outputs.len()];
         let program = session.prepare(&outputs, &targets).expect("fits");
