@@ -79,6 +79,13 @@ pub struct ArrayOccupancy {
     pub strip: Vec<StripColumn>,
 }
 
+/// Bytes of tiles of an array that the tasks of a producer take, and that they make.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flow {
+    pub taken: u64,
+    pub made: u64,
+}
+
 /// Arrays and uses of memory over a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Occupancy {
@@ -89,8 +96,8 @@ pub struct Occupancy {
     pub arrays: Vec<ArrayOccupancy>,
     /// The columns in which tasks of a producer run, by its number.
     pub producers: Vec<Option<Range<usize>>>,
-    /// Bytes of tiles that tasks of a producer take of an array, and make of it, by their numbers.
-    pub flows: BTreeMap<(u32, u32), (u64, u64)>,
+    /// By the numbers of a producer and an array.
+    pub flows: BTreeMap<(u32, u32), Flow>,
 }
 
 /// A program that is walked through once more.
@@ -292,7 +299,7 @@ impl<'a> OccupancyWalk<'a> {
                 .flows
                 .entry((producer, tiles.locate(tile).0))
                 .or_default();
-            flow.0 += frame(tile);
+            flow.taken += frame(tile);
         }
         for output in tasks.outputs(task as usize) {
             let flow = self
@@ -300,7 +307,7 @@ impl<'a> OccupancyWalk<'a> {
                 .flows
                 .entry((producer, tiles.locate(output.tile).0))
                 .or_default();
-            flow.1 += frame(output.tile);
+            flow.made += frame(output.tile);
         }
     }
 

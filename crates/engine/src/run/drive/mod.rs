@@ -175,28 +175,37 @@ impl PreparedProgram {
         let peak_bytes = (ledger.peak() as u64).saturating_sub(beside);
         self.keep(left);
         let results = self.remember(&sinks);
-        let mut state = shared.lock();
-        let seconds = begin.elapsed().as_secs_f64();
-        let traces = match (state.trace.take(), &accounts) {
-            (Some(trace), Some(accounts)) => vec![self.traced(trace, &state.done, accounts, seconds)],
-            _ => vec![],
-        };
+        let played = self.counted(&shared, accounts.as_ref(), begin);
         Ok(Outcome {
-            traces,
             read_bytes: counters.bytes_read,
             written_bytes: counters.bytes_written,
-            spilled_bytes: state.spilled_bytes,
             peak_bytes,
-            seconds,
-            read_seconds: state.busy.read_ns as f64 * 1e-9,
-            write_seconds: state.busy.write_ns as f64 * 1e-9,
-            compute_seconds: state.busy.compute_ns as f64 * 1e-9,
             stages: vec![StageCounts {
                 forecast: [self.read_bytes(), self.written_bytes(), self.peak_bytes()],
                 counted: [counters.bytes_read, counters.bytes_written, peak_bytes],
             }],
             results,
+            ..played
         })
+    }
+
+    /// The counters of the threads that played the program, and its trace.
+    fn counted(&self, shared: &SharedState, accounts: Option<&IoAccounts>, begin: Instant) -> Outcome {
+        let mut state = shared.lock();
+        let seconds = begin.elapsed().as_secs_f64();
+        let traces = match (state.trace.take(), accounts) {
+            (Some(trace), Some(accounts)) => vec![self.traced(trace, &state.done, accounts, seconds)],
+            _ => vec![],
+        };
+        Outcome {
+            traces,
+            spilled_bytes: state.spilled_bytes,
+            seconds,
+            read_seconds: state.busy.read_ns as f64 * 1e-9,
+            write_seconds: state.busy.write_ns as f64 * 1e-9,
+            compute_seconds: state.busy.compute_ns as f64 * 1e-9,
+            ..Outcome::default()
+        }
     }
 
     fn play(&self, playing: &Playing<'_>, resident: LeftTiles, sinks: &mut Sinks, progress: Progress<'_>) -> Played {

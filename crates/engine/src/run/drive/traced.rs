@@ -1,6 +1,6 @@
 //! The trace of a program that ran, beside its forecast, as JSON for pages and as events for timelines.
 
-use crate::place::occupancy::{ArrayOccupancy, Occupancy, PlacedTasks, StripColumn};
+use crate::place::occupancy::{ArrayOccupancy, Flow, Occupancy, PlacedTasks, StripColumn};
 use crate::place::Start;
 use crate::plan::ArrayKind;
 use crate::run::play::estimate::PassDone;
@@ -119,9 +119,9 @@ impl PreparedProgram {
         });
         let shown = largest(&occupancy.arrays);
         let arrays = shown.iter().map(|&array| self.array_json(array, &occupancy));
-        let is_shown = |&(&(_, array), _): &(&(u32, u32), &(u64, u64))| shown.binary_search(&(array as usize)).is_ok();
+        let is_shown = |&(&(_, array), _): &(&(u32, u32), &Flow)| shown.binary_search(&(array as usize)).is_ok();
         let flows = occupancy.flows.iter().filter(is_shown).take(FLOWS_MAX);
-        let flows = flows.map(|((producer, array), (taken, made))| format!("[{producer},{array},{taken},{made}]"));
+        let flows = flows.map(|((producer, array), flow)| format!("[{producer},{array},{},{}]", flow.taken, flow.made));
         format!(
             "{{\"columns\":{},\"memory\":{},\"passes\":{},\"arrays\":{},\"flows\":{},\"arrays_left_out\":{},\"results_bytes\":{},\
              \"unseen_bytes\":{}}}",
@@ -237,7 +237,7 @@ impl PreparedProgram {
             seconds(overlap.both_ns),
             seconds(overlap.touch_ns),
             list(trace.issued_ns().iter().map(|&ns| seconds(ns))),
-            list(samples.map(|&(ns, bytes)| format!("[{},{bytes}]", seconds(ns)))),
+            list(samples.map(|sample| format!("[{},{}]", seconds(sample.at_ns), sample.resident_bytes))),
             list(trace.slowest().iter().map(|event| self.slow_json(event))),
             list(done.iter().map(|pass| seconds(pass.compute_ns))),
             read,

@@ -83,6 +83,13 @@ pub struct Overlap {
     pub touch_ns: u64,
 }
 
+/// Resident bytes of the process at a time of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SizeSample {
+    pub at_ns: u64,
+    pub resident_bytes: u64,
+}
+
 /// Bins of one thread, in nanoseconds of work.
 type Bins = Vec<u64>;
 
@@ -109,7 +116,7 @@ pub struct Trace {
     /// When the first instruction of each column was issued.
     issued_ns: Vec<u64>,
     /// Resident bytes of the process.
-    samples: Vec<(u64, u64)>,
+    samples: Vec<SizeSample>,
     sample_every_ns: u64,
 }
 
@@ -166,7 +173,6 @@ impl Trace {
         if !self.free[kind as usize].contains(&lane) {
             self.free[kind as usize].push(lane);
         }
-        self.fill(kind, lane, (at_ns, end_ns));
         let event = Event {
             kind,
             subject,
@@ -174,6 +180,7 @@ impl Trace {
             start_ns: at_ns,
             length_ns: end_ns - at_ns,
         };
+        self.fill(&event);
         self.rank(event);
         match &mut self.events {
             Some(events) if events.len() < EVENTS_MAX => events.push(event),
@@ -199,11 +206,15 @@ impl Trace {
         overlap.touch_ns += if touches && !transfers && !computes { elapsed } else { 0 };
     }
 
-    fn fill(&mut self, kind: WorkKind, lane: usize, (begin, end): (u64, u64)) {
+    fn fill(&mut self, event: &Event) {
+        let (begin, end) = (event.start_ns, event.start_ns + event.length_ns);
         while end > self.bin_ns * BINS as u64 {
             self.widen();
         }
-        let (bin_ns, bins) = (self.bin_ns, &mut self.lanes[kind as usize][lane]);
+        let (bin_ns, bins) = (
+            self.bin_ns,
+            &mut self.lanes[event.kind as usize][usize::from(event.lane)],
+        );
         let (first, last) = (begin / bin_ns, end.saturating_sub(1).max(begin) / bin_ns);
         let needed = (last as usize + 1).min(BINS);
         if bins.len() < needed {
@@ -253,7 +264,7 @@ impl Trace {
     }
 
     fn sample(&mut self, at_ns: u64) {
-        let last = self.samples.last().map(|&(last, _)| last);
+        let last = self.samples.last().map(|sample| sample.at_ns);
         if last.is_some_and(|last| at_ns < last + self.sample_every_ns) {
             return;
         }
@@ -265,7 +276,10 @@ impl Trace {
             });
             self.sample_every_ns *= 2;
         }
-        self.samples.push((at_ns, resident_now()));
+        self.samples.push(SizeSample {
+            at_ns,
+            resident_bytes: resident_now(),
+        });
     }
 
     pub fn overlap(&self) -> Overlap {
@@ -297,7 +311,7 @@ impl Trace {
         &self.issued_ns
     }
 
-    pub fn samples(&self) -> &[(u64, u64)] {
+    pub fn samples(&self) -> &[SizeSample] {
         &self.samples
     }
 }
