@@ -145,7 +145,8 @@ def test_it_says_what_is_a_bound(out: Path) -> None:
         assert not told.exact
         assert told.bytes_once == 8192
         text = str(told)
-        assert text.startswith(f"strongly_connected_components of {directed.path}\n")
+        assert text.startswith("strongly_connected_components of ")
+        assert text.splitlines()[0].endswith(str(directed.path)[-20:])
         assert "bytes read (bound)" in text
         assert "peak reserved (bound)" in text
         assert "not bounded" in str(oc.graph.explain(oc.graph.triangles, G))

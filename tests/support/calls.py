@@ -257,7 +257,7 @@ MAKES_NO_ARRAY = {
     **dict.fromkeys(_names("can_cast finfo iinfo isdtype result_type"), "tells of types"),
     "broadcast_shapes": "tells of shapes",
     **dict.fromkeys(_names("compute store persist"), "runs what the others make; the walk itself stores"),
-    **dict.fromkeys(_names("explain visualize profile"), "shows what is run; the walk itself explains"),
+    **dict.fromkeys(_names("explain visualize"), "shows what is run; the walk itself explains"),
     "clear": "gives up what the session keeps",
     **dict.fromkeys(_names("group region"), "names arrays; tests/test_groups.py and test_append.py hold them"),
     **dict.fromkeys(

@@ -13,7 +13,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,14 +41,19 @@ class Records:
     def __init__(self) -> None:
         self.outcomes: list[Outcome] = []
 
-    def add(self, outcome: Outcome) -> None:
+    detail = None
+
+    def add(self, outcome: Outcome, run: object = None) -> None:
         self.outcomes.append(outcome)
+
+    def fail(self, call: object, error: BaseException) -> None:
+        pass
+
+    def limits(self, program: object, call: object, options: object) -> list[int]:
+        return []
 
     def join(self, session: object) -> None:
         pass
-
-    def tracing(self) -> AbstractContextManager[str | None]:
-        return nullcontext()
 
 
 @contextmanager

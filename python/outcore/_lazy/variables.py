@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 from outcore._lazy.array import Array
 from outcore._session.caller import user_frame
 
+# Of code whose variables are no dictionary: that of functions.
+_OPTIMIZED = 1
 # More variables than that are those of somebody's namespace, in which no one looks for names.
 _VARIABLES_MAX = 2000
 
@@ -15,13 +19,14 @@ def variables() -> dict[str, str]:
     if frame is None:
         return {}
     scope = frame.f_locals
-    if len(scope) > _VARIABLES_MAX:
-        return {}
     names: dict[str, str] = {}
-    for name, value in list(scope.items()):
-        if isinstance(value, Array) and not name.startswith("_"):
-            node = value._expr
-            names.setdefault(f"{node.op}#{node.id}", name)
+    if len(scope) <= _VARIABLES_MAX:
+        for name, value in list(scope.items()):
+            if isinstance(value, Array) and not name.startswith("_"):
+                names.setdefault(f"{value._expr.op}#{value._expr.id}", name)
+    if sys.version_info < (3, 13) and frame.f_code.co_flags & _OPTIMIZED and sys.gettrace() is None:
+        # The frame would hold this copy of its variables, and what they hold, for as long as it runs.
+        scope.clear()
     return names
 
 

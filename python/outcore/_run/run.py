@@ -449,6 +449,23 @@ def explain(
         return renamed(whole(said.with_sweep(swept)), variables())
 
 
+def _limits(sweep: object) -> Sequence[int | str]:
+    if isinstance(sweep, str) or not isinstance(sweep, Sequence) or not sweep:
+        raise ArgumentError(f"explain: sweep={sweep!r}, which is True, or a list of limits as 4294967296 or '4GiB'")
+    return sweep
+
+
+def _limit(size: int | str) -> int:
+    """A memory limit of a sweep. Raises ArgumentError for another thing."""
+    try:
+        limit = parse_size(size)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"explain: sweep has {size!r}, which is no memory limit: {error}") from None
+    if not _MEBIBYTE <= limit <= _ROOMY:
+        raise ArgumentError(f"explain: sweep has {size!r}, and limits are from 1 MiB to 1 PiB")
+    return limit
+
+
 _DRAWINGS: dict[str, Callable[[Picture], bytes]] = {
     ".svg": lambda picture: picture.svg().encode(),
     ".html": lambda picture: picture.html().encode(),
@@ -465,7 +482,7 @@ def _swept(program: _core.Program, forecast: Explanation, sweep: bool | Sequence
         enough = forecast.overhead_bytes + round(1.1 * (roomy.peak_bytes or roomy.need)) + _MEBIBYTE
         limits = default_limits(forecast.overhead_bytes + 16 * _MEBIBYTE, enough, in_force)
     else:
-        limits = [parse_size(limit) for limit in sweep]
+        limits = sorted({_limit(limit) for limit in _limits(sweep)})
     return LimitSweep(points(program.sweep(limits)), in_force)
 
 

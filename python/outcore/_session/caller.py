@@ -5,13 +5,14 @@ from __future__ import annotations
 import linecache
 import os
 import sys
-import sysconfig
 from collections.abc import Iterator
-from functools import cache
+from functools import lru_cache
 from types import FrameType
 from typing import NamedTuple
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_STANDARD = os.path.dirname(os.__file__) + os.sep
+_INSTALLED = tuple(f"{os.sep}{folder}{os.sep}" for folder in ("site-packages", "dist-packages"))
 _TEXT_MAX = 120
 
 
@@ -38,19 +39,19 @@ def calling() -> Call:
     function, nearest = "", None
     for frame in _frames():
         file = frame.f_code.co_filename
-        if file.startswith(_PACKAGE):
+        origin = _origin(file)
+        if origin == _PACKAGE:
             function = frame.f_code.co_qualname
             continue
         nearest = nearest or Call(_public(function), file, frame.f_lineno, "")
-        if not file.startswith(_libraries()):
+        if not origin:
             return Call(_public(function), file, frame.f_lineno, _text(file, frame.f_lineno))
     return nearest or Call(_public(function), "", 0, "")
 
 
 def user_frame() -> FrameType | None:
     """The frame of that line, if there is one."""
-    apart = (_PACKAGE, *_libraries())
-    return next((frame for frame in _frames() if not frame.f_code.co_filename.startswith(apart)), None)
+    return next((frame for frame in _frames() if not _origin(frame.f_code.co_filename)), None)
 
 
 def _frames() -> Iterator[FrameType]:
@@ -60,14 +61,15 @@ def _frames() -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-@cache
-def _libraries() -> tuple[str, ...]:
-    """Folders of installed libraries and of Python's own."""
-    names = ("stdlib", "platstdlib", "purelib", "platlib")
-    folders = {path for name in names if (path := sysconfig.get_path(name))}
-    return ("<frozen", *(folder.rstrip(os.sep) + os.sep for folder in folders))
+@lru_cache(4096)
+def _origin(file: str) -> str:
+    """The folder of this package, or of installed libraries, that a file is in; empty for the user's own."""
+    folders = (_PACKAGE, _STANDARD, "<frozen")
+    inside = next((folder for folder in folders if file.startswith(folder)), "")
+    return inside or next((folder for folder in _INSTALLED if folder in file), "")
 
 
+@lru_cache(4096)
 def _public(function: str) -> str:
     """The name by which a function of this package is known: that of the class for its constructor and operators."""
     owner, _, name = function.replace("<locals>.", "").rpartition(".")
@@ -76,6 +78,7 @@ def _public(function: str) -> str:
     return f"{owner}.{name}" if owner and not owner.startswith("_") else name
 
 
+@lru_cache(1024)
 def _text(file: str, line: int) -> str:
     text = linecache.getline(file, line).strip()
     return text if len(text) <= _TEXT_MAX else f"{text[: _TEXT_MAX - 1]}…"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
 from typing import ClassVar, NamedTuple, Protocol
@@ -79,11 +79,14 @@ class RecordedSession(Protocol):
 class Recorder(Protocol):
     """Takes the runs of a block."""
 
-    #: How much of each run is traced: "bins" of busy time, or each of its "events" as well.
-    detail: str
+    #: How much of each run is traced: "bins" of busy time, each of its "events" as well, or nothing.
+    detail: str | None
 
     def add(self, outcome: Outcome, run: Run | None) -> None:
         """A run that has ended, with its trace, where it is one of programs."""
+
+    def fail(self, call: Call, error: BaseException) -> None:
+        """A run that an error ended."""
 
     def limits(self, program: _core.Program, call: Call, options: Mapping[str, object]) -> list[int]:
         """Memory limits to compare a program by before it runs; none where that costs more than it tells."""
@@ -108,7 +111,9 @@ def recorded_by(recorder: Recorder) -> Iterator[None]:
     try:
         yield
     finally:
-        _recorder.reset(token)
+        # Generators are closed in any context, where the recorder is not set.
+        with suppress(ValueError):
+            _recorder.reset(token)
 
 
 def recorder() -> Recorder | None:

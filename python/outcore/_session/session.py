@@ -124,6 +124,10 @@ class Session:
         report, say = (None, None) if progress is None else (progress.report, progress.say)
         try:
             counters = program.run(report, detail, say)
+        except BaseException as error:
+            if recorder is not None and call is not None:
+                recorder.fail(call, error)
+            raise
         finally:
             del program  # see `plan_and_run`
         self.warn()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,6 +13,7 @@ from outcore import _core
 from outcore._base.sizes import format_size
 from outcore._base.types import JSONObject
 from outcore._session.caller import Call
+from outcore.errors import OutcoreError
 
 
 class SweepPoint(NamedTuple):
@@ -45,8 +47,12 @@ def _point(limit: int, figures: tuple[int, int, int, int, bool] | None, need: in
 
 
 def compared(program: _core.Program, limits: list[int]) -> tuple[SweepPoint, ...]:
-    """The same program under other limits; nothing where there are none."""
-    return points(program.sweep(limits)) if limits else ()
+    """The same program under other limits; nothing where there are none, or where it cannot be planned once more: the
+    run itself says why."""
+    try:
+        return points(program.sweep(limits)) if limits else ()
+    except OutcoreError:
+        return ()
 
 
 class ArrayStrip(NamedTuple):
@@ -128,6 +134,11 @@ class ProgramTrace:
     begin: float
     seconds: float
     text: str = field(repr=False)
+
+    def forget(self) -> None:
+        """Lets go of all but the text, which has it all."""
+        for name in ("_content", "occupancy"):
+            self.__dict__.pop(name, None)
 
     @cached_property
     def _content(self) -> JSONObject:
@@ -229,7 +240,7 @@ class Run:
             call=call,
             memory_limit=limit if isinstance(limit, int) else 0,
             pool_limit=pool if isinstance(pool, int) else None,
-            threads=threads if isinstance(threads, int) else 0,
+            threads=threads if isinstance(threads, int) else len(os.sched_getaffinity(0)),
             traces=tuple(ProgramTrace(*row) for row in counters.get("traces", ())),
             sweep=tuple(sweep),
             events=counters.get("events", "").removeprefix("[]"),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+# Characters that neither XML nor HTML may have.
+_CONTROLS = {number: "\ufffd" for number in range(32) if chr(number) not in "\t\n\r"}
+
 
 class Markup(str):
     """Text that stands as it is; any other could be anything, names of users' files and functions among it."""
@@ -26,7 +29,7 @@ def escape(text: str) -> str:
     """Text as the content of an element."""
     from html import escape as escaped  # and with it the names of all characters, which imports of outcore do without
 
-    return escaped(text)
+    return escaped(text.translate(_CONTROLS))
 
 
 def joined(parts: Iterable[str], between: str = "\n") -> Markup:

@@ -18,6 +18,8 @@ from outcore._show.verdict import bound, forecast_held, limit_cost, read_twice, 
 
 # Sentences on files that many runs read, at most.
 _FILES_SHOWN = 5
+# Lines of the user's that have charts: those with the longest runs.
+_SECTIONS_MAX = 24
 
 
 class RunGroup(NamedTuple):
@@ -48,6 +50,8 @@ class Runs(Protocol):
     """Figures of the page: runs, their sums, and disks of volumes."""
 
     outcomes: list[Outcome]
+    #: Runs that raised: the call, and the name of the error.
+    failed: list[tuple[str, str]]
 
     @property
     def groups(self) -> list[RunGroup]: ...
@@ -76,15 +80,20 @@ def content(profile: Runs) -> Markup:
     """The content of the page, with its style: a part of any page."""
     parts = [element("style", Markup(STYLE))]
     groups = profile.groups
+    parts += [
+        element("p", f"{name} was ended by {error}; nothing is known of what it did.") for name, error in profile.failed
+    ]
     if not profile.outcomes:
-        parts.append(element("p", "Nothing ran."))
+        parts += [] if profile.failed else [element("p", "Nothing ran.")]
     else:
         parts += _lead(profile, groups)
         parts += [_sums(profile), element("h2", "Runs"), _runs(groups)]
     if profile.disks:
         parts += [element("h2", "Disks of volumes"), _disks(profile.disks)]
+    shown = sorted(groups, key=lambda group: -group.longest.seconds)[:_SECTIONS_MAX]
     for number, group in enumerate(groups, 1):
-        parts += _section(number, group)
+        if group in shown:
+            parts += _section(number, group)
     return element("div", joined(parts), class_="outcore")
 
 
@@ -99,9 +108,10 @@ def _lead(profile: Runs, groups: Sequence[RunGroup]) -> list[Markup]:
         else:
             which = ""
         parts.append(element("p", f"{which}{bound(longest.longest, longest.run)}", class_="lead"))
+    shared = _shared(profile.files)
+    if longest.run is not None and longest.run.traces and not (shared and longest.number > 1):
         parts.append(element("p", " ".join(limit_cost(longest.longest, longest.run))))
-    parts += [element("p", sentence) for sentence in _shared(profile.files)]
-    return parts
+    return parts + [element("p", sentence) for sentence in shared]
 
 
 def _shared(files: Mapping[str, FileReads]) -> list[str]:
@@ -110,7 +120,8 @@ def _shared(files: Mapping[str, FileReads]) -> list[str]:
     several.sort(key=lambda item: item[1].once - item[1].read)
     return [
         f"{short(name)} was read by {file.runs:,} runs: {format_size(file.read)} together, where once is "
-        f"{format_size(file.once)}. Runs are apart: only tiles that stay in memory between them are not read again."
+        f"{format_size(file.once)}. Tiles that stay in memory from one run to the next are not read again: a limit "
+        "that holds the file, or results that are asked for together, save the rest."
         for name, file in several[:_FILES_SHOWN]
     ]
 
@@ -153,8 +164,12 @@ def _section(number: int, group: RunGroup) -> list[Markup]:
         parts.append(element("p", element("code", group.text)))
     if "graph" in outcome.other:
         return [*parts, *_of_graph(outcome)]
-    if group.run is None:
-        return parts
+    if group.run is None or not group.run.traces:
+        took = f"The longest took {seconds(outcome.seconds)}; shorter runs are not looked at. {forecast_held(outcome)}"
+        return [*parts, element("p", took.rstrip())]
+    traced, programs = len(group.run.traces), len(outcome.other.get("stages", ()))
+    if traced < programs:
+        parts.append(element("p", f"The longest {traced:,} of {programs:,} stages are shown."))
     sentences = [bound(outcome, group.run), *read_twice(group.run), *limit_cost(outcome, group.run)]
     resumed = outcome.other.get("resumed_tiles", 0)
     if resumed:

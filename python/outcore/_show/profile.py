@@ -69,10 +69,13 @@ class Profile:
         self.outcomes: list[Outcome] = []
         self.started = time.perf_counter()
         self.events: list[JSONObject] = []
-        self.detail = "events" if self._is_timeline else "bins"
+        self.detail: str | None = "events" if self._is_timeline else "bins"
         self._groups: dict[str, RunGroup] = {}
         self._files: dict[str, FileReads] = {}
         self._compared: set[str] = set()
+        #: Runs over arrays that raised: the call, and the name of the error.
+        self.failed: list[tuple[str, str]] = []
+        self._traced_bytes = 0
         # Sessions of the block, and what their disks had done before it.
         self._before: list[tuple[RecordedSession, Disks]] = [(session, _worked(session)) for session in sessions()]
         self._disks: Disks | None = None
@@ -200,6 +203,10 @@ class Profile:
     def __repr__(self) -> str:
         return f"Profile({', '.join(f'{name}={value}' for name, value in self.to_dict().items())})"
 
+    def fail(self, call: Call, error: BaseException) -> None:
+        """Notes a run that an error ended, the last hundred of these."""
+        self.failed = [*self.failed[-99:], (str(call), type(error).__name__)]
+
     def limits(self, program: _core.Program, call: Call, options: Mapping[str, object]) -> list[int]:
         """Memory limits to plan a program under before it runs: once for each line, of programs that move much more
         than any order must, where planning is little beside that."""
@@ -235,7 +242,10 @@ class Profile:
         for use in () if run is None or moved < _FILES_MIN else uses(run.traces):
             if use.role == "stored" and use.read:
                 read, runs, once = self._files.get(use.name, FileReads(0, 0, 0))
-                self._files[use.name] = FileReads(read + use.read, runs + 1, max(once, use.once))
+                whole = max(once, use.once, min(use.whole, use.read))
+                self._files[use.name] = FileReads(read + use.read, runs + 1, whole)
+        for trace in () if run is None else run.traces:
+            trace.forget()
 
     def _group(self, outcome: Outcome, run: Run | None) -> None:
         """Adds a run to those of its line; the longest of these keeps its trace, and of all lines the longest."""
@@ -244,18 +254,27 @@ class Profile:
         if group is None:
             self._groups[name] = group = RunGroup(name, text, 0, 0, 0, 0, 0, 0.0, outcome, None)
         is_longest = group.number == 0 or outcome.seconds > group.longest.seconds
+        kept = _kept(run) if is_longest else group.run
         self._groups[name] = RunGroup(
             *(name, text or group.text, group.number + 1),
             *(group.bytes_read + outcome.bytes_read, group.bytes_written + outcome.bytes_written),
             group.bytes_spilled + outcome.bytes_spilled,
             *(max(group.peak_bytes, outcome.peak_bytes), group.seconds + outcome.seconds),
-            *((outcome, _kept(run)) if is_longest else (group.longest, group.run)),
+            *(outcome if is_longest else group.longest, kept),
         )
-        traced = [kept for kept in self._groups.values() if kept.run is not None]
-        while sum(kept.run.bytes for kept in traced if kept.run is not None) > _TRACES_BYTES_MAX and len(traced) > 1:
-            least = min(traced, key=lambda kept: kept.longest.seconds)
+        if is_longest:
+            self._traced_bytes += _bytes(kept) - _bytes(group.run)
+            self._bound_traces()
+
+    def _bound_traces(self) -> None:
+        """Lets go of the traces of the shortest runs, where all together are too large."""
+        while self._traced_bytes > _TRACES_BYTES_MAX:
+            traced = [group for group in self._groups.values() if _bytes(group.run)]
+            if len(traced) < 2:
+                return
+            least = min(traced, key=lambda group: group.longest.seconds)
             self._groups[least.name] = least._replace(run=None)
-            traced.remove(least)
+            self._traced_bytes -= _bytes(least.run)
 
     def _add_events(self, outcome: Outcome, run: Run) -> None:
         """The events of a run, as a process of its own in the timeline."""
@@ -283,6 +302,10 @@ class Profile:
             for what, value in figures.items():
                 self.events.append({"name": what, "ph": "C", "args": {what: value / row.number}, **place})
             at += row.seconds
+
+
+def _bytes(run: Run | None) -> int:
+    return 0 if run is None else run.bytes
 
 
 def _kept(run: Run | None) -> Run | None:

@@ -72,6 +72,8 @@ class LimitSweep:
             marks.append("knee")
         if point.memory_limit == self.memory_limit:
             marks.append("limit in force")
+        if point.moved is not None and not point.exact:
+            marks.append("at most")
         return f" ← {', '.join(marks)}" if marks else ""
 
     def svg(self) -> str:

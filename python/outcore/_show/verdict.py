@@ -12,10 +12,13 @@ from outcore._session.trace import ArrayStrip, ProgramTrace, Run, SweepPoint
 
 # Shares of the time from which one thing is said to bind a run.
 _BINDING, _LEADING = 0.8, 0.5
+_MOVED = ("bytes_read", "bytes_written")
 # Shorter runs are bound by their start, whatever their parts.
 _SHORT_SECONDS = 0.02
 # Savings from which another limit is named.
 _SAVING = 0.1
+# Sentences on files and intermediate values, at most.
+_SENTENCES_MAX = 6
 
 
 @dataclass(frozen=True)
@@ -33,15 +36,20 @@ class Busy:
 
     @classmethod
     def of(cls, outcome: Outcome, run: Run) -> Busy:
+        """Of a run; where not all of its programs have traces, of those that have."""
+        total, moved = outcome.seconds, outcome.bytes_read + outcome.bytes_written
+        if len(run.traces) < len(outcome.other.get("stages", ())):
+            total = sum(trace.seconds for trace in run.traces)
+            moved = sum(sum(int(trace.forecast[name]) for name in _MOVED) for trace in run.traces)
         lanes = max((len(trace.lanes("compute")) for trace in run.traces), default=1)
         return cls(
-            total=max(outcome.seconds, 1e-9),
+            total=max(total, 1e-9),
             transfer=sum(trace.transfer_seconds for trace in run.traces),
             compute=sum(trace.compute_seconds for trace in run.traces),
             both=sum(trace.both_seconds for trace in run.traces),
             tasks=sum(trace.computing for trace in run.traces),
-            threads=run.threads or max(lanes, 1),
-            moved=outcome.bytes_read + outcome.bytes_written,
+            threads=max(run.threads, lanes),
+            moved=moved,
         )
 
     @property
@@ -71,6 +79,8 @@ class Busy:
 
 def bound(outcome: Outcome, run: Run) -> str:
     """The cause that bound the run, in a sentence or two."""
+    if not run.traces:
+        return f"The run took {seconds(outcome.seconds)}, too short to be looked at: its start and end weigh most."
     busy = Busy.of(outcome, run)
     disk = f"reads and writes were under way {_share(busy.transfer, busy.total)} of the time"
     rate = f" at {format_size(round(busy.rate))}/s" if busy.moved else ""
@@ -79,10 +89,11 @@ def bound(outcome: Outcome, run: Run) -> str:
     if busy.binding == "start":
         return f"The run took {seconds(busy.total)}: its start and end weigh most."
     if busy.binding == "disk":
-        return (
-            f"The disk bound it: {disk}{rate}; {tasks}. The run took {busy.total / busy.transfer:.2f} × the disk's own "
-            "time."
-        )
+        source = _foreign(run)
+        if source:
+            return f"Reading {source}, an array of another library, bound it: {disk}{rate}; {tasks}."
+        times = busy.total / busy.transfer
+        return f"The disk bound it: {disk}{rate}; {tasks}. The run took {times:.2f} × the disk's own time."
     if busy.binding == "computing":
         return f"Computing bound it: {tasks}; {disk}{rate}."
     if busy.binding == "waiting":
@@ -91,6 +102,15 @@ def bound(outcome: Outcome, run: Run) -> str:
             f"planning, between programs, or while outputs were made durable; {disk}{rate}."
         )
     return f"Disk and computing bound it together: {disk}{rate}; {tasks}."
+
+
+def _foreign(run: Run) -> str:
+    """The array of another library that most of the bytes were read from; empty where these come from files."""
+    stored = [use for use in uses(run.traces) if use.role == "stored" and use.read]
+    most = max(stored, key=lambda use: use.read, default=None)
+    if most is None or os.sep in most.name or most.name == "sorted runs":
+        return ""
+    return most.name
 
 
 @dataclass
@@ -112,6 +132,11 @@ class FileUse:
     @property
     def read_again(self) -> int:
         return self.read - self.once
+
+    @property
+    def times(self) -> float:
+        """How often its tiles were read; those that were there before count as read once."""
+        return self.read / max(self.once, self.whole, 1)
 
     def add(self, strip: ArrayStrip) -> None:
         once = strip.read - strip.read_again
@@ -150,21 +175,38 @@ def searched(outcome: Outcome) -> list[str]:
 def read_twice(run: Run) -> list[str]:
     """A sentence for each file that was read more than once, and for temporaries that were spilled."""
     sentences = []
-    rooms = [_room(trace) for trace in run.traces]
-    room = format_size(max(rooms, default=0))
-    for use in sorted(uses(run.traces), key=lambda use: -use.read_again):
-        if use.role == "stored" and use.read_again:
+    room = format_size(max(map(_room, run.traces), default=0))
+    ordered = sorted(uses(run.traces), key=lambda use: -max(use.read_again, use.spilled))
+    for use in ordered:
+        if use.role == "stored" and use.read_again and not _is_between(run, use.name):
             sentences.append(
-                f"{short(use.name)} was read {use.read / max(use.once, 1):.1f} times: {format_size(use.read)}, of "
-                f"which {format_size(use.read_again)} again, since tiles left memory {use.tiles_again:,} times before "
-                f"their next use. Keeping all of it takes {format_size(use.whole)}; the plan had {room} for tiles."
+                f"{short(use.name)} was read {use.times:.1f} times: {format_size(use.read)}, of which "
+                f"{format_size(use.read_again)} again, since tiles left memory {use.tiles_again:,} times before their "
+                f"next use. Keeping all of it takes {format_size(use.whole)}; the plan had {room} for tiles."
             )
         elif use.spilled:
             sentences.append(
                 f"{short(use.name)}, {format_size(use.whole)} of intermediate values, did not stay in memory: "
                 f"{format_size(use.spilled)} spilled to scratch, {format_size(use.read)} read back."
             )
+    if len(sentences) > _SENTENCES_MAX:
+        more = f"{len(sentences) - _SENTENCES_MAX:,} arrays more were read again or spilled."
+        sentences = [*sentences[:_SENTENCES_MAX], more]
+    handed = _handed_on(run)
+    if handed:
+        sentences.append(f"Stages handed on {format_size(handed)} through scratch, which later ones read.")
     return sentences
+
+
+def _handed_on(run: Run) -> int:
+    """Bytes that stages wrote for later ones."""
+    return sum(int(trace.forecast["bytes_written"]) for trace in run.traces[:-1])
+
+
+def _is_between(run: Run, name: str) -> bool:
+    """Whether an array is what an earlier stage of the same run has made."""
+    made = (path for trace in run.traces[:-1] for path in trace.counted_written())
+    return name in made or name == "sorted runs"
 
 
 def _room(trace: ProgramTrace) -> int:
@@ -174,14 +216,24 @@ def _room(trace: ProgramTrace) -> int:
 
 def limit_cost(outcome: Outcome, run: Run) -> list[str]:
     """The cost of the memory limit in bytes, and limits that would cost less."""
+    if not run.traces:
+        return []
     moved = outcome.bytes_read + outcome.bytes_written
     again = sum(use.read_again if use.role == "stored" else use.spilled + use.read for use in uses(run.traces))
-    if not again:
-        return ["Nothing was read twice and nothing spilled: a larger memory limit would save nothing."]
-    better = [point for point in run.sweep if point.moved is not None and point.memory_limit > run.memory_limit]
+    handed = _handed_on(run)
+    if not again and not handed:
+        return ["Nothing was read twice and nothing spilled within a run: a larger limit would save nothing there."]
+    better = [
+        point
+        for point in run.sweep
+        if point.moved is not None and point.exact and run.memory_limit < point.memory_limit
+    ]
     if not better:
-        share = _share(again, max(moved, 1))
-        return [f"The {run.limit_name} cost {format_size(again)}, {share} of all bytes."]
+        share = _share(again + 2 * handed, max(moved, 1))
+        return [
+            f"Up to {format_size(again + 2 * handed)}, {share} of all bytes, are for want of memory under the "
+            f"{run.limit_name}; oc.explain(…, sweep=True) tells what other limits move."
+        ]
     least = min(point.moved or 0 for point in better)
     lost = max(moved - least, 0)
     busy = Busy.of(outcome, run)

@@ -46,8 +46,13 @@ fn a_traced_run_does_what_an_untraced_one_does() {
         assert_eq!(outcome.peak_bytes, program.peak_bytes());
         let frame = outcome.results[0].as_ref().expect("a result in memory");
         assert_eq!(&frame[..8], &expected[0][0].to_ne_bytes());
-        let [trace] = &outcome.traces[..] else {
-            panic!("one program, one trace")
+        let Some(trace) = outcome.traces.first() else {
+            assert_eq!(
+                level,
+                TraceLevel::Bins,
+                "short runs have no trace, unless events are kept"
+            );
+            continue;
         };
         assert!(trace.json.contains("\"occupancy\":{"), "as bytes were free for it");
         let tasks = trace

@@ -194,7 +194,9 @@ impl PreparedProgram {
         let mut state = shared.lock();
         let seconds = begin.elapsed().as_secs_f64();
         let traces = match (state.trace.take(), accounts) {
-            (Some(trace), Some(accounts)) => vec![self.traced(trace, &state.done, accounts, seconds)],
+            (Some(trace), Some(accounts)) if trace.is_worth(seconds) => {
+                vec![self.traced(trace, &state.done, accounts, seconds)]
+            }
             _ => vec![],
         };
         Outcome {

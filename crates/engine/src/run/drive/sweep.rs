@@ -34,8 +34,13 @@ pub struct SweepForecast {
 }
 
 impl Chain {
-    /// What is moved beyond reading each stored tile once and writing each result, by the stages that are planned.
+    /// Bytes moved beyond reading each stored tile once and writing each result, by the stages that are planned; 0 where
+    /// the first starts from tiles or values that are kept, which no other session has.
     pub fn bytes_beyond_once(&self) -> u64 {
+        let first = &self.stages[0].program;
+        if first.starts_from().0 > 0 || first.knows().0 > 0 {
+            return 0;
+        }
         let beyond = self.stages.iter().map(|stage| {
             let once = stage.program.tiles.source_bytes(&stage.program.plan);
             let spilled = stage.program.placed.program.totals.spilled_bytes;

@@ -98,6 +98,8 @@ const BINS: usize = 256;
 const FIRST_BIN_NS: u64 = 1 << 12;
 const SAMPLES_MAX: usize = 256;
 const SLOWEST: usize = 12;
+/// Runs that are shorter have no trace, unless events are kept.
+const SECONDS_MIN: f64 = 0.005;
 const LANES_MAX: usize = 64;
 
 pub struct Trace {
@@ -280,6 +282,11 @@ impl Trace {
             at_ns,
             resident_bytes: resident_now(),
         });
+    }
+
+    /// Whether so long a run is looked at: the trace of a shorter one takes longer to write than it tells.
+    pub fn is_worth(&self, seconds: f64) -> bool {
+        self.events.is_some() || seconds >= SECONDS_MIN
     }
 
     pub fn overlap(&self) -> Overlap {
