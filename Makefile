@@ -23,7 +23,10 @@ demo: build
 
 build: $(VENV)/.core
 
-test: lint test-rust test-python
+# Packages are fetched while the core is compiled.
+test:
+	$(MAKE) -j 2 $(VENV)/.core $(VENV)/.test
+	$(MAKE) -j 1 lint test-rust test-python
 
 # The bindings have no tests here, but are counted in; so only crates with tests of their own are compiled a second time. Examples
 # are left to clippy, and no comment has code to test.
