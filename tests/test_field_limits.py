@@ -152,7 +152,7 @@ def test_every_public_name_is_called_or_moves_nothing() -> None:
     assert {name for name in called | set(MOVES_NOTHING) if ".__" not in name} <= names
 
 
-@pytest.mark.parametrize("name", faulty(list(CALLS), BEYOND_THE_LIMIT, {}))
+@pytest.mark.parametrize("name", faulty(spread(list(CALLS), 56), BEYOND_THE_LIMIT, {}))
 def test_the_limit_that_is_named_holds(name: str, servers: Servers, out: Path) -> None:
     refused, ran = servers.at_its_limit(name, out, False)
     if name in RESERVES_NOTHING:
@@ -163,7 +163,7 @@ def test_the_limit_that_is_named_holds(name: str, servers: Servers, out: Path) -
     assert_within(ran, False)
 
 
-@pytest.mark.parametrize("name", faulty(list(CALLS), REFUSED_OFTEN, REFUSED_AT_TIMES))
+@pytest.mark.parametrize("name", faulty(spread(list(CALLS), 56), REFUSED_OFTEN, REFUSED_AT_TIMES))
 def test_the_second_limit_that_is_named_is_enough(name: str, servers: Servers, out: Path) -> None:
     refused, _ = servers.at_its_limit(name, out, False)
     assert len(refused) <= REFUSALS_MAX

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import LARGE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.running import session
@@ -75,8 +76,16 @@ STAGES = {"merge": 2, "distribution": 3}
 methods = pytest.mark.parametrize("method", STAGES)
 
 
-@methods
-@pytest.mark.parametrize(("dtype", "descending"), [(dtype, place % 2 == 1) for place, dtype in enumerate(DTYPES)])
+# Each type by one of the methods in turn, at full size by both.
+KINDS = [
+    (dtype, place % 2 == 1, method)
+    for place, dtype in enumerate(DTYPES)
+    for number, method in enumerate(STAGES)
+    if LARGE or (place // 2 + number) % len(STAGES) == 0
+]
+
+
+@pytest.mark.parametrize(("dtype", "descending", "method"), KINDS)
 def test_all_types_in_several_runs(
     dtype: str, descending: bool, method: Any, data: Path, out: Path, scratch: Path
 ) -> None:

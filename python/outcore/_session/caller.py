@@ -41,7 +41,9 @@ def calling() -> Call:
         file = frame.f_code.co_filename
         origin = _origin(file)
         if origin == _PACKAGE:
-            function = frame.f_code.co_qualname
+            # Wrappers have no name of their own; the function that they wrap stands within.
+            name = frame.f_code.co_qualname
+            function = name if not function or "<locals>" not in name else function
             continue
         nearest = nearest or Call(_public(function), file, frame.f_lineno, "")
         if not origin:

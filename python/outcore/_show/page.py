@@ -105,6 +105,8 @@ def _lead(profile: Runs, groups: Sequence[RunGroup]) -> list[Markup]:
         if len(groups) > 1:
             share = 100 * longest.seconds / max(profile.seconds, 1e-9)
             which = f"{longest.name} took {share:.0f} % of the time. "
+        elif longest.number > 1:
+            which = f"{longest.number:,} runs of one line; of the longest: "
         else:
             which = ""
         parts.append(element("p", f"{which}{bound(longest.longest, longest.run)}", class_="lead"))

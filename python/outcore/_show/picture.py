@@ -17,7 +17,7 @@ from outcore._show.tables import sums, table, wide
 from outcore._show.verdict import short
 
 # Points. Names stand left of the drawing, figures right of it.
-_LEFT, _WIDTH, _RIGHT = 190, 560, 210
+_LEFT, _WIDTH, _RIGHT = 190, 540, 250
 _ALL = _LEFT + _WIDTH + _RIGHT
 _HEAD, _GAP, _MIDDLE = 26, 6, 44
 _BOX_MIN, _BOX_MAX, _STRIP, _EDGE_MAX = 16.0, 52.0, 22, 10.0

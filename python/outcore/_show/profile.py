@@ -21,6 +21,7 @@ from outcore._session.caller import Call, calling
 from outcore._session.record import Iterations, Outcome, RecordedSession, recorded_by, sessions
 from outcore._session.trace import Run
 from outcore._show.comparison import ProfileComparison
+from outcore._show.explanation import Explanation
 from outcore._show.page import FileReads, RunGroup, content, page, run_over_graph
 from outcore._show.verdict import uses
 from outcore.errors import ArgumentError
@@ -30,8 +31,8 @@ _BUSY_MIN = 0.05
 # Bytes moved by a run from which its files are added up, and text of all traces that are kept.
 _FILES_MIN, _TRACES_BYTES_MAX = 1 << 20, 8 << 20
 # Programs that are planned under other limits: bytes moved beyond what every order moves, tasks, lines of the user's,
-# and bytes a second of the fastest disk, which planning is held against.
-_BEYOND_MIN, _TASKS_MAX, _COMPARED_MAX, _RATE_MAX = 64 << 20, 20_000, 8, 1e9
+# and bytes and operations a second, by which the run's time is judged that planning is held against.
+_BEYOND_MIN, _TASKS_MAX, _COMPARED_MAX, _RATE_MAX, _FLOPS_MAX = 64 << 20, 20_000, 8, 1e9, 1e11
 _FACTORS = (1.5, 2.0, 3.0, 4.0, 8.0, 64.0)
 Disks = dict[tuple[str, str], dict[str, float]]
 
@@ -216,7 +217,10 @@ class Profile:
         if call.place in self._compared or len(self._compared) >= _COMPARED_MAX:
             return []
         beyond, tasks, seconds = program.beyond_once()
-        if beyond < _BEYOND_MIN or tasks > _TASKS_MAX or seconds * len(_FACTORS) > beyond / _RATE_MAX:
+        if beyond < _BEYOND_MIN or tasks > _TASKS_MAX:
+            return []
+        expected = max(beyond / _RATE_MAX, Explanation.from_json(program.explain()).flops / _FLOPS_MAX)
+        if seconds * len(_FACTORS) > expected:
             return []
         self._compared.add(call.place)
         return [int(limit * factor) for factor in _FACTORS]

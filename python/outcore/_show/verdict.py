@@ -231,7 +231,7 @@ def limit_cost(outcome: Outcome, run: Run) -> list[str]:
     if not better:
         share = _share(again + 2 * handed, max(moved, 1))
         return [
-            f"Up to {format_size(again + 2 * handed)}, {share} of all bytes, are for want of memory under the "
+            f"Up to {format_size(again + 2 * handed)}, {share} of the run's bytes, are for want of memory under the "
             f"{run.limit_name}; oc.explain(…, sweep=True) tells what other limits move."
         ]
     least = min(point.moved or 0 for point in better)
