@@ -106,7 +106,8 @@ def test_what_is_refused(path: Path, data: Path) -> None:
         for kind in ("O", "(3,)f4"):
             with pytest.raises(ArgumentError, match="read_at: elements of "):
                 file.read_at(0, dtype=kind)
-        assert repr(file) == f"CachedFile({str(path)!r}, {len(file)} bytes)"
+        assert repr(file).startswith("CachedFile(")
+        assert repr(file).endswith(f"{path.name}', {len(file)} bytes)")
         with pytest.raises((MemoryLimitError, OutcoreError)):
             oc.io.cached(path, memory="1GiB")
 

@@ -164,7 +164,7 @@ def test_names_of_other_libraries_say_what_is_nearest():
             getattr(owner, name)
     with pytest.raises(AttributeError, match=r"'nothing'$"):
         oc.nothing  # noqa: B018 - it is not there
-    assert dir(oc) == sorted({*oc.__all__, "learn"})
+    assert dir(oc) == sorted({*oc.__all__, "learn", "show"})
 
 
 def test_files_of_other_kinds_say_how_they_are_read(tmp_path):

@@ -49,8 +49,8 @@ def disturbed(x: Any, disturb: Callable[[], None], when: Callable[[], bool]) -> 
 DISTURBANCES: dict[str, Callable[[Path], object]] = {
     "parent renamed": lambda out: out.rename(out.with_name("moved")),
     "parent removed": lambda out: shutil.rmtree(out),
-    # At once: a chunk may be written while others are removed.
-    "chunks removed": lambda out: shutil.rmtree((part_of(out) / "c").rename(out.parent / "gone")),
+    # At once: a chunk may be written while others are removed, also into the folder that is being removed.
+    "chunks removed": lambda out: shutil.rmtree((part_of(out) / "c").rename(out.parent / "gone"), ignore_errors=True),
     "metadata removed": lambda out: (part_of(out) / "zarr.json").unlink(),
     "cut": lambda out: os.truncate(part_of(out), 5000),
 }
