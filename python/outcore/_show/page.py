@@ -13,7 +13,7 @@ from outcore._show.charts import activity
 from outcore._show.markup import Markup, element, joined
 from outcore._show.run import details
 from outcore._show.style import FOOT, HEAD, STYLE
-from outcore._show.tables import sums, table, wide
+from outcore._show.tables import disclosure, sums, table, wide
 from outcore._show.verdict import bound, forecast_held, limit_cost, read_twice, searched, seconds, short
 
 # Sentences on files that many runs read, at most.
@@ -207,7 +207,7 @@ def _of_graph(outcome: Outcome) -> list[Markup]:
         counts = (f"{row.active:,}", f"{row.lists:,}", format_size(row.bytes_read), f"{row.cache_hits:,}")
         figures.append([at, *counts, _seconds(row.seconds)])
     of = table(head, figures, name="Iterations")
-    numbers = element("details", element("summary", "The numbers"), of)
+    numbers = disclosure("The numbers", of)
     return [*parts, wide(activity(name, rows), "Iterations over time"), numbers]
 
 

@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 from outcore._base.sizes import format_size
 from outcore._base.types import JSONObject
-from outcore._session.trace import READ, READ_AGAIN, SPILLED, WRITTEN, ArrayStrip, Occupancy
+from outcore._session.trace import ArrayStrip, Occupancy
 from outcore._show.explanation import Explanation, Pass, folded, pass_label, renamed
 from outcore._show.markup import Markup, drawing, element
 from outcore._show.memory import key
+from outcore._show.strips import STRIP_KEY, drawn_strip
 from outcore._show.style import FOOT, HEAD, INLINE, STYLE
-from outcore._show.tables import sums, table, wide
+from outcore._show.tables import disclosure, sums, table, wide
 from outcore._show.verdict import short
 
 # Points. Names stand left of the drawing, figures right of it.
@@ -23,17 +24,7 @@ _HEAD, _GAP, _MIDDLE = 26, 6, 44
 _BOX_MIN, _BOX_MAX, _STRIP, _EDGE_MAX = 16.0, 52.0, 22, 10.0
 # Passes, arrays, edges and stages that are drawn at most: those of most bytes.
 _BOXES, _STRIPS, _EDGES, _STAGES = 24, 24, 80, 12
-_MARKS = {READ: "read", READ_AGAIN: "again", SPILLED: "spill", WRITTEN: "write"}
-_KEY = (
-    ("compute", "a pass; its area follows its bytes"),
-    ("stored", "a file's tiles in memory"),
-    ("temporary", "intermediate values in memory"),
-    ("result", "results in memory"),
-    ("read", "read"),
-    ("again", "read again"),
-    ("spill", "spilled"),
-    ("write", "written"),
-)
+_KEY = (("compute", "a pass; its area follows its bytes"), *STRIP_KEY)
 
 
 class _Box(NamedTuple):
@@ -126,8 +117,8 @@ class Picture:
         parts = [sums(figures), key(_KEY), wide(Markup(self.svg()), "The plan")]
         for number, (label, exact, forecast, occupancy) in enumerate(self._stages, 1):
             stage = f"stage {number}, {label}{'' if exact else ' (bounds)'}: " if len(self._stages) > 1 else ""
-            parts.append(_folded(f"{stage}passes", _pass_table(forecast)))
-            parts.append(_folded(f"{stage}arrays", _array_table(occupancy, self._names)))
+            parts.append(disclosure(f"{stage}passes", _pass_table(forecast)))
+            parts.append(disclosure(f"{stage}arrays", _array_table(occupancy, self._names)))
         return parts
 
     def _stage(self, number: int, top: float) -> tuple[list[Markup], float]:
@@ -224,25 +215,13 @@ def _strip(strip: ArrayStrip, top: float, columns: int, names: Mapping[str, str]
     shape = " × ".join(f"{length:,}" for length in strip.shape) or "one number"
     hint = f"{name}: {shape} {strip.dtype}, {strip.tiles:,} tiles, at most {format_size(strip.peak)} in memory"
     width = _WIDTH / max(columns, 1)
-    resident: list[str] = []
-    marks: dict[str, list[str]] = {}
-    for column, (share, bits) in enumerate(zip(strip.resident, strip.happens, strict=True)):
-        left = _x(column, columns)
-        if share:
-            high = max(whole * share / 100, 1.0)
-            resident.append(f"M{left:.1f} {top + whole - high:.1f}h{width:.1f}v{high:.1f}h-{width:.1f}z")
-        colors = [color for bit, color in _MARKS.items() if bits & bit]
-        for at, color in enumerate(colors):
-            high = 5 / len(colors)
-            piece = f"M{left:.1f} {top + whole + 1 + at * high:.1f}h{width:.1f}v{high:.1f}h-{width:.1f}z"
-            marks.setdefault(color, []).append(piece)
+    places = ((_x(column, columns), width, (column,)) for column in range(columns))
     box = {"x": _LEFT, "y": top, "width": _WIDTH, "height": _STRIP}
     middle = top + whole / 2 + 4
     label = names.get(name, short(name))
     return [
         element("rect", element("title", hint), **box, class_="back"),
-        *([element("path", d="".join(resident), class_=f"ink resident {strip.role}")] if resident else []),
-        *(element("path", d="".join(pieces), class_=f"ink {color}") for color, pieces in marks.items()),
+        *drawn_strip(strip, places, top, whole),
         element("text", element("title", hint), _cut(label, 28), x=_LEFT - 8, y=middle, class_="value"),
         element("text", _figure(strip), x=_LEFT + _WIDTH + 8, y=middle),
     ]
@@ -287,10 +266,6 @@ def _edges(
 
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-def _folded(summary: str, content: Markup) -> Markup:
-    return element("details", element("summary", summary), content)
 
 
 def _pass_table(forecast: Explanation) -> Markup:

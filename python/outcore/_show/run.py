@@ -10,21 +10,13 @@ from outcore._session.trace import ProgramTrace, Run, SweepPoint
 from outcore._show.explanation import Explanation, folded, pass_label
 from outcore._show.markup import Markup, element
 from outcore._show.memory import USES, key, memory
-from outcore._show.tables import table, wide
+from outcore._show.strips import STRIP_KEY
+from outcore._show.tables import disclosure, table, wide
 from outcore._show.timeline import KINDS, arrays, passes, threads
 from outcore._show.verdict import seconds
 
 # Rows of tables at most; passes of loops are folded before.
 _ROWS_MAX = 200
-_MARKS = (
-    ("stored", "a file's tiles in memory"),
-    ("temporary", "intermediate values in memory"),
-    ("result", "results in memory"),
-    ("read", "read"),
-    ("again", "read again"),
-    ("spill", "spilled"),
-    ("write", "written"),
-)
 
 
 def details(outcome: Outcome, run: Run) -> list[Markup]:
@@ -38,17 +30,13 @@ def details(outcome: Outcome, run: Run) -> list[Markup]:
         parts += [element("h3", "Stages" if len(run.traces) > 1 else "Passes"), wide(rows, "Passes over time")]
     strips = arrays(run, total)
     if strips is not None:
-        parts += [element("h3", "Arrays"), key(_MARKS), wide(strips, "Arrays over time")]
-    parts.append(_folded("Files: forecast beside outcome", _files(run)))
-    parts.append(_folded("Passes: bytes and time", _passes(run)))
-    parts.append(_folded("Slowest tasks and transfers", _slowest(run)))
+        parts += [element("h3", "Arrays"), key(STRIP_KEY), wide(strips, "Arrays over time")]
+    parts.append(disclosure("Files: forecast beside outcome", _files(run)))
+    parts.append(disclosure("Passes: bytes and time", _passes(run)))
+    parts.append(disclosure("Slowest tasks and transfers", _slowest(run)))
     if run.sweep:
-        parts.append(_folded("Other memory limits", sweep_table(run.sweep, run.memory_limit, outcome)))
+        parts.append(disclosure("Other memory limits", sweep_table(run.sweep, run.memory_limit, outcome)))
     return parts
-
-
-def _folded(summary: str, content: Markup) -> Markup:
-    return element("details", element("summary", summary), content)
 
 
 def _files(run: Run) -> Markup:

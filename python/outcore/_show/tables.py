@@ -25,10 +25,15 @@ def wide(content: Markup, name: str) -> Markup:
     return element("div", content, class_="wide", role="group", aria_label=name, tabindex="0")
 
 
+def disclosure(summary: str, content: Markup) -> Markup:
+    """Content behind a line, which opens it."""
+    return element("details", element("summary", summary), content)
+
+
 def sums(figures: Sequence[tuple[str, str]]) -> Markup:
     """Figures in a row, each above its name."""
     items = (element("div", element("dt", name), element("dd", value)) for name, value in figures)
     return element("dl", *items, class_="sums")
 
 
-__all__ = ["sums", "table", "wide"]
+__all__ = ["disclosure", "sums", "table", "wide"]

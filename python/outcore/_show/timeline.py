@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from outcore._base.sizes import format_size
-from outcore._session.trace import READ, READ_AGAIN, SPILLED, WRITTEN, ArrayStrip, ProgramTrace, Run
+from outcore._session.trace import ArrayStrip, ProgramTrace, Run
 from outcore._show.markup import Markup, drawing, element
+from outcore._show.strips import drawn_strip
 from outcore._show.time_axis import ALL, LEFT, WIDTH, TimeAxis, figure, label
 from outcore._show.verdict import short
 
@@ -173,31 +174,9 @@ def arrays(run: Run, seconds: float) -> Markup | None:
         parts.append(label(short(name), y + 13, _hint(name, strips[name])))
         parts.append(figure(_read(strips[name]), y + 13))
         for trace, strip in strips[name]:
-            parts += _strip(axis, trace, strip, y)
+            parts += drawn_strip(strip, axis.columns(trace), y, _ROW)
     said = "Arrays in memory over time: " + "; ".join(f"{short(name)} {_read(strips[name])}" for name in shown)
     return drawing(*parts, viewBox=f"0 0 {ALL} {bottom + _FOOT}", role="img", aria_label=said)
-
-
-def _strip(axis: TimeAxis, trace: ProgramTrace, strip: ArrayStrip, y: float) -> list[Markup]:
-    marks = {READ: "read", READ_AGAIN: "again", SPILLED: "spill", WRITTEN: "write"}
-    resident: list[str] = []
-    happening: dict[str, list[str]] = defaultdict(list)
-    for left, width, columns in axis.columns(trace):
-        share = max(strip.resident[at] for at in columns) / 100
-        bits = 0
-        for at in columns:
-            bits |= strip.happens[at]
-        if share:
-            high = max(share * _ROW, 1.0)
-            resident.append(f"M{left:.1f} {y + _ROW - high:.1f}h{width:.1f}v{high:.1f}h-{width:.1f}z")
-        colors = [color for bit, color in marks.items() if bits & bit]
-        for at, color in enumerate(colors):
-            mark = (
-                f"M{left:.1f} {y + _ROW + 1 + at * 5 / len(colors):.1f}h{width:.1f}v{5 / len(colors):.1f}h-{width:.1f}z"
-            )
-            happening[color].append(mark)
-    parts = [element("path", d="".join(resident), class_=f"ink resident {strip.role}")] if resident else []
-    return parts + [element("path", d="".join(d), class_=f"ink {color}") for color, d in happening.items()]
 
 
 def _read(strips: Sequence[tuple[ProgramTrace, ArrayStrip]]) -> str:

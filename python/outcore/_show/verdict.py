@@ -119,15 +119,13 @@ class FileUse:
 
     name: str
     role: str
-    #: Bytes that reading each tile once transfers, in all runs, and once for all of them.
+    #: Bytes that reading each tile once transfers.
     once: int = 0
-    stored: int = 0
     read: int = 0
     tiles_again: int = 0
     spilled: int = 0
     written: int = 0
     whole: int = 0
-    runs: int = 0
 
     @property
     def read_again(self) -> int:
@@ -141,7 +139,6 @@ class FileUse:
     def add(self, strip: ArrayStrip) -> None:
         once = strip.read - strip.read_again
         self.once += once
-        self.stored = max(self.stored, once)
         self.read += strip.read
         self.tiles_again += strip.tiles_again
         self.spilled += strip.spilled
