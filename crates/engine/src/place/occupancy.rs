@@ -24,7 +24,7 @@ pub fn column(number: usize, of: usize) -> usize {
     }
 }
 
-/// What happens to tiles of an array in a column, as bits.
+/// Bits for the events of an array's tiles in a column.
 pub mod happening {
     pub const READ: u8 = 1;
     pub const READ_AGAIN: u8 = 2;

@@ -1,4 +1,4 @@
-//! What is told of a program beside its bytes: occupancy of memory, traces, and forecasts under other limits.
+//! Facts of a program beside its bytes: occupancy of memory, traces, and forecasts under other limits.
 
 use outcore_engine::place::Policy;
 use outcore_engine::plan::PlanOptions;

@@ -21,9 +21,9 @@ type TaskAccounts = (u32, u32, Option<u32>, Option<u32>, Vec<u32>, Vec<u32>, Vec
 type StageAccesses = (u64, Vec<TileAccounts>, Vec<TaskAccounts>);
 
 /// A limit, its forecast if there is one, and bytes that are needed where there is none.
-pub type SweepRow = (u64, Option<(u64, u64, u64, u64, bool)>, u64);
+type SweepRow = (u64, Option<(u64, u64, u64, u64, bool)>, u64);
 
-pub fn sweep_rows(points: Vec<SweepPoint>) -> Vec<SweepRow> {
+fn sweep_rows(points: Vec<SweepPoint>) -> Vec<SweepRow> {
     let row = |point: SweepPoint| {
         let figures = point.forecast.map(|forecast| {
             (
@@ -103,7 +103,8 @@ impl PyProgram {
         (self.chain.bytes_beyond_once(), sums.0, sums.1)
     }
 
-    /// As `Session.sweep`, of this computation.
+    /// The forecast under each of some memory limits: the limit, and bytes read, written, spilled, peak, and whether these
+    /// are exact; with None for these the bytes that are needed beside the process where that does not fit.
     fn sweep(&self, py: Python<'_>, limits: Vec<u64>) -> PyResult<Vec<SweepRow>> {
         let points = watching_signals(py, |watch| self.chain.sweep(&limits, watch))?;
         Ok(sweep_rows(points))

@@ -12,10 +12,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use super::options::{invalid, option, plan_options, read_target};
-use super::program::{sweep_rows, PyProgram, SweepRow, LONG, PLANNING};
+use super::program::{PyProgram, LONG, PLANNING};
 use crate::arrays::node::PyExpr;
 use crate::base::errors::{store_error, to_python};
-use crate::base::signals::{watching, watching_signals};
+use crate::base::signals::watching;
 use crate::session::stages::PyStagesFolder;
 
 #[pyclass(frozen, name = "Session", module = "outcore._core")]
@@ -88,26 +88,6 @@ impl PySession {
         let chain = watching(py, look, |watch| session.plan_chain(&nodes, &targets, watch))?;
         let shapes = nodes.iter().map(|node| (node.shape.clone(), node.dtype)).collect();
         Ok(PyProgram { chain, shapes })
-    }
-
-    /// The forecast under each of some memory limits: the limit, and bytes read, written, spilled, peak, and whether these
-    /// are exact; with None for these the bytes that are needed beside the process where that does not fit.
-    fn sweep(
-        &self,
-        py: Python<'_>,
-        outputs: Vec<PyRef<'_, PyExpr>>,
-        targets: Vec<Option<Bound<'_, PyDict>>>,
-        limits: Vec<u64>,
-    ) -> PyResult<Vec<SweepRow>> {
-        let nodes: Vec<_> = outputs.iter().map(|output| output.0.clone()).collect();
-        let targets = targets
-            .iter()
-            .zip(&nodes)
-            .map(|(target, node)| read_target(target.as_ref(), node))
-            .collect::<PyResult<Vec<_>>>()?;
-        let session = self.0.clone();
-        let points = watching_signals(py, |watch| session.sweep(&nodes, &targets, &limits, watch))?;
-        Ok(sweep_rows(points))
     }
 
     /// A path for an array that is to be held in scratch.

@@ -73,7 +73,7 @@ impl IoScope {
         }
     }
 
-    /// Those of the innermost scope around that has any.
+    /// The workspaces of the innermost scope around that has any.
     fn workspaces(&self) -> Option<&Workspaces> {
         let outer = || self.outer.as_ref().and_then(|outer| outer.workspaces());
         self.workspaces.as_ref().or_else(outer)

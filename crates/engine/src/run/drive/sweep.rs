@@ -63,7 +63,7 @@ impl Session {
     /// it holds and keeps nothing else. Nothing is created and no data is read.
     ///
     /// # Errors
-    /// Those of `watch`, and of a plan but that it does not fit.
+    /// The error of `watch`, and errors of a plan but the refusal of one that does not fit.
     pub fn sweep(
         self: &Arc<Session>,
         outputs: &[Expr],

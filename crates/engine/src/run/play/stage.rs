@@ -41,7 +41,7 @@ pub struct IoAccounts {
 }
 
 impl IoAccounts {
-    /// Those within `io`, which counts all of them.
+    /// Counters within `io`, which counts all of their bytes.
     pub fn within(io: &Io, arrays: usize, outputs: usize) -> IoAccounts {
         let scopes = |count: usize| (0..count).map(|_| io.scoped()).collect();
         IoAccounts {
