@@ -39,7 +39,9 @@ fn ran<O: LiveOperator>(operator: &O, pool_bytes: u64) -> Result<O::Output, Engi
     assert_eq!(session.io().counters(), before, "a forecast reads nothing");
     let run = LiveRun::new(session.clone());
     let found = run.work(operator, &mut || {
-        assert!(session.ledger().used() as u64 >= told.shares.reserved());
+        // Nothing is reserved while it waits for its turn among all runs of the process, other tests' too.
+        let used = session.ledger().used() as u64;
+        assert!(used == 0 || used >= told.shares.reserved());
         Ok(())
     })?;
     assert_eq!(run.reserved_bytes(), told.shares.reserved());
