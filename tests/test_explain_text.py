@@ -190,7 +190,7 @@ def test_a_loop_that_spills_its_states_is_told_of_iterate(tmp_path: Path) -> Non
 
 
 def test_the_band_of_time_is_that_of_earlier_runs(matrix: oc.Array, tmp_path: Path) -> None:
-    with session(pool_limit=32 << 20) as one:
+    with session(pool_limit=32 << 20):
         target = {tmp_path / "y.npy": matrix * 2.0}
         said = oc.explain(target)
         assert said.seconds is None
@@ -200,9 +200,8 @@ def test_the_band_of_time_is_that_of_earlier_runs(matrix: oc.Array, tmp_path: Pa
         assert said.seconds is not None
         least, most = said.seconds
         assert 0.5 * min(took) <= least <= most <= 2 * max(took)
-        assert re.search(r"^time +[\d.e+-]+ to [\d.e+-]+ s by the last 2 runs$", str(said), re.MULTILINE)
-        oc.arange(9).sum().compute()
-        assert len(one.rates) == 2
+        assert re.search(r"^time +[\d.e+-]+ to [\d.e+-]+ s by the rates of the last 2 runs$", str(said), re.MULTILINE)
+        oc.arange(9).sum().compute()  # too short to tell anything
         staged = oc.explain({tmp_path / "z.npy": oc.median(matrix)})
         assert len(staged.stages) > 1
-        assert re.search(r"^time +.* s by the last 2 runs$", str(staged), re.MULTILINE)
+        assert re.search(r"^time +.* s by the rates of the last 2 runs$", str(staged), re.MULTILINE)

@@ -47,7 +47,7 @@ def test_a_program_whose_kept_tiles_are_gone_is_planned_anew(
         oc.compute(tall.sum())
         target: Any = {"path": str(out / "t.npy"), "overwrite": True, "chunks": None}
         program = one.plan([(tall * 2)._expr], [target])
-        said = Explanation.from_json(program.explain())
+        said = Explanation.of(program)
         assert said.kept[1] > 0
         assert said.bytes_read < tall.nbytes
         one.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -63,9 +64,10 @@ def test_stages_are_named_and_the_share_is_that_of_all(tmp_path: Path) -> None:
         target: Any = {"path": str(tmp_path / "y.npy"), "overwrite": False}
         session.plan([staged(tmp_path)._expr], [target]).run(report, None, said.append)
     stages = [words for words in said if words.startswith("stage ")]
-    labels = dict(words.removeprefix("stage ").split(": ") for words in stages if "planning" not in words)
+    running = [words.partition(", pass ")[0] for words in stages if "planning" not in words]
+    labels = dict(words.removeprefix("stage ").split(": ") for words in running)
     last = max(labels)
-    assert stages[0] == f"stage 1 of {last[-1]}: {labels['1' + last[1:]]}"
+    assert running[0] == f"stage 1 of {last[-1]}: {labels['1' + last[1:]]}"
     assert labels["1" + last[1:]] == "sample keys"
     assert labels[last] == "results"
     # Only when the last stage is over all is done.
@@ -74,7 +76,20 @@ def test_stages_are_named_and_the_share_is_that_of_all(tmp_path: Path) -> None:
     assert all(before <= after for (_, before), (_, after) in pairwise(shares))
 
 
-def test_one_program_is_told_without_words(tmp_path: Path) -> None:
+def test_passes_are_counted_where_there_are_several(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.ones((3000, 300)))
+    said: list[str] = []
+    with oc.Session(memory_limit="2GiB", threads=2, progress=False) as session:
+        x = oc.open(tmp_path / "x.npy")
+        program = session.plan([oc.tanh(oc.tanh(x @ x.T) @ x)._expr], [None])
+        program.run(None, None, said.append)
+    count = len(json.loads(program.explain())["passes"])
+    assert count > 1
+    assert said[0] == f"pass 1 of {count}"
+    assert set(said) <= {f"pass {number} of {count}" for number in range(1, count + 1)}
+
+
+def test_one_pass_is_told_without_words(tmp_path: Path) -> None:
     said: list[str] = []
     with oc.Session(memory_limit="2GiB", threads=2, progress=False) as session:
         session.plan([oc.ones(1000)._expr], [None]).run(None, None, said.append)
@@ -111,17 +126,6 @@ def test_the_rest_of_a_program_falls_between_reports() -> None:
     assert figures.seconds_left(now=1.0) == 9
     assert figures.seconds_left(now=3.0) == 7
     assert figures.seconds_left(now=30.0) == 0
-
-
-def test_the_rest_of_several_stages_follows_from_the_share_of_all() -> None:
-    figures = Figures()
-    figures.begin_program(0.0)
-    figures.stage = "stage 2 of 3: merge"
-    # The engine's seconds are those of the stage alone.
-    figures.report(25, 100, 0.25, 1.0, now=10.0)
-    assert figures.seconds_left(now=10.0) == pytest.approx(30)
-    figures.report(1, 100, 0.01, 1.0, now=10.0)
-    assert figures.seconds_left(now=10.0) is None
 
 
 def test_nobody_knows_how_long_outputs_take_to_be_durable() -> None:

@@ -24,7 +24,7 @@ def storing() -> Figures:
     figures = Figures("store", memory_limit=GIB, stage="stage 2 of 4: sort 3 runs")
     figures.tasks_done, figures.tasks_total = 4, 40
     figures.sample(10.0)
-    figures.report(3 * GIB, 4 * GIB, 0.1, None, 100.0)
+    figures.report(3 * GIB, 4 * GIB, 0.1, 900.0, 100.0)
     figures.memory = 500 << 20
     return figures
 

@@ -286,6 +286,15 @@ def test_a_lazy_array_says_what_it_is_made_of(made: Made) -> None:
     assert "stored array" not in made["deep"]._repr_html_()
 
 
+def test_a_graph_shows_its_degrees_once_they_were_counted(tmp_path: Path) -> None:
+    G = oc.graph.from_arrays([0, 0, 0, 5], [1, 2, 3, 4], tmp_path / "g.ocg")
+    assert "<svg" not in G._repr_html_()
+    G.degrees("out")
+    assert "6 vertices by neighbours that edges lead to, up to 2-3: 4, 1, 1" in G._repr_html_()
+    G.degrees("both")
+    assert "6 vertices by neighbours, up to 2-3: 0, 5, 1" in G._repr_html_()
+
+
 def test_files_that_are_gone_or_changed_are_shown_without_values(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.arange(600.0))
     A = oc.sparse.from_scipy(scipy.sparse.eye(30, format="csr"), tmp_path / "a.ocs")

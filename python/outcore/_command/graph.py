@@ -8,7 +8,7 @@ import outcore as oc
 from outcore import config
 from outcore._base.sizes import format_size
 from outcore._command.shared import errors_in_one_line, json_option, limit_option, main, show
-from outcore._show.degrees import bars, draw, histogram
+from outcore._show.degrees import bars, draw
 
 
 @main.group()
@@ -28,7 +28,7 @@ def info(path: str, direction: str, drawing: str | None, memory_limit: int | Non
     with config.set(memory_limit=memory_limit):
         G = oc.graph.open(path)
         degrees = G.degrees(direction)
-    counts, most = histogram(degrees), int(degrees.max(initial=0))
+    counts, most = G.degree_counts(direction), int(degrees.max(initial=0))
     content = {
         "vertices": G.number_of_vertices,
         "entries": G.number_of_entries,

@@ -10,6 +10,7 @@ from outcore._session.record import Outcome
 from outcore._session.session import Session
 from outcore._show.card import Fact, card, path_fact
 from outcore._show.counted import outcome_card, session_card
+from outcore._show.degrees import small_svg
 from outcore._show.markup import Markup
 
 # A name and a value; a path is shortened, with the whole of it on hover.
@@ -30,12 +31,18 @@ class Carded:
     def _card_picture(self) -> Markup | None:
         return None
 
+    def _card_degrees(self) -> tuple[list[int], str] | None:
+        """How many vertices have 0, 1, 2 to 3, 4 to 7 neighbours and so on, and which; None where it is unknown."""
+        return None
+
     def _repr_html_(self) -> str:
         facts = [
             path_fact(name, str(value)) if isinstance(value, Path) else Fact(name, value)
             for name, value in self._card_facts()
         ]
-        return card(self._card_title(), facts, self._card_picture())
+        degrees = self._card_degrees()
+        picture = self._card_picture() if degrees is None else small_svg(*degrees)
+        return card(self._card_title(), facts, picture)
 
 
 Session._drawn, Outcome._drawn = session_card, outcome_card

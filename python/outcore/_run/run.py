@@ -444,7 +444,7 @@ def explain(
             )
     chunks = with_shards(chunks, shards)
     with naming_shards(chunks), _planned_targets(arrays, overwrite, chunks, compression) as (program, whole):
-        said = Explanation.from_json(program.explain(), current().rates)
+        said = Explanation.of(program)
         swept = None if sweep is False else _swept(program, said, sweep)
         return renamed(whole(said.with_sweep(swept)), variables())
 

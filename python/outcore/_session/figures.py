@@ -14,8 +14,6 @@ _RATE_SECONDS = 5.0
 FINISHING = "making outputs durable"
 # Steps by whose pace the others are judged.
 _STEPS = 32
-# Of a program of several stages: the share from which it tells the rest.
-_TELLING_SHARE = 0.02
 
 
 @dataclass
@@ -112,7 +110,6 @@ class Figures:
     fraction: float = 0.0
     program_left: float | None = None
     reported: float = 0.0
-    program_began: float = 0.0
     #: Of a traversal: what its iteration does, in words.
     activity: str = ""
     #: Bytes of the programs before this one.
@@ -122,6 +119,8 @@ class Figures:
     memory_peak: int = 0
     #: The loop that was over last, of the outermost ones with steps.
     ended: LoopFigures | None = None
+    #: The largest share that was told.
+    _share: float = 0.0
     _moved: deque[tuple[float, int]] = field(default_factory=deque)
 
     def end_loop(self, loop: LoopFigures) -> None:
@@ -135,7 +134,7 @@ class Figures:
         """A program begins; the bytes of the one before stay in the sum."""
         self.bytes_before += self.bytes_done
         self.bytes_done = self.bytes_total = self.tasks_done = self.tasks_total = 0
-        self.fraction, self.program_left, self.program_began = 0.0, None, now
+        self.fraction, self.program_left = 0.0, None
         self.stage = self.activity = ""
 
     def end_program(self) -> None:
@@ -167,16 +166,10 @@ class Figures:
         return (after - before) / (last - first) if last - first > 0.1 else None
 
     def _program_left(self, now: float) -> float | None:
-        """The rest of the program. Of several stages the engine says that of the stage alone, beside the share of all
-        that is done, so the pace until now tells the rest."""
-        if FINISHING in self.stage:  # for as long as the file system takes
+        """The rest of the program."""
+        if self.program_left is None or FINISHING in self.stage:  # which takes as long as the file system does
             return None
-        if not self.stage.startswith("stage "):
-            return None if self.program_left is None else max(self.program_left - (now - self.reported), 0.0)
-        if self.fraction < _TELLING_SHARE:
-            return None
-        past = self.reported - self.program_began
-        return max(past * (1 - self.fraction) / self.fraction - (now - self.reported), 0.0)
+        return max(self.program_left - (now - self.reported), 0.0)
 
     def seconds_left(self, now: float) -> float | None:
         """The rest of the call: of its outermost loop where it has one, else of its program."""
@@ -186,11 +179,14 @@ class Figures:
         return left
 
     def share(self, now: float) -> float | None:
-        """The share of the call's time that is done."""
+        """The share of the call's time that is done; it stays where the rest turns out longer than it seemed."""
         if self.is_program_alone:
             return self.fraction if self.tasks_total else None
         left, past = self.seconds_left(now), now - self.began
-        return None if left is None or past + left <= 0 else past / (past + left)
+        if left is None or past + left <= 0:
+            return None
+        self._share = max(self._share, past / (past + left))
+        return self._share
 
     @property
     def is_program_alone(self) -> bool:

@@ -8,11 +8,11 @@ import os
 import sys
 import threading
 import warnings
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from types import TracebackType
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from outcore import _core, config
 from outcore._base.shortened import call_text
@@ -30,11 +30,17 @@ from outcore.errors import MemoryLimitError
 # configuration waits for those of the old one.
 _IMPLICIT_MAX = 4
 _MEBIBYTE = 1 << 20
-# Runs of which the speed is remembered, and the bytes from which it is that of the disk rather than of the start.
-_RATES, _LARGE_BYTES = 16, 16 << 20
 _implicit: OrderedDict[str, Session] = OrderedDict()
 _lock = threading.RLock()
 _entered: ContextVar[tuple[Session, ...]] = ContextVar("outcore_session", default=())  # innermost last
+
+
+class KeptArray(NamedTuple):
+    """The memory of a stored array's tiles, so many, or of a value, which is named by its operator and shape."""
+
+    name: str
+    tiles: int | None
+    bytes: int
 
 
 class Session:
@@ -66,7 +72,6 @@ class Session:
         _record.joined(self)
         self._entries = 0
         # Bytes per second that large runs moved, the last of them.
-        self.rates: deque[float] = deque(maxlen=_RATES)
         # Of masks, by digest: what was held of each in scratch, if anything, and how much of it is true.
         self.counted_masks: OrderedDict[str, tuple[_core.Expr | None, list[int]]] = OrderedDict()
 
@@ -132,15 +137,26 @@ class Session:
             del program  # see `plan_and_run`
         self.warn()
         outcome = Outcome.of(counters)
-        moved = outcome.bytes_read + outcome.bytes_written
-        if moved >= _LARGE_BYTES and outcome.seconds > 0:
-            self.rates.append(moved / outcome.seconds)
         _record.record(outcome, None if call is None else Run.of(call, self.options, counters, sweep))
         return list(counters["results"]), outcome
 
     def counters(self) -> JSONObject:
         """Everything the session counted since it was made."""
         return dict(self._core.counters())
+
+    def kept(self) -> list[KeptArray]:
+        """The arrays of which tiles stay in memory between programs, and the values that do, the most bytes first.
+
+        They give way to what programs need; `clear` drops them. No I/O.
+
+        >>> import outcore as oc, numpy as np, os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder, oc.Session(memory_limit="1GiB") as session:
+        ...     np.save(f"{folder}/x.npy", np.zeros(4096))
+        ...     _ = oc.open(f"{folder}/x.npy").sum().compute()
+        ...     [(os.path.basename(array.name), array.tiles, array.bytes) for array in session.kept()]
+        [('x.npy', 1, 36864)]
+        """
+        return [KeptArray(*array) for array in self._core.kept()]
 
     def warn(self) -> None:
         """Warns of disks of volumes that were found elsewhere than written down, once each."""
@@ -249,4 +265,4 @@ def _end() -> None:
 os.register_at_fork(after_in_child=_forget_inherited)
 atexit.register(_end)
 
-__all__ = ["Outcome", "Session", "check_room", "clear", "configured", "current", "leave_room"]
+__all__ = ["KeptArray", "Outcome", "Session", "check_room", "clear", "configured", "current", "leave_room"]

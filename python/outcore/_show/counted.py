@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from outcore._base.sizes import format_size
 from outcore._session.record import Outcome
-from outcore._session.session import Session
-from outcore._show.card import Fact, card
+from outcore._session.session import KeptArray, Session
+from outcore._show.card import Fact, card, path_fact
+
+_KEPT_SHOWN = 8
 
 
 def session_card(session: Session) -> str:
@@ -22,9 +24,22 @@ def session_card(session: Session) -> str:
         Fact("policy", str(options["policy"])),
         Fact("threads", "one for each core" if options["threads"] is None else str(options["threads"])),
     ]
+    kept = session.kept()
+    facts += [_kept_fact(array) for array in kept[:_KEPT_SHOWN]]
+    if len(kept) > _KEPT_SHOWN:
+        total = sum(array.bytes for array in kept[_KEPT_SHOWN:])
+        facts.append(Fact("kept, others", f"{format_size(total)} of {len(kept) - _KEPT_SHOWN} arrays and values"))
     if session.counted_masks:
         facts.append(Fact("masks", f"{len(session.counted_masks)} counted, whose elements are not counted again"))
     return card("outcore.Session", facts, None, ("", "clear()", " gives back what is kept"))
+
+
+def _kept_fact(array: KeptArray) -> Fact:
+    """The row of an array with tiles in memory, or of a value."""
+    if array.tiles is None:
+        return Fact("kept value", f"{format_size(array.bytes)}: {array.name}")
+    tiles = "1 tile" if array.tiles == 1 else f"{array.tiles:,} tiles"
+    return path_fact("kept tiles", array.name, before=f"{format_size(array.bytes)} in {tiles} of ")
 
 
 def outcome_card(outcome: Outcome) -> str:

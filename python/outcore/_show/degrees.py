@@ -7,20 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from outcore._base.system_errors import refusing
 from outcore._show.axes import PlotAxis, Tick, count_axis, height
-from outcore._show.markup import Markup
+from outcore._show.markup import Markup, drawing, element
 from outcore._show.plots import columns_svg
 from outcore.errors import ArgumentError
 
 _BAR, _LABELS = 40, 14
-
-
-def histogram(degrees: npt.NDArray[np.int64]) -> list[int]:
-    """How many have as many as each place counts."""
-    return [int(count) for count in np.bincount(np.frexp(degrees)[1], minlength=1)]
+# Points of the small drawing: its bars, the line of their labels, and what a letter takes.
+_SMALL, _HIGH, _LINE, _LETTER = 180.0, 80.0, 16.0, 6.6
 
 
 def bounds(place: int) -> str:
@@ -54,6 +50,21 @@ def svg(degrees: list[int], title: str, kind: str = "rows by entries", notes: Se
     return columns_svg(heights, f"{title}: {kind}", *axes, notes)
 
 
+def small_svg(degrees: list[int], by: str) -> Markup:
+    """The histogram for a card: bars by the logarithm, with the degrees that the first and the last of them count."""
+    each, bars = _SMALL / len(degrees), []
+    for place, tall in enumerate(_parts(degrees, int(_HIGH))):
+        at = {"x": place * each, "y": _HIGH - tall, "width": max(each - 1, 1), "height": tall}
+        bars.append(element("rect", fill="currentColor", fill_opacity="0.5", **at))
+    least, most = bounds(0), bounds(len(degrees) - 1)
+    wide = max(_SMALL, (len(least) + len(most) + 2) * _LETTER)
+    common: dict[str, str | float] = {"y": _HIGH + _LINE - 4, "fill": "currentColor", "font_size": 11}
+    labels = [element("text", least, x=0, **common), element("text", most, x=wide, text_anchor="end", **common)]
+    said = f"{sum(degrees):,} vertices by {by}, up to {most}: {', '.join(f'{count:,}' for count in degrees)}"
+    size = {"width": f"{wide:.4g}", "height": f"{_HIGH + _LINE:.4g}"}
+    return drawing(*bars, *labels, role="img", aria_label=said, viewBox=f"0 0 {wide:.4g} {_HIGH + _LINE:.4g}", **size)
+
+
 def draw(target: str, source: str, degrees: list[int], kind: str = "rows by entries") -> None:
     """Stores the drawing. Raises ArgumentError where it would replace the source itself, StorageError."""
     if os.path.exists(target) and os.path.samefile(target, source):
@@ -62,4 +73,4 @@ def draw(target: str, source: str, degrees: list[int], kind: str = "rows by entr
         Path(target).write_text(svg(degrees, Path(source).name, kind) + "\n", encoding="utf-8")
 
 
-__all__ = ["bars", "bounds", "draw", "histogram", "svg"]
+__all__ = ["bars", "bounds", "draw", "small_svg", "svg"]

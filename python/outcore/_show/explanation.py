@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Protocol, TypeAlias
 
 from outcore._base.sizes import format_size
 from outcore._base.types import JSONObject
@@ -16,12 +17,20 @@ from outcore._show.style import STYLE
 from outcore._show.sweep import LimitSweep
 from outcore._show.tables import table
 
+#: The least and the most seconds, and the number of runs that they are by.
+TimeBand: TypeAlias = tuple[float, float, int]
 _HANDED_ON = re.compile(r".*#\d+|array in memory", re.DOTALL)
-
 
 _SUMS = ("bytes_read", "bytes_written", "bytes_spilled", "tasks")
 _ORDERS_SHOWN = 10
 _MOST = ("peak_bytes", "bytes_scratch", "fixed_bytes")
+
+
+class Planned(Protocol):
+    """A program that says what it will do."""
+
+    def explain(self) -> str: ...
+    def time(self) -> TimeBand | None: ...
 
 
 @dataclass(frozen=True)
@@ -104,7 +113,8 @@ class Explanation:
 
     `memory_limit` = `overhead_bytes` (the process without tiles) + `budget_bytes` (all the ledger may hand out);
     `peak_bytes` is the most the program reserves at once (where stages wait for others, the most they may reserve),
-    `bytes_scratch` the most it takes of the scratch directories. `seconds` is a band of time by earlier runs.
+    `bytes_scratch` the most it takes of the scratch directories. `seconds` is a band of time by the rates of the
+    session's last runs, of their operations and their bytes.
     `kept`, `known` and `remembered` are numbers with bytes: tiles of stored arrays in memory from earlier runs, values
     that were computed before and stand for their expressions, values that will stay in memory after the run.
     `least_bytes` is what any order reads and writes in such memory, by the theory of nests of loops and of products:
@@ -118,9 +128,9 @@ class Explanation:
     (True, 0)
     """
 
-    def __init__(self, content: JSONObject, rates: Collection[float] = (), sweep: LimitSweep | None = None) -> None:
+    def __init__(self, content: JSONObject, time: TimeBand | None = None, sweep: LimitSweep | None = None) -> None:
         self._content = dict(content)
-        self._rates = tuple(rates)
+        self._band = time
         #: The same under other memory limits, where `explain` was asked for it.
         self.sweep = sweep
         self.memory_limit: int = content["memory_limit"]
@@ -154,11 +164,13 @@ class Explanation:
         self.remembered: tuple[int, int] = _pair(content, "remembered")
 
     @classmethod
-    def from_json(cls, text: str, rates: Collection[float] = ()) -> Explanation:
-        """The forecast that the planner wrote; `rates` are the bytes per second of earlier runs."""
+    def of(cls, program: Planned) -> Explanation:
+        """The forecast of a program, with the time by the rates of its session."""
+        text = program.explain()
         content = json.loads(text)
         refusals = {"refusals": content["refusals"]}
-        return cls(_joined(content["stages"]) | refusals if "stages" in content else content, rates)
+        content = _joined(content["stages"]) | refusals if "stages" in content else content
+        return cls(content, program.time())
 
     @classmethod
     def from_stages(cls, stages: Sequence[JSONObject]) -> Explanation:
@@ -167,7 +179,7 @@ class Explanation:
 
     def with_sweep(self, sweep: LimitSweep | None) -> Explanation:
         """The same beside what other memory limits would do."""
-        return Explanation(self._content, self._rates, sweep)
+        return Explanation(self._content, self._band, sweep)
 
     @property
     def outputs(self) -> tuple[JSONObject, ...]:
@@ -178,8 +190,11 @@ class Explanation:
         """The same with a pass at the end that reads so many bytes and writes those again; outputs that passes before
         write have other names, where the mapping has one.
         """
-        content = dict(self._content)
+        content, band = dict(self._content), self._band
         if moved:
+            if band is not None and (before := self.bytes_read + self.bytes_written):
+                times = 1 + 2 * moved / before
+                band = (band[0] * times, band[1] * times, band[2])
             sums = {"tasks": 0, "flops": 0, "bytes_read": moved, "bytes_written": moved}
             last = {"index": len(self.passes), "label": label, "domain": [], "inputs": [], "outputs": [*outputs]}
             content["passes"] = [*content["passes"], last | sums]
@@ -190,13 +205,12 @@ class Explanation:
             part | {"outputs": [names.get(name, name) for name in part["outputs"]]} for part in content["passes"]
         ]
         content["outputs"] = [one | {"path": names.get(one["path"], one["path"])} for one in self.outputs]
-        return Explanation(content, self._rates, self.sweep)
+        return Explanation(content, band, self.sweep)
 
     @property
     def seconds(self) -> tuple[float, float] | None:
         """The least and the most time that it takes by the rates of earlier runs; None where there were none."""
-        moved = self.bytes_read + self.bytes_written
-        return (moved / max(self._rates), moved / min(self._rates)) if self._rates else None
+        return None if self._band is None else self._band[:2]
 
     @property
     def flops(self) -> float:
@@ -250,10 +264,11 @@ class Explanation:
 
     def _time(self) -> list[tuple[str, str]]:
         """The band of time, where runs before it tell one."""
-        if self.seconds is None:
+        if self._band is None:
             return []
-        runs = f"the last {len(self._rates)} runs" if len(self._rates) > 1 else "the last run"
-        return [("time", f"{self.seconds[0]:.2g} to {self.seconds[1]:.2g} s by {runs}")]
+        least, most, count = self._band
+        runs = f"the last {count} runs" if count > 1 else "the last run"
+        return [("time", f"{least:.2g} to {most:.2g} s by the rates of {runs}")]
 
     def _rows(self) -> list[tuple[str, ...]]:
         """One line per pass; those that repeat are one, with how often, and the tasks and bytes of all of them."""
@@ -380,7 +395,7 @@ def renamed(forecast: Explanation, names: Mapping[str, str]) -> Explanation:
     content = of(content)
     if "stages" in content:
         content["stages"] = [stage | {"program": of(stage["program"])} for stage in content["stages"]]
-    return Explanation(content, forecast._rates, forecast.sweep)
+    return Explanation(content, forecast._band, forecast.sweep)
 
 
 def folded(passes: Sequence[Pass]) -> list[tuple[int, int, Sequence[Pass]]]:

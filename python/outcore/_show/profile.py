@@ -219,7 +219,7 @@ class Profile:
         beyond, tasks, seconds = program.beyond_once()
         if beyond < _BEYOND_MIN or tasks > _TASKS_MAX:
             return []
-        expected = max(beyond / _RATE_MAX, Explanation.from_json(program.explain()).flops / _FLOPS_MAX)
+        expected = max(beyond / _RATE_MAX, Explanation.of(program).flops / _FLOPS_MAX)
         if seconds * len(_FACTORS) > expected:
             return []
         self._compared.add(call.place)

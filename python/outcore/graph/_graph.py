@@ -209,6 +209,11 @@ class Graph(StoredLists, Carded):
             ("file", self.path),
         ]
 
+    def _card_degrees(self) -> tuple[list[int], str] | None:
+        by = {"both": "neighbours", "out": "neighbours that edges lead to", "in": "neighbours that edges come from"}
+        known = [direction for direction in by if direction in self._degree_counts]
+        return (self._degree_counts[known[0]], by[known[0]]) if known else None
+
 
 def open(path: PathLike) -> Graph:
     """Opens a stored graph (`.ocg`).

@@ -15,6 +15,16 @@ from outcore._session.session import current
 from outcore.errors import ArgumentError, IndexingError
 from outcore.graph._activity import silent_run
 
+_PART = 1 << 20  # numbers that are counted at a time
+
+
+def _counts_of(degrees: npt.NDArray[np.int64]) -> list[int]:
+    """How many have 0 neighbours, 1, 2 to 3, 4 to 7, and so on."""
+    counts = np.zeros(65, dtype=np.int64)
+    for begin in range(0, len(degrees), _PART):
+        counts += np.bincount(np.frexp(degrees[begin : begin + _PART])[1], minlength=len(counts))
+    return [int(count) for count in counts[: max(np.flatnonzero(counts), default=0) + 1]]
+
 
 class StoredLists:
     """The lists of neighbours of a graph in a file, and weights if there are any: what every `Graph` is."""
@@ -23,6 +33,8 @@ class StoredLists:
         self._core = core
         self._held = held  # with which a file in scratch goes
         self._loop_ids: npt.NDArray[np.uint32] | None = None
+        # By direction that was asked for: how many vertices have 0 neighbours, 1, 2 to 3, 4 to 7, and so on.
+        self._degree_counts: dict[str, list[int]] = {}
 
     @property
     def number_of_vertices(self) -> int:
@@ -86,7 +98,22 @@ class StoredLists:
         counts, *others = (self._core.degrees(name).run(silent_run()).view(np.int64) for name in names)
         for other in others:
             counts += other
+        self._degree_counts[direction] = _counts_of(counts)
         return counts
+
+    def degree_counts(self, direction: str = "out") -> list[int]:
+        """How many vertices have 0 neighbours, 1, 2 to 3, 4 to 7, and so on, in a direction as of `degrees`.
+
+        Raises MemoryLimitError where the degrees do not fit. I/O: that of `degrees`; none where these were asked for.
+
+        >>> import outcore as oc, tempfile, pathlib
+        >>> G = oc.graph.from_arrays([0, 0, 0], [1, 2, 3], pathlib.Path(tempfile.mkdtemp()) / "g.ocg")
+        >>> G.degree_counts()
+        [3, 0, 1]
+        """
+        if direction not in self._degree_counts:
+            self.degrees(direction)
+        return list(self._degree_counts[direction])
 
     def neighbors(self, vertex: int, direction: str = "out") -> npt.NDArray[np.int64]:
         """The neighbours of a vertex, ascending: int64; those that edges lead to ("out"), come from ("in"), or "both".

@@ -9,7 +9,6 @@ import numpy as np
 from outcore._base.types import NDArray
 from outcore._lazy.node import Operand
 from outcore._run.run import compute
-from outcore._show.degrees import histogram as degree_counts
 from outcore._standard.statistical import counted
 from outcore.errors import DTypeError, ShapeError
 from outcore.graph._graph import Graph
@@ -136,7 +135,7 @@ def degrees(G: Graph, direction: Literal["out", "in", "both"] = "both", *, ax: C
     if not G.number_of_vertices:
         raise ShapeError("show.degrees: a graph of 0 vertices has no degrees")
     numbers = G.degrees(direction)
-    counts = np.asarray(degree_counts(numbers), dtype=np.int64)
+    counts = np.asarray(G.degree_counts(direction), dtype=np.int64)
     edges = np.append(0, 1 << np.arange(len(counts)))
     by = {"out": "neighbours that edges lead to", "in": "neighbours that edges come from", "both": "neighbours"}
     title = f"{G.path.name}: {len(numbers):,} vertices, up to {int(numbers.max()):,} neighbours"

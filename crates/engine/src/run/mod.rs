@@ -15,5 +15,7 @@ pub use play::player::{PlayableRun, Played, Player, ThreadPlayer};
 pub use play::trace::TraceLevel;
 pub use prepare::program::PreparedProgram;
 pub use prepare::report;
+pub use session::estimate::TimeBand;
 pub use session::progress::{Doing, ProgressReport, StageReport};
+pub use session::residency::KeptArray;
 pub use session::{Session, SessionOptions, Target};

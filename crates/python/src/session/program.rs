@@ -116,6 +116,12 @@ impl PyProgram {
         py.detach(|| stages.iter().map(|stage| stage.program.occupancy_json()).collect())
     }
 
+    /// The least and the most seconds that it takes by the rates of the session's last runs, and how many these are; None
+    /// before the first.
+    fn time(&self) -> Option<(f64, f64, usize)> {
+        self.chain.time().map(|band| (band.least, band.most, band.runs))
+    }
+
     /// `progress` is told how far the run is, `doing` what is under way, in words, whenever that changes.
     #[pyo3(signature = (progress, trace, doing=None))]
     fn run<'py>(
@@ -212,7 +218,7 @@ impl PyProgram {
     }
 }
 
-/// The part of a run that is under way; nothing where all of it is one program that runs.
+/// The part of a run that is under way; nothing where all of it is one pass.
 fn in_words(report: &ProgressReport) -> String {
     let part = match report.doing {
         Doing::Waiting => "waiting for another computation",
@@ -221,11 +227,17 @@ fn in_words(report: &ProgressReport) -> String {
         Doing::Finishing => "making outputs durable",
         Doing::Cleaning => "removing files of killed processes",
     };
+    let pass = match &report.pass {
+        Some(pass) if pass.of > 1 => format!("pass {} of {}", pass.number, pass.of),
+        _ => String::new(),
+    };
     match &report.stage {
+        None if part.is_empty() => pass,
         None => part.into(),
         Some(stage) => {
             let part = if part.is_empty() { &stage.label } else { part };
-            format!("stage {} of {}: {part}", stage.number, stage.of)
+            let comma = if pass.is_empty() { "" } else { ", " };
+            format!("stage {} of {}: {part}{comma}{pass}", stage.number, stage.of)
         }
     }
 }

@@ -125,6 +125,12 @@ impl PySession {
         Ok(dict)
     }
 
+    /// What is kept in memory, the most bytes first: the file of an array with how many tiles, or a value.
+    fn kept(&self) -> Vec<(String, Option<u64>, u64)> {
+        let kept = self.0.kept_arrays().into_iter();
+        kept.map(|array| (array.name, array.tiles, array.bytes)).collect()
+    }
+
     /// What the disks of volumes have done since the session was made.
     fn disks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         super::disks::disks(py, &self.0)

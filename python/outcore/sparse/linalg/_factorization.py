@@ -200,7 +200,7 @@ class Factorization(Factor):
             factor_bytes=entries * (self.dtype if self._approximation is None else self._approximation.dtype).itemsize,
             operations=analysis.operations * both,
             largest_front=analysis.largest_front,
-            plan=Explanation.from_json(program.explain(), current().rates),
+            plan=Explanation.of(program),
         )
 
     def curve(self) -> list[LimitCost]:

@@ -72,7 +72,7 @@ def costs_of(node: _core.Expr) -> list[LimitCost]:
 
     def planned(limit: int) -> Explanation:
         with Session(**options, memory_limit=limit, progress=False) as session:
-            return Explanation.from_json(session.plan([node], [target]).explain())
+            return Explanation.of(session.plan([node], [target]))
 
     try:
         limit = planned(1 << 20).memory_limit

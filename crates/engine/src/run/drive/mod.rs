@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use outcore_store::{
-    clean_partials, discard_replaced, publish, Frame, Io, MemorySink, Reclaim, Reservation, Scratch, Sink, StoreError,
+    clean_partials, discard_replaced, publish, Counters, Frame, Io, MemorySink, Reclaim, Reservation, Scratch, Sink, StoreError,
     Turn, GROUP_STAGING_BYTES,
 };
 
@@ -31,9 +31,10 @@ use crate::run::prepare::budget::spare_bytes;
 use crate::run::prepare::function_bytes;
 use crate::run::prepare::program::{Output, PreparedProgram};
 use crate::run::session::aside::{aside, Demand};
-use crate::run::session::nesting;
+use crate::run::session::estimate::{estimate, Measured, PassWork};
 use crate::run::session::progress::{Doing, Progress, ProgressReport};
 use crate::run::session::residency::frame_bytes;
+use crate::run::session::{locked, nesting};
 use crate::schedule::tiles::tile_region;
 use crate::EngineError;
 
@@ -176,6 +177,7 @@ impl PreparedProgram {
         self.keep(left);
         let results = self.remember(&sinks);
         let played = self.counted(&shared, accounts.as_ref(), begin);
+        self.remember_pace(&shared, &counters, played.seconds);
         Ok(Outcome {
             read_bytes: counters.bytes_read,
             written_bytes: counters.bytes_written,
@@ -208,6 +210,26 @@ impl PreparedProgram {
             compute_seconds: state.busy.compute_ns as f64 * 1e-9,
             ..Outcome::default()
         }
+    }
+
+    /// Tells the session how fast the program went, for the time that others take.
+    fn remember_pace(&self, shared: &SharedState, counters: &Counters, seconds: f64) {
+        let options = &self.session.options;
+        let state = shared.lock();
+        let measured = Measured {
+            seconds,
+            transfer_ns: state.busy.read_ns + state.busy.write_ns,
+            transfer_bytes: counters.bytes_read + counters.bytes_written,
+            workers: options.threads.max(1),
+            io_threads: options.io_threads.max(1),
+        };
+        let (_, pace) = estimate(&self.work(), &state.done, &measured);
+        locked(&self.session.paces).add(pace);
+    }
+
+    /// The work of each pass.
+    fn work(&self) -> Vec<PassWork> {
+        PassWork::of(&self.plan, &self.placed.program)
     }
 
     fn play(&self, playing: &Playing<'_>, resident: LeftTiles, sinks: &mut Sinks, progress: Progress<'_>) -> Played {

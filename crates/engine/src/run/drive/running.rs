@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use outcore_store::{
     hold_factor, hold_sparse, open, open_factor, open_sparse, AlignedBuffer, Held, Io, Region, Turn, PAGE,
@@ -18,8 +19,9 @@ use crate::run::play::player::{Player, ThreadPlayer};
 use crate::run::play::trace::TraceLevel;
 use crate::run::prepare::planning::{Asker, Asking, Supposed};
 use crate::run::prepare::program::PreparedProgram;
-use crate::run::session::progress::{Doing, Progress, ProgressReport, StageReport};
-use crate::run::session::{nesting, Session};
+use crate::run::session::estimate::{Pace, PassWork, TimeBand};
+use crate::run::session::progress::{Doing, Estimate, Progress, ProgressReport, StageReport};
+use crate::run::session::{locked, nesting, Session};
 use crate::EngineError;
 
 impl Chain {
@@ -79,6 +81,9 @@ impl Chain {
             level,
             total: Outcome::default(),
             bytes: self.traffic().read + self.traffic().written,
+            began: Instant::now(),
+            pace: Pace::default(),
+            fraction: 0.0,
             ran: 0,
         };
         let mut at_once = self.at_once.iter();
@@ -92,6 +97,12 @@ impl Chain {
         let results = run.program(&program, RESULTS, progress)?.results;
         self.finish();
         Ok(Outcome { results, ..run.total })
+    }
+
+    /// The time that it takes by the rates of the session's earlier runs.
+    pub fn time(&self) -> Option<TimeBand> {
+        let work: Vec<PassWork> = self.stages.iter().flat_map(|stage| stage.program.work()).collect();
+        locked(&self.session.paces).time_of(&work)
     }
 
     /// Nothing has to be gone on with.
@@ -108,9 +119,13 @@ struct Running<'a> {
     player: &'a dyn Player,
     turn: &'a Turn,
     level: TraceLevel,
-    /// What the stages before did.
+    /// What the stages before did, and how fast.
     total: Outcome,
+    pace: Pace,
     bytes: u64,
+    began: Instant,
+    /// The largest share of the time that was told.
+    fraction: f64,
     ran: usize,
 }
 
@@ -187,19 +202,35 @@ impl Running<'_> {
     /// The report while the next stage is planned.
     fn planning(&self) -> ProgressReport {
         let of = self.chain.stages.len();
-        let (bytes_done, bytes_total) = (self.total.read_bytes + self.total.written_bytes, self.bytes);
         let mut report = ProgressReport {
             stage: Some(StageReport {
                 number: self.ran + 1,
                 of: of.max(self.ran + 1),
                 label: "".into(),
             }),
-            bytes_done,
-            bytes_total,
+            bytes_done: self.total.read_bytes + self.total.written_bytes,
+            bytes_total: self.bytes,
             ..ProgressReport::of(Doing::Planning)
         };
-        report.estimate.fraction = (bytes_done as f64 / bytes_total.max(1) as f64).min(1.0);
+        let left = self.pace.seconds_of(&self.work_from(self.ran));
+        report.estimate = self.estimate(left);
         report
+    }
+
+    /// What is planned of the stages from one on: an upper bound where they follow from facts.
+    fn work_from(&self, stage: usize) -> Vec<PassWork> {
+        let stages = self.chain.stages.iter().skip(stage);
+        stages.flat_map(|stage| stage.program.work()).collect()
+    }
+
+    /// The share of the time, where so much is left; it never falls, though stages may turn out longer than it seemed.
+    fn estimate(&self, seconds_left: Option<f64>) -> Estimate {
+        let past = self.began.elapsed().as_secs_f64();
+        let fraction = seconds_left.map_or(0.0, |left| past / (past + left).max(f64::MIN_POSITIVE));
+        Estimate {
+            fraction: fraction.max(self.fraction),
+            seconds_left,
+        }
     }
 
     fn program(
@@ -214,21 +245,31 @@ impl Running<'_> {
         }
         let is_last = label == RESULTS;
         let done = self.total.read_bytes + self.total.written_bytes;
-        let all = self.bytes;
-        let mut forward = |report: &ProgressReport| {
-            let share = program.read_bytes() + program.written_bytes();
+        let work = program.work();
+        let later = self.work_from(self.ran + 1);
+        let mut pace = Pace::default();
+        let mut outcome = program.run_in(self.player, self.turn, self.level, &mut |report| {
             let mut report = report.clone();
             report.stage.clone_from(&stage);
-            let of_all = |part: f64| if all > 0 { part / all as f64 } else { 0.0 };
-            // Stages move less than their bounds say.
-            if !is_last || report.estimate.fraction < 1.0 {
-                report.estimate.fraction = of_all(done as f64 + share as f64 * report.estimate.fraction).min(1.0);
+            if report.doing == Doing::Running {
+                pace = report.pace;
             }
+            // Before its first task tells, a stage is judged by the others.
+            let of_this = match report.doing {
+                Doing::Finishing => Some(0.0),
+                _ => report.estimate.seconds_left.or_else(|| self.pace.seconds_of(&work)),
+            };
+            let all = self.pace.with(&pace);
+            let left = of_this.and_then(|left| Some(left + all.seconds_of(&later)?));
+            if !is_last || report.estimate.fraction < 1.0 {
+                report.estimate = self.estimate(left);
+            }
+            self.fraction = report.estimate.fraction;
             report.bytes_done += done;
-            report.bytes_total = all;
+            report.bytes_total = self.bytes;
             progress(&report)
-        };
-        let mut outcome = program.run_in(self.player, self.turn, self.level, &mut forward)?;
+        })?;
+        self.pace = self.pace.with(&pace);
         self.ran += 1;
         outcome.traces.iter_mut().for_each(|trace| trace.label = label.into());
         self.total.add(&mut outcome);

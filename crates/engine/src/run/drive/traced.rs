@@ -3,7 +3,7 @@
 use crate::place::occupancy::{ArrayOccupancy, Flow, Occupancy, PlacedTasks, StripColumn};
 use crate::place::Start;
 use crate::plan::ArrayKind;
-use crate::run::play::estimate::PassDone;
+use crate::run::session::estimate::PassDone;
 use crate::run::play::stage::IoAccounts;
 use crate::run::play::trace::{Event, Trace, WorkKind};
 use crate::run::prepare::program::PreparedProgram;

@@ -2,7 +2,6 @@
 //!
 //! Uses `compute` and `session`. Start with `player.rs`.
 
-pub mod estimate;
 pub mod player;
 pub mod stage;
 pub mod state;

@@ -12,11 +12,11 @@ use crate::place::{Instruction, Program};
 use crate::plan::ArrayKind;
 use crate::run::compute::value::TileMemory;
 use crate::run::compute::workspace::Workspace;
-use crate::run::play::estimate::{estimate, Measured, PassDone, PassWork};
+use crate::run::session::estimate::{estimate, Measured, PassDone, PassWork};
 use crate::run::play::stage::Stage;
 use crate::run::play::state::{stopped, RunState, TileState};
 use crate::run::play::worker;
-use crate::run::session::progress::{Doing, Estimate, Progress, ProgressReport};
+use crate::run::session::progress::{Doing, Estimate, PassReport, Progress, ProgressReport};
 use crate::schedule::tiles::tile_region;
 use crate::schedule::{Role, TileId};
 use crate::EngineError;
@@ -119,7 +119,7 @@ fn by_threads(
             read_backs: stage.program.read_backs(),
             progress,
             reported: Instant::now(),
-            work: stage.work(),
+            work: PassWork::of(stage.plan, stage.program),
             workers,
             own,
         };
@@ -248,17 +248,26 @@ impl<'a> Issuer<'a, '_> {
             workers: self.workers,
             io_threads: stage.io_threads,
         };
+        let (estimate, pace) = estimate(&self.work, &state.done, &measured);
+        let passes = || self.work.iter().zip(&state.done).filter(|(pass, _)| pass.tasks > 0);
+        let complete = passes().filter(|(pass, done)| pass.tasks == done.tasks).count();
+        let of = passes().count();
         ProgressReport {
             doing: Doing::Running,
             stage: None,
+            pass: Some(PassReport {
+                number: (complete + 1).min(of),
+                of,
+            }),
             bytes_done,
             bytes_total: totals.read_bytes + totals.written_bytes,
             tasks_done: state.tasks_done,
             tasks_total: stage.tasks.len() as u64,
             estimate: match state.tasks_done == stage.tasks.len() as u64 {
                 true => Estimate::DONE,
-                false => estimate(&self.work, &state.done, &measured),
+                false => estimate,
             },
+            pace,
         }
     }
 

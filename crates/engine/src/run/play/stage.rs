@@ -7,7 +7,6 @@ use outcore_store::{Frame, FramePool, Io, Scratch, Sink, Turn};
 use crate::place::slabs::Slab;
 use crate::place::Program;
 use crate::plan::{Plan, Producer};
-use crate::run::play::estimate::PassWork;
 use crate::run::play::state::SharedState;
 use crate::run::session::progress::IoPools;
 use crate::schedule::{TaskList, TileTable};
@@ -82,23 +81,5 @@ impl Stage<'_> {
     pub fn io_of_output(&self, output: usize) -> Io {
         let account = self.accounts.map(|accounts| &accounts.outputs[output]);
         account.unwrap_or(self.io).clone()
-    }
-
-    /// What the plan says of each pass, for estimates.
-    pub fn work(&self) -> Vec<PassWork> {
-        let per_pass = &self.program.totals.per_pass;
-        self.plan
-            .producers
-            .iter()
-            .zip(per_pass)
-            .map(|(producer, traffic)| PassWork {
-                tasks: producer.tasks(),
-                operations: match producer {
-                    Producer::Pass(pass) => pass.operations(),
-                    Producer::Work(step) => step.work.operations(),
-                },
-                bytes: traffic.read + traffic.written,
-            })
-            .collect()
     }
 }

@@ -9,7 +9,7 @@ use outcore_store::Frame;
 
 use crate::run::compute::tree::Tree;
 use crate::run::compute::value::TileMemory;
-use crate::run::play::estimate::PassDone;
+use crate::run::session::estimate::PassDone;
 use crate::run::play::trace::{Trace, TraceLevel, WorkKind, WorkMark};
 use crate::schedule::TileId;
 use crate::EngineError;

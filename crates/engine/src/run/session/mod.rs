@@ -3,6 +3,7 @@
 //! Uses `place` and the rooms below. Start with `Session` below.
 
 pub mod aside;
+pub mod estimate;
 mod lock;
 pub mod nesting;
 pub mod opening;
@@ -22,10 +23,11 @@ use outcore_store::{
 
 use crate::place::Policy;
 use crate::plan::PlanOptions;
+use crate::run::session::estimate::Paces;
 pub(in crate::run) use crate::run::session::lock::locked;
 use crate::run::session::overhead::Overhead;
 use crate::run::session::progress::{IoPools, Progress, ProgressReport};
-use crate::run::session::residency::KeptTiles;
+use crate::run::session::residency::{KeptArray, KeptTiles};
 use crate::EngineError;
 
 /// How long a caller waits at most, for its turn or for a plan, before it looks for signals.
@@ -87,6 +89,7 @@ pub struct Session {
     folder: Mutex<Option<Arc<ScratchFolder>>>,
     pub(in crate::run) kept: Arc<KeptTiles>,
     pub(in crate::run) closed: AtomicBool,
+    pub(in crate::run) paces: Mutex<Paces>,
     /// The process that made the session.
     process: u32,
 }
@@ -129,6 +132,7 @@ impl Session {
             folder: Mutex::new(None),
             kept,
             closed: AtomicBool::new(false),
+            paces: Mutex::default(),
             process: std::process::id(),
             options,
         };
@@ -197,6 +201,11 @@ impl Session {
     /// Bytes of tiles, values and pages kept between programs, part of what the ledger has granted.
     pub fn kept_bytes(&self) -> usize {
         self.kept.bytes() + self.ledger().page_bytes()
+    }
+
+    /// Which arrays the tiles that are kept are of, and the values that are, the most bytes first.
+    pub fn kept_arrays(&self) -> Vec<KeptArray> {
+        self.kept.arrays()
     }
 
     /// Drops the tiles, values and pages kept between programs.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use outcore_store::IoPool;
 
+use crate::run::session::estimate::Pace;
 use crate::EngineError;
 
 /// Told how far the run is; an error stops it.
@@ -14,12 +15,16 @@ pub struct ProgressReport {
     pub doing: Doing,
     /// Which of a computation's stages that is of; nothing where it has one.
     pub stage: Option<StageReport>,
+    /// Of the program that runs.
+    pub pass: Option<PassReport>,
     pub bytes_done: u64,
     pub bytes_total: u64,
     pub tasks_done: u64,
     pub tasks_total: u64,
     /// What that is of the whole run's time, and how much is left of it.
     pub estimate: Estimate,
+    /// The pace of the program that runs.
+    pub pace: Pace,
 }
 
 impl ProgressReport {
@@ -54,6 +59,14 @@ pub struct StageReport {
     /// As many as were planned.
     pub of: usize,
     pub label: Arc<str>,
+}
+
+/// The first pass that is not complete; others may be under way beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PassReport {
+    /// From 1.
+    pub number: usize,
+    pub of: usize,
 }
 
 /// How far a run is by time, not by bytes.

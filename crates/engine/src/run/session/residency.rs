@@ -87,6 +87,13 @@ impl Value {
         Ok(())
     }
 
+    /// Its operator while the caller names it, and its shape.
+    fn name(&self) -> String {
+        let shape: Vec<String> = self.array.shape.iter().map(u64::to_string).collect();
+        let label = self.worth.node.upgrade().map_or("value".into(), |node| node.label());
+        format!("{label} of shape ({})", shape.join(", "))
+    }
+
     fn is_named(&self) -> bool {
         self.worth.node.upgrade().is_some_and(|node| node.is_named())
     }
@@ -109,6 +116,7 @@ struct KeptTile {
 /// The stored array that tiles are of.
 struct TilesOf {
     node: Weak<Node>,
+    name: String,
     /// Nothing where a record of many chunks would have to be held for it.
     source: Option<Below>,
 }
@@ -123,6 +131,7 @@ impl TilesOf {
         };
         TilesOf {
             node: Arc::downgrade(node),
+            name: node.label(),
             source,
         }
     }
@@ -137,6 +146,16 @@ impl TilesOf {
         let Some(below) = &self.source else { return false };
         below.get().is_none_or(|source| source.check_unchanged().is_err())
     }
+}
+
+/// The tiles of an array, or a value, that stay in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptArray {
+    /// The file of an array; the operator that gave a value, and its shape.
+    pub name: String,
+    /// Nothing for a value.
+    pub tiles: Option<u64>,
+    pub bytes: u64,
 }
 
 /// Invariant: `tile_bytes` and `value_bytes` are the sums over `tiles` and `values` of what the ledger is charged.
@@ -326,6 +345,30 @@ impl KeptTiles {
 
     pub fn has_values(&self) -> bool {
         !locked(&self.0).values.is_empty()
+    }
+
+    /// What is kept, the most bytes first; tiny values, which lie on the heap, are left out.
+    pub fn arrays(&self) -> Vec<KeptArray> {
+        let state = locked(&self.0);
+        let mut by_array: HashMap<Digest, KeptArray> = HashMap::new();
+        for ((array, _), tile) in &state.tiles {
+            let kept = by_array.entry(*array).or_insert_with(|| KeptArray {
+                name: tile.of.name.clone(),
+                tiles: Some(0),
+                bytes: 0,
+            });
+            kept.tiles = kept.tiles.map(|tiles| tiles + 1);
+            kept.bytes += frame_bytes(&tile.memory) as u64;
+        }
+        let values = state.values.values().filter(|value| value.bytes > 0);
+        let values = values.map(|value| KeptArray {
+            name: value.name(),
+            tiles: None,
+            bytes: value.bytes,
+        });
+        let mut all: Vec<KeptArray> = by_array.into_values().chain(values).collect();
+        all.sort_by(|a, b| (b.bytes, &a.name).cmp(&(a.bytes, &b.name)));
+        all
     }
 
     /// Which of an array's tiles are here.
