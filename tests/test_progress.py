@@ -15,6 +15,7 @@ import pytest
 import outcore as oc
 from outcore._session import views
 from outcore._session.figures import FINISHING, Figures, LoopFigures
+from outcore._session.line import time_left
 from outcore._session.progress import Progress, of_loop, of_program
 
 
@@ -126,6 +127,24 @@ def test_the_rest_of_a_program_falls_between_reports() -> None:
     assert figures.seconds_left(now=1.0) == 9
     assert figures.seconds_left(now=3.0) == 7
     assert figures.seconds_left(now=30.0) == 0
+
+
+def test_a_program_of_several_tells_no_share_of_the_call() -> None:
+    figures = Figures(is_one_program=False)
+    figures.tasks_total = 10
+    figures.report(5, 10, 0.5, 3.0, now=3.0)
+    assert figures.share(now=3.0) is None
+    assert time_left(figures, 3.0) == "0:03 left of this program"
+
+
+def test_the_share_of_a_call_does_not_fall() -> None:
+    figures = Figures(loops=[LoopFigures("", 0.0, most=4)])
+    figures.loops[0].show(1, 0, 0.0)
+    figures.report(1, 4, 0.5, 1.0, now=1.0)
+    assert figures.share(1.0) == pytest.approx(1 / 8)
+    figures.report(1, 4, 0.25, 9.0, now=1.0)
+    assert figures.seconds_left(1.0) == pytest.approx(39)
+    assert figures.share(1.0) == pytest.approx(1 / 8)
 
 
 def test_nobody_knows_how_long_outputs_take_to_be_durable() -> None:

@@ -99,6 +99,8 @@ class Figures:
 
     call: str = "outcore"
     began: float = 0.0
+    #: Whether the call is one program; of several, none tells how much of the call is done.
+    is_one_program: bool = True
     loops: list[LoopFigures] = field(default_factory=list)
     #: Stage or other part of the program, in words.
     stage: str = ""
@@ -181,7 +183,7 @@ class Figures:
     def share(self, now: float) -> float | None:
         """The share of the call's time that is done; it stays where the rest turns out longer than it seemed."""
         if self.is_program_alone:
-            return self.fraction if self.tasks_total else None
+            return self.fraction if self.is_one_program and self.tasks_total else None
         left, past = self.seconds_left(now), now - self.began
         if left is None or past + left <= 0:
             return None

@@ -54,7 +54,8 @@ def time_left(figures: Figures, now: float) -> str:
     left = figures.seconds_left(now)
     if left is None:
         return ""
-    of = " of this program" if figures.loops and figures.is_program_alone else ""
+    is_whole = figures.is_one_program and not figures.loops
+    of = " of this program" if figures.is_program_alone and not is_whole else ""
     return f"at most {clock(left)} left" if figures.is_bound else f"{clock(left)} left{of}"
 
 

@@ -170,13 +170,14 @@ _call: ContextVar[tuple[Progress | None, ...]] = ContextVar("outcore_call", defa
 
 
 @contextmanager
-def _watching(options: JSONObject, shown: bool | None, name: str) -> Iterator[Progress | None]:
+def _watching(options: JSONObject, shown: bool | None, name: str, *, is_one_program: bool) -> Iterator[Progress | None]:
     """The progress of one call; None where nobody watches."""
     shown = options["progress"] if shown is None else shown
     if not (views.in_notebook() or views.on_terminal() if shown is None else shown):
         yield None
         return
     progress = Progress(UserCall.of(name), options["memory_limit"], is_forced=shown is not None)
+    progress.figures.is_one_program = is_one_program
     try:
         yield progress
     except BaseException as error:
@@ -190,7 +191,7 @@ def _watching(options: JSONObject, shown: bool | None, name: str) -> Iterator[Pr
 def of_loop(options: JSONObject, shown: bool | None = None, name: str = "") -> Iterator[Progress | None]:
     """The progress of a call of several programs, which all within it share."""
     outer = _call.get()
-    with nullcontext(outer[0]) if outer else _watching(options, shown, name) as progress:
+    with nullcontext(outer[0]) if outer else _watching(options, shown, name, is_one_program=False) as progress:
         token = _call.set((progress,))
         try:
             yield progress
@@ -202,7 +203,7 @@ def of_loop(options: JSONObject, shown: bool | None = None, name: str = "") -> I
 def of_program(options: JSONObject, shown: bool | None = None, name: str = "") -> Iterator[Progress | None]:
     """The progress of one program: that of the call which it belongs to, else one of its own."""
     outer = _call.get()
-    with nullcontext(outer[0]) if outer else _watching(options, shown, name) as progress:
+    with nullcontext(outer[0]) if outer else _watching(options, shown, name, is_one_program=True) as progress:
         if progress is None:
             yield None
             return

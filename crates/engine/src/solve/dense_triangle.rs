@@ -9,6 +9,7 @@ use super::analysis::Analysis;
 use super::factorize::{dense_cholesky, is_factor_of};
 use crate::expr::Expr;
 use crate::ops;
+use crate::task::costs::PER_ELEMENT;
 use crate::task::{Access, Alone, Bound, Grid, Recipe, Work};
 use crate::EngineError;
 
@@ -119,7 +120,7 @@ impl Work for CholeskyTriangle {
         each(1, task, Access::Create);
     }
     fn operations(&self) -> f64 {
-        0.0
+        PER_ELEMENT * self.grids[0].shape.iter().product::<u64>() as f64
     }
     fn run(&self, task: u64, bound: &mut Bound<'_>, _workspace: &mut [u8]) -> Result<(), EngineError> {
         let (grid, out) = (&self.grids[0], &mut *bound.writes[0]);

@@ -11,6 +11,7 @@ use super::band::by_bands;
 use super::slabs::{SlabCut, SlabExchanges};
 use crate::expr::Expr;
 use crate::ops::{self, show};
+use crate::task::costs::PER_ENTRY;
 use crate::task::{Access, Alone, Bound, Grid, Recipe, TaskOrder, Work};
 use crate::EngineError;
 
@@ -196,7 +197,7 @@ impl Work for SlabSweeps {
         by_bands(self.tasks.len() as u32, self.bands(), self.cut.slab_bytes(), memory)
     }
     fn operations(&self) -> f64 {
-        2.0 * (self.cut.rows() as f64).powi(2) * self.grids[0].shape[1] as f64
+        (self.cut.rows() as f64).powi(2) * (PER_ENTRY + 2.0 * self.grids[0].shape[1] as f64)
     }
     fn run(&self, task: u64, bound: &mut Bound<'_>, _workspace: &mut [u8]) -> Result<(), EngineError> {
         let (band, step) = self.task(task);

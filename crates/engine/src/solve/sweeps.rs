@@ -15,6 +15,7 @@ use super::tree::NONE;
 use crate::expr::grid::PANEL_BYTES;
 use crate::expr::Expr;
 use crate::ops::{self, show};
+use crate::task::costs::PER_ENTRY;
 use crate::task::{Access, Alone, Bound, Grid, Work};
 use crate::EngineError;
 
@@ -376,7 +377,7 @@ impl Work for TriangularSweeps {
         (size_of_val(&*self.tasks) + listed) as u64
     }
     fn operations(&self) -> f64 {
-        4.0 * self.analysis.entries() as f64 * self.grid.shape[1] as f64
+        2.0 * self.analysis.entries() as f64 * (PER_ENTRY + 2.0 * self.grid.shape[1] as f64)
     }
     fn run(&self, task: u64, bound: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
         let (band, SweepTask { node: number, step }) = self.task(task);

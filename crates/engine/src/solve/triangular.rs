@@ -11,6 +11,7 @@ use super::factorize::panel_of;
 use super::numbering::group_of;
 use crate::expr::Expr;
 use crate::ops::{self, show};
+use crate::task::costs::PER_ENTRY;
 use crate::task::{Access, Alone, Bound, Grid, Recipe, TaskOrder, Work};
 use crate::EngineError;
 
@@ -209,7 +210,7 @@ impl Work for TriangularSolve {
         by_bands(self.tasks_of_band() as u32, self.counts()[1], bytes, memory)
     }
     fn operations(&self) -> f64 {
-        (self.grid.shape[0] as f64).powi(2) * self.grid.shape[1] as f64
+        (self.grid.shape[0] as f64).powi(2) * (PER_ENTRY / 2.0 + self.grid.shape[1] as f64)
     }
     fn run(&self, task: u64, bound: &mut Bound<'_>, _workspace: &mut [u8]) -> Result<(), EngineError> {
         let (band, step) = self.step(task);

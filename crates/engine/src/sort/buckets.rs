@@ -8,6 +8,7 @@ use outcore_store::{Interval, Io, Layout, ReadCost, Region, Source, StoreError, 
 use super::form::{self, Elements};
 use super::segments::Segments;
 use super::Records;
+use crate::task::costs::PER_KEY;
 use crate::task::{Access, Alone, Bound, Grid, Work};
 use crate::EngineError;
 
@@ -318,7 +319,7 @@ impl Work for SortGroups {
     }
 
     fn operations(&self) -> f64 {
-        100.0 * self.records.length as f64
+        PER_KEY * self.records.length as f64
     }
 
     fn run(&self, task: u64, tiles: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {

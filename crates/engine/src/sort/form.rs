@@ -10,6 +10,7 @@ use outcore_kernels::sort::{
 };
 
 use super::Records;
+use crate::task::costs::PER_KEY;
 use crate::task::{Access, Algorithm, Bound, Grid, Work};
 use crate::EngineError;
 
@@ -317,10 +318,9 @@ impl Work for FormRuns {
     }
 
     fn operations(&self) -> f64 {
-        // Sorting by radix takes some ten nanoseconds for an element, products a tenth for an operation.
         let each = match self.form.within {
-            Within::Spread { .. } => 50.0,
-            _ => 100.0,
+            Within::Spread { .. } => PER_KEY / 2.0,
+            _ => PER_KEY,
         };
         each * self.form.records.length as f64
     }

@@ -8,6 +8,7 @@ use outcore_kernels::sort::{merge_index, merge_index_workspace_bytes, merge_segm
 use super::form::gather_tiles;
 use super::segments::Segments;
 use super::Records;
+use crate::task::costs::PER_KEY;
 use crate::task::{Access, Alone, Bound, Grid, Work};
 use crate::EngineError;
 
@@ -104,7 +105,7 @@ impl Work for Merge {
     }
 
     fn operations(&self) -> f64 {
-        100.0 * self.records.length as f64
+        PER_KEY * self.records.length as f64
     }
 
     fn run(&self, task: u64, tiles: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {

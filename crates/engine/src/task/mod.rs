@@ -5,6 +5,7 @@
 //!
 //! Uses `error.rs` alone. Start with `Algorithm` and `Work` below.
 
+pub mod costs;
 mod recipe;
 mod reuse;
 

@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use outcore_store::{
-    clean_partials, discard_replaced, publish, Counters, Frame, Io, MemorySink, Reclaim, Reservation, Scratch, Sink, StoreError,
-    Turn, GROUP_STAGING_BYTES,
+    clean_partials, discard_replaced, publish, Counters, Frame, Io, MemorySink, Reclaim, Reservation, Scratch, Sink,
+    StoreError, Turn, GROUP_STAGING_BYTES,
 };
 
 use crate::plan::ArrayKind;
@@ -223,7 +223,7 @@ impl PreparedProgram {
             workers: options.threads.max(1),
             io_threads: options.io_threads.max(1),
         };
-        let (_, pace) = estimate(&self.work(), &state.done, &measured);
+        let (_, pace) = estimate(&self.work(), &state.done, &[], &measured);
         locked(&self.session.paces).add(pace);
     }
 

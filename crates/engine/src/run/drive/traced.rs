@@ -3,11 +3,11 @@
 use crate::place::occupancy::{ArrayOccupancy, Flow, Occupancy, PlacedTasks, StripColumn};
 use crate::place::Start;
 use crate::plan::ArrayKind;
-use crate::run::session::estimate::PassDone;
 use crate::run::play::stage::IoAccounts;
 use crate::run::play::trace::{Event, Trace, WorkKind};
 use crate::run::prepare::program::PreparedProgram;
 use crate::run::prepare::report::{list, quoted};
+use crate::run::session::estimate::PassDone;
 use crate::schedule::TileId;
 
 /// Programs of one computation whose traces are kept: the longest.

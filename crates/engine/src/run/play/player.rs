@@ -12,10 +12,10 @@ use crate::place::{Instruction, Program};
 use crate::plan::ArrayKind;
 use crate::run::compute::value::TileMemory;
 use crate::run::compute::workspace::Workspace;
-use crate::run::session::estimate::{estimate, Measured, PassDone, PassWork};
 use crate::run::play::stage::Stage;
 use crate::run::play::state::{stopped, RunState, TileState};
 use crate::run::play::worker;
+use crate::run::session::estimate::{estimate, Measured, PassDone, PassRunning, PassWork};
 use crate::run::session::progress::{Doing, Estimate, PassReport, Progress, ProgressReport};
 use crate::schedule::tiles::tile_region;
 use crate::schedule::{Role, TileId};
@@ -155,7 +155,7 @@ impl<'a> Issuer<'a, '_> {
             self.issue(instruction)?;
         }
         self.wait_until(|state| {
-            state.ready.is_empty() && state.missing.is_empty() && state.running == 0 && state.transfers == 0
+            state.ready.is_empty() && state.missing.is_empty() && state.running.is_empty() && state.transfers == 0
         })?;
         self.report(true)
     }
@@ -248,7 +248,15 @@ impl<'a> Issuer<'a, '_> {
             workers: self.workers,
             io_threads: stage.io_threads,
         };
-        let (estimate, pace) = estimate(&self.work, &state.done, &measured);
+        let now = Instant::now();
+        let running = state.running.iter();
+        let running: Vec<PassRunning> = running
+            .map(|task| PassRunning {
+                pass: task.pass as usize,
+                seconds: (now - task.begin).as_secs_f64(),
+            })
+            .collect();
+        let (estimate, pace) = estimate(&self.work, &state.done, &running, &measured);
         let passes = || self.work.iter().zip(&state.done).filter(|(pass, _)| pass.tasks > 0);
         let complete = passes().filter(|(pass, done)| pass.tasks == done.tasks).count();
         let of = passes().count();
@@ -389,7 +397,7 @@ impl<'a> Issuer<'a, '_> {
         let mut state = shared.lock();
         state.stopping = true;
         shared.notify();
-        while state.transfers > 0 || state.running > 0 {
+        while state.transfers > 0 || !state.running.is_empty() {
             state = shared.wait_timeout(state, POLL);
             if !failed || state.transfers == 0 && state.in_functions == 0 {
                 continue;

@@ -9,8 +9,8 @@ use outcore_store::Frame;
 
 use crate::run::compute::tree::Tree;
 use crate::run::compute::value::TileMemory;
-use crate::run::session::estimate::PassDone;
 use crate::run::play::trace::{Trace, TraceLevel, WorkKind, WorkMark};
+use crate::run::session::estimate::PassDone;
 use crate::schedule::TileId;
 use crate::EngineError;
 
@@ -119,6 +119,13 @@ pub struct Busy {
 
 pub type TreeKey = (u32, u32, u64);
 
+/// A task that a worker is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunningTask {
+    pub pass: u32,
+    pub begin: Instant,
+}
+
 #[derive(Default)]
 pub struct RunState {
     pub tiles: HashMap<TileId, TileState>,
@@ -140,7 +147,7 @@ pub struct RunState {
     pub slabs: HashMap<(u32, u32), Vec<Frame>>,
     /// Writes and reads under way, for a clean stop.
     pub transfers: u32,
-    pub running: u32,
+    pub running: Vec<RunningTask>,
     /// Those at work that call functions of the user, which may wait for anything.
     pub in_functions: u32,
     /// By pass.

@@ -15,7 +15,7 @@ use crate::run::compute::tree::{Tree, TreeStep};
 use crate::run::compute::value::{Inputs, TileMemory};
 use crate::run::compute::workspace::Workspace;
 use crate::run::play::stage::Stage;
-use crate::run::play::state::{stopped, RunState, TreeKey};
+use crate::run::play::state::{stopped, RunState, RunningTask, TreeKey};
 use crate::run::play::trace::WorkKind;
 use crate::schedule::tasks::root_tile;
 use crate::schedule::tiles::{coordinates, tile_region};
@@ -50,7 +50,11 @@ pub fn run_task<'a>(
     let pass = stage.tasks.pass[task as usize] as usize;
     let producer = &stage.plan.producers[pass];
     let calls = u32::from(producer.pass().is_some_and(Pass::calls_functions));
-    guard.running += 1;
+    let running = RunningTask {
+        pass: pass as u32,
+        begin,
+    };
+    guard.running.push(running);
     guard.in_functions += calls;
     let begun = guard.begin(WorkKind::Compute, begin);
     // A worker that panics ends the run like one that fails: its task would be waited for for ever.
@@ -68,7 +72,9 @@ pub fn run_task<'a>(
     guard = stage.shared.lock();
     guard.end(begun, pass as u32, end);
     guard.busy.compute_ns += elapsed;
-    guard.running -= 1;
+    if let Some(place) = guard.running.iter().position(|task| *task == running) {
+        guard.running.swap_remove(place);
+    }
     guard.in_functions -= calls;
     match result {
         Ok(Ok(())) => {

@@ -9,9 +9,12 @@
 
 use std::collections::VecDeque;
 
+use outcore_kernels::Generator;
+
 use crate::place::Program;
-use crate::plan::{Pass, Plan, Producer, StepKind};
+use crate::plan::{Base, Pass, Plan, Producer, Step, StepKind};
 use crate::run::session::progress::Estimate;
+use crate::task::costs::{PER_CALLED, PER_DRAWN, PER_ELEMENT};
 
 impl Pass {
     /// Whether its tasks call functions of the user.
@@ -19,12 +22,28 @@ impl Pass {
         self.steps.iter().any(|step| matches!(step.kind, StepKind::Function(_)))
     }
 
-    /// Operations of the whole pass, for estimates of its time: those of products, and a few for each element that
-    /// another step gives.
+    /// Operations of the whole pass, for estimates of its time, in which a step takes as long as so many of a product's.
     pub fn operations(&self) -> f64 {
-        const PER_ELEMENT: f64 = 4.0;
-        let others = self.steps.iter().filter(|step| !matches!(step.kind, StepKind::Matmul));
-        self.flops as f64 + PER_ELEMENT * others.map(|step| step.node.elements() as f64).sum::<f64>()
+        self.flops as f64 + self.steps.iter().map(Step::operations).sum::<f64>()
+    }
+}
+
+impl Step {
+    fn operations(&self) -> f64 {
+        let elements = self.node.elements() as f64;
+        match &self.kind {
+            StepKind::View | StepKind::Matmul => 0.0,
+            StepKind::Gather(gather) => match &gather.base {
+                Base::Generate {
+                    generator: Generator::Uniform { .. } | Generator::Normal { .. } | Generator::Integers { .. },
+                    ..
+                } => PER_DRAWN * elements,
+                _ => PER_ELEMENT * elements,
+            },
+            StepKind::Fused(fused) => PER_ELEMENT * (1 + fused.instructions.len()) as f64 * elements,
+            StepKind::Reduce { .. } => PER_ELEMENT * self.node.inputs[0].elements() as f64,
+            StepKind::Function(_) => PER_CALLED * elements,
+        }
     }
 }
 
@@ -60,6 +79,13 @@ impl PassWork {
 pub struct PassDone {
     pub tasks: u64,
     pub compute_ns: u64,
+}
+
+/// A task of a pass that a worker is at, and for how long.
+#[derive(Clone, Copy, Debug)]
+pub struct PassRunning {
+    pub pass: usize,
+    pub seconds: f64,
 }
 
 /// Measured since the run began.
@@ -117,6 +143,8 @@ impl Pace {
     }
 }
 
+/// A task that goes on is not nearly done, however long it takes.
+const PART_MOST: f64 = 0.9;
 /// How many runs a session remembers the pace of, and the seconds that a run tells anything from.
 const PACES_MAX: usize = 16;
 const TELLING_SECONDS: f64 = 0.02;
@@ -164,7 +192,12 @@ fn ratio(part: f64, whole: f64) -> f64 {
 }
 
 /// The share of the run that is done and the time that is left, and the pace of what is done. Pure; O(passes).
-pub fn estimate(passes: &[PassWork], done: &[PassDone], measured: &Measured) -> (Estimate, Pace) {
+pub fn estimate(
+    passes: &[PassWork],
+    done: &[PassDone],
+    running: &[PassRunning],
+    measured: &Measured,
+) -> (Estimate, Pace) {
     let (workers, io_threads) = (measured.workers.max(1) as f64, measured.io_threads.max(1) as f64);
     let begun = || passes.iter().zip(done).filter(|(_, done)| done.tasks > 0);
     let spent: f64 = begun().map(|(_, done)| done.compute_ns as f64).sum();
@@ -178,14 +211,20 @@ pub fn estimate(passes: &[PassWork], done: &[PassDone], measured: &Measured) -> 
         modelled_seconds: 0.0,
     };
     let mut left = 0.0;
-    for (pass, done) in passes.iter().zip(done).filter(|(pass, _)| pass.tasks > 0) {
+    for (number, (pass, done)) in passes.iter().zip(done).enumerate() {
+        if pass.tasks == 0 {
+            continue;
+        }
         let (tasks, complete) = (pass.tasks as f64, done.tasks as f64);
         let spent = done.compute_ns as f64 * 1e-9 / workers;
         let judged = pace.per_operation() * pass.operations / tasks;
         let per_task = (spent + workers * judged) / (complete + workers);
         let transfer = pace.per_byte() * pass.bytes as f64 / tasks;
-        pace.modelled_seconds += spent.max(transfer * complete);
-        left += per_task.max(transfer) * (tasks - complete);
+        let under_way = running.iter().filter(|task| task.pass == number);
+        let parts = under_way.map(|task| ratio(task.seconds, per_task * workers).min(PART_MOST));
+        let parts: f64 = parts.sum();
+        pace.modelled_seconds += spent.max(transfer * complete) + parts * per_task.max(transfer);
+        left += per_task.max(transfer) * (tasks - complete - parts);
     }
     let past = pace.modelled_seconds;
     let estimate = Estimate {
@@ -234,7 +273,7 @@ mod tests {
 
     #[test]
     fn nothing_is_said_before_the_first_task() {
-        let (found, pace) = estimate(&[pass(10, 1e9, 1 << 20)], &[at(0, 0)], &measured(3.0, 3, 1 << 20));
+        let (found, pace) = estimate(&[pass(10, 1e9, 1 << 20)], &[at(0, 0)], &[], &measured(3.0, 3, 1 << 20));
         assert_eq!(found, Estimate::default());
         assert_eq!(pace.seconds_of(&[pass(1, 1e9, 1)]), None);
     }
@@ -246,7 +285,7 @@ mod tests {
         for done in [4u64, 10, 50, 90] {
             let seconds = done as f64 / 2.0;
             let read = (1 << 28) + (done << 22);
-            let (found, _) = estimate(&passes, &[at(done, done)], &measured(seconds, 1, read));
+            let (found, _) = estimate(&passes, &[at(done, done)], &[], &measured(seconds, 1, read));
             close(found, done as f64 / 100.0, (100 - done) as f64 / 2.0);
         }
     }
@@ -255,7 +294,7 @@ mod tests {
     fn a_run_that_waits_for_its_disks_is_measured_by_its_bytes() {
         let passes = [pass(40, 1e6, 40 << 20), pass(10, 1e6, 40 << 20)];
         // Four I/O threads were busy for 8 of the 2 seconds that passed, and half of the first pass is there.
-        let (found, _) = estimate(&passes, &[at(20, 1), at(0, 0)], &measured(2.0, 8, 20 << 20));
+        let (found, _) = estimate(&passes, &[at(20, 1), at(0, 0)], &[], &measured(2.0, 8, 20 << 20));
         close(found, 0.25, 6.0);
     }
 
@@ -263,13 +302,14 @@ mod tests {
     #[test]
     fn passes_to_come_are_judged_by_their_operations() {
         let passes = [pass(10, 1e9, 0), pass(5, 9e9, 0)];
-        let (found, _) = estimate(&passes, &[at(10, 2), at(0, 0)], &measured(1.0, 0, 0));
+        let (found, _) = estimate(&passes, &[at(10, 2), at(0, 0)], &[], &measured(1.0, 0, 0));
         close(found, 0.1, 9.0);
         // Once it has begun, its own pace counts more and more: half of what its operations suggested.
         let left = |complete: u64| {
             let (found, _) = estimate(
                 &passes,
                 &[at(10, 2), at(complete, complete)],
+                &[],
                 &measured(1.0 + complete as f64 / 2.0, 0, 0),
             );
             found.seconds_left.unwrap() / (5 - complete) as f64
@@ -285,7 +325,12 @@ mod tests {
         for iteration in 1..40u64 {
             let mut done = [at(0, 0); 40];
             done[..iteration as usize].fill(at(8, 4));
-            let (found, _) = estimate(&passes, &done, &measured(2.0 * iteration as f64, 1, iteration << 20));
+            let (found, _) = estimate(
+                &passes,
+                &done,
+                &[],
+                &measured(2.0 * iteration as f64, 1, iteration << 20),
+            );
             close(found, iteration as f64 / 40.0, 2.0 * (40 - iteration) as f64);
             assert!(found.seconds_left.unwrap() < before);
             before = found.seconds_left.unwrap();
@@ -296,7 +341,7 @@ mod tests {
     #[test]
     fn programs_that_follow_are_judged_by_those_before() {
         let work = [pass(10, 1e9, 1 << 20)];
-        let (_, pace) = estimate(&work, &[at(10, 4)], &measured(2.0, 4, 1 << 20));
+        let (_, pace) = estimate(&work, &[at(10, 4)], &[], &measured(2.0, 4, 1 << 20));
         let twice = pace.with(&pace);
         for pace in [pace, twice] {
             let left = |operations, bytes| pace.seconds_of(&[pass(3, operations, bytes)]).unwrap();
@@ -313,14 +358,32 @@ mod tests {
         let mut paces = Paces::default();
         assert_eq!(paces.time_of(&work), None);
         for seconds in [2.0, 4.0, 0.001] {
-            paces.add(estimate(&work, &[at(10, 4)], &measured(seconds, 4, 1 << 20)).1);
+            paces.add(estimate(&work, &[at(10, 4)], &[], &measured(seconds, 4, 1 << 20)).1);
         }
         let found = paces.time_of(&[pass(3, 5e8, 0)]).unwrap();
         assert_eq!((found.least, found.most, found.runs), (1.0, 2.0, 2));
         for _ in 0..2 * PACES_MAX {
-            paces.add(estimate(&work, &[at(10, 4)], &measured(2.0, 4, 1 << 20)).1);
+            paces.add(estimate(&work, &[at(10, 4)], &[], &measured(2.0, 4, 1 << 20)).1);
         }
         let found = paces.time_of(&[pass(3, 5e8, 0)]).unwrap();
         assert_eq!((found.least, found.most, found.runs), (1.0, 1.0, PACES_MAX));
+    }
+
+    /// Two tasks of a second each are complete, and two more half done; one that takes ten times as long is not complete yet.
+    #[test]
+    fn tasks_under_way_count_by_their_time() {
+        let left = |seconds| {
+            let running = [PassRunning { pass: 0, seconds }; 2];
+            let (found, _) = estimate(
+                &[pass(10, 1e9, 0)],
+                &[at(2, 2)],
+                &running,
+                &measured(1.0 + seconds, 0, 0),
+            );
+            found.seconds_left.unwrap()
+        };
+        assert!((left(0.5) - 3.5).abs() < 1e-9);
+        // Nine tenths of each, of a second by the model, in eleven that passed.
+        assert!((left(10.0) - 11.0 * 3.1 / 1.9).abs() < 1e-9);
     }
 }

@@ -14,6 +14,7 @@ use super::super::Analysis;
 use super::fronts::{PivotedBlocks, PivotedFronts, PivotedNode};
 use crate::expr::Expr;
 use crate::ops;
+use crate::task::costs::PER_ENTRY;
 use crate::task::{Access, Alone, Bound, Grid, Work};
 use crate::EngineError;
 
@@ -408,7 +409,7 @@ impl Work for PivotedSweeps {
     }
     fn operations(&self) -> f64 {
         let sides = if self.is_symmetric() { 4.0 } else { 8.0 };
-        sides * self.analysis.entries() as f64 * self.grid.shape[1] as f64
+        sides * self.analysis.entries() as f64 * (PER_ENTRY / 2.0 + self.grid.shape[1] as f64)
     }
     fn run(&self, task: u64, bound: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
         use PivotedSweepStep::{Backward, Begin, Child, Collect, Divide, Forward, Gather, Triangle, TriangleDown};

@@ -11,6 +11,7 @@ use super::cut::QrCut;
 use crate::expr::Expr;
 use crate::ops::{self, show};
 use crate::solve::band::by_bands;
+use crate::task::costs::PER_ENTRY;
 use crate::task::{Access, Alone, Bound, Grid, Recipe, TaskOrder, Work};
 use crate::EngineError;
 
@@ -268,7 +269,7 @@ impl Work for QrSweeps {
     }
     fn operations(&self) -> f64 {
         let [m, k, columns] = [self.cut.rows(), self.cut.short(), self.grids[0].shape[1]].map(|side| side as f64);
-        4.0 * columns * (m * k - k * k / 2.0)
+        (PER_ENTRY + 4.0 * columns) * (m * k - k * k / 2.0)
     }
     fn run(&self, task: u64, bound: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
         let (band, step) = self.task(task);

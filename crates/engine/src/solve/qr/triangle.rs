@@ -7,6 +7,7 @@ use outcore_kernels::{Panel, Reflectors};
 use super::cut::QrCut;
 use crate::expr::Expr;
 use crate::ops;
+use crate::task::costs::PER_ELEMENT;
 use crate::task::{Access, Alone, Bound, Grid, Recipe, Work};
 use crate::EngineError;
 
@@ -75,7 +76,7 @@ impl Work for QrTriangle {
         each(1, task, Access::Create);
     }
     fn operations(&self) -> f64 {
-        0.0
+        PER_ELEMENT * self.grids[0].shape.iter().product::<u64>() as f64
     }
     fn run(&self, task: u64, bound: &mut Bound<'_>, _workspace: &mut [u8]) -> Result<(), EngineError> {
         let width = self.grids[0].region(task)[1].length as usize;

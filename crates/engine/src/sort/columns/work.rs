@@ -9,6 +9,7 @@ use outcore_kernels::sort::{
 };
 
 use super::kind::ColumnKind;
+use crate::task::costs::PER_KEY;
 use crate::task::{Access, Algorithm, Bound, Grid, Work};
 use crate::EngineError;
 
@@ -160,7 +161,7 @@ impl Work for WholeColumns {
     }
 
     fn operations(&self) -> f64 {
-        100.0 * self.x.shape.iter().product::<u64>() as f64
+        PER_KEY * self.x.shape.iter().product::<u64>() as f64
     }
 
     fn run(&self, task: u64, tiles: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {

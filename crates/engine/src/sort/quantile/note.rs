@@ -4,6 +4,7 @@ use outcore_dtype::DType;
 use outcore_kernels::sort::{count_less, nan_key, sort_keys, sort_workspace_bytes};
 
 use super::runs::{each_column, QuantileRequest, Runs, TOGETHER};
+use crate::task::costs::PER_KEY;
 use crate::task::{Access, Alone, Bound, Grid, Work};
 use crate::EngineError;
 
@@ -69,7 +70,7 @@ impl Work for Note {
     }
 
     fn operations(&self) -> f64 {
-        100.0 * self.asked.x.shape.iter().product::<u64>() as f64
+        PER_KEY * self.asked.x.shape.iter().product::<u64>() as f64
     }
 
     fn run(&self, task: u64, tiles: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {

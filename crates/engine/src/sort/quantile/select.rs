@@ -9,6 +9,7 @@ use outcore_kernels::sort::{nan_key, sift, sort_keys, sort_workspace_bytes};
 use super::bracket::Brackets;
 use super::runs::{each_column, QuantileRequest, Runs, TOGETHER};
 use crate::expr::grid::PANEL_BYTES;
+use crate::task::costs::PER_KEY;
 use crate::task::{Access, Algorithm, Bound, Grid, Work};
 use crate::EngineError;
 
@@ -139,7 +140,7 @@ impl Work for Select {
 
     fn operations(&self) -> f64 {
         let elements = self.asked.x.shape.iter().product::<u64>() as f64;
-        10.0 * elements * self.asked.fractions.len() as f64
+        PER_KEY / 10.0 * elements * self.asked.fractions.len() as f64
     }
 
     fn run(&self, task: u64, tiles: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
@@ -229,7 +230,7 @@ impl Work for Pick {
     }
 
     fn operations(&self) -> f64 {
-        100.0 * self.0.brackets.total() as f64
+        PER_KEY * self.0.brackets.total() as f64
     }
 
     fn run(&self, _task: u64, tiles: &mut Bound<'_>, workspace: &mut [u8]) -> Result<(), EngineError> {
