@@ -2,7 +2,7 @@
 
 use super::tasks::InputFinder;
 use super::tiles::{TileId, TileTable};
-use super::writes::{each_updated, each_written};
+use super::writes::{each_updated, WrittenTiles};
 use crate::cancel;
 use crate::plan::{ArrayKind, LeftWork, Needed, Plan};
 
@@ -64,6 +64,7 @@ impl NeededSearch<'_> {
         let plan = self.plan;
         self.begin();
         let mut finder = InputFinder::new(plan, self.tiles);
+        let written = WrittenTiles::new(plan, self.tiles);
         let mut needed: Needed = Vec::with_capacity(plan.producers.len());
         let mut read = Vec::new();
         // Every tile is written before it is read, by earlier producers or earlier tasks of the same.
@@ -71,7 +72,7 @@ impl NeededSearch<'_> {
             let mut tasks = vec![false; producer.tasks() as usize];
             for task in (0..tasks.len() as u32).rev() {
                 cancel::check();
-                if !self.takes((index as u32, task)) {
+                if !self.takes(&written, (index as u32, task)) {
                     continue;
                 }
                 tasks[task as usize] = true;
@@ -105,15 +106,15 @@ impl NeededSearch<'_> {
     }
 
     /// Whether a task is needed; what it writes beside is then as good as wanted: all tasks of it run too.
-    fn takes(&mut self, task: (u32, u32)) -> bool {
+    fn takes(&mut self, written: &WrittenTiles<'_>, task: (u32, u32)) -> bool {
         let (plan, tiles) = (self.plan, self.tiles);
         let mut is_needed = false;
-        each_written(plan, tiles, task, |tile| is_needed |= self.wanted[tile as usize]);
+        written.each(task, |tile| is_needed |= self.wanted[tile as usize]);
         if !is_needed {
             return false;
         }
         // Of outputs that are durable and cannot be read back only tiles that a work updates, which it reads.
-        each_written(plan, tiles, task, |tile| {
+        written.each(task, |tile| {
             let array = tiles.locate(tile).0 as usize;
             let is_within = plan.arrays[array].outputs.is_empty() || self.done.is_beside[array];
             self.wanted[tile as usize] |= is_within || self.stands[tile as usize];

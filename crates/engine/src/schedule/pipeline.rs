@@ -4,7 +4,7 @@
 use super::blocking::is_blocked;
 use super::tasks::InputFinder;
 use super::tiles::{TileId, TileTable};
-use super::writes::each_written;
+use super::writes::WrittenTiles;
 use crate::cancel;
 use crate::plan::{ArrayKind, Plan, Producer, WorkStep};
 
@@ -31,7 +31,8 @@ pub fn interleave(plan: &Plan, tiles: &TileTable, sequential: &[Vec<u32>]) -> Ve
         .enumerate()
         .flat_map(|(pass, cells)| cells.iter().map(move |&cell| (pass as u32, cell)))
         .collect();
-    let mut waiting = find_waiting(plan, tiles, &flat);
+    let written = WrittenTiles::new(plan, tiles);
+    let mut waiting = find_waiting(plan, tiles, &written, &flat);
     let mut done = vec![false; flat.len()];
     let mut order = Vec::with_capacity(flat.len());
     let mut stack: Vec<u32> = Vec::new();
@@ -44,7 +45,7 @@ pub fn interleave(plan: &Plan, tiles: &TileTable, sequential: &[Vec<u32>]) -> Ve
                 continue;
             }
             order.push(flat[task as usize]);
-            let mut ready = complete(plan, tiles, &mut waiting, flat[task as usize]);
+            let mut ready = complete(&written, &mut waiting, flat[task as usize]);
             let producer = flat[task as usize].0;
             ready.retain(|&other| !done[other as usize] && flat[other as usize].0 != producer);
             if ready.len() > READY_AT_ONCE_MAX {
@@ -130,9 +131,9 @@ fn is_of_same(plan: &Plan, producer: u32, step: &WorkStep) -> bool {
 }
 
 /// Marks a task's outputs and gives the tasks that need nothing more.
-fn complete(plan: &Plan, tiles: &TileTable, waiting: &mut TileReaders, task: (u32, u32)) -> Vec<u32> {
+fn complete(written: &WrittenTiles<'_>, waiting: &mut TileReaders, task: (u32, u32)) -> Vec<u32> {
     let mut ready = Vec::new();
-    each_written(plan, tiles, task, |tile| {
+    written.each(task, |tile| {
         let tile = tile as usize;
         waiting.contributions[tile] -= 1;
         if waiting.contributions[tile] > 0 {
@@ -149,7 +150,7 @@ fn complete(plan: &Plan, tiles: &TileTable, waiting: &mut TileReaders, task: (u3
     ready
 }
 
-fn find_waiting(plan: &Plan, tiles: &TileTable, flat: &[(u32, u32)]) -> TileReaders {
+fn find_waiting(plan: &Plan, tiles: &TileTable, written: &WrittenTiles<'_>, flat: &[(u32, u32)]) -> TileReaders {
     let mut contributions = vec![0u32; tiles.len()];
     let mut writers = vec![u32::MAX; tiles.len()];
     let mut pairs: Vec<(TileId, u32)> = Vec::new();
@@ -157,7 +158,7 @@ fn find_waiting(plan: &Plan, tiles: &TileTable, flat: &[(u32, u32)]) -> TileRead
     let mut finder = InputFinder::new(plan, tiles);
     let mut inputs = Vec::new();
     for &(pass_index, cell_index) in flat {
-        each_written(plan, tiles, (pass_index, cell_index), |tile| {
+        written.each((pass_index, cell_index), |tile| {
             contributions[tile as usize] += 1;
             writers[tile as usize] = pass_index;
         });

@@ -4,7 +4,6 @@ use outcore_store::{FramePool, Interval};
 
 use super::tiles::{coordinates, TileId, TileTable};
 use crate::cancel;
-use crate::plan::span::resolve_all;
 use crate::plan::{too_many, ArrayKind, Pass, Plan, Producer, RootKind, StepKind, WorkStep};
 use crate::task::Access;
 
@@ -86,13 +85,12 @@ impl TaskList {
 
 /// The block that is the whole cell: an interval along each dimension.
 pub fn cell_extent(pass: &Pass, cell: &[u64]) -> Vec<Interval> {
-    cell.iter()
-        .enumerate()
-        .map(|(dim, &at)| {
-            let start = at * pass.domain.tile[dim];
-            Interval::new(start, pass.domain.tile[dim].min(pass.domain.shape[dim] - start))
-        })
-        .collect()
+    along_cell(pass, cell).collect()
+}
+
+fn along_cell<'a>(pass: &'a Pass, cell: &'a [u64]) -> impl Iterator<Item = Interval> + 'a {
+    let along = cell.iter().zip(&pass.domain.tile).zip(&pass.domain.shape);
+    along.map(|((&at, &tile), &length)| Interval::new(at * tile, tile.min(length - at * tile)))
 }
 
 /// Walks the tiles a task of `pass` at `cell` reads, each once.
@@ -102,6 +100,8 @@ pub struct InputFinder<'a> {
     /// The last task that touched each tile, so that each is listed once.
     stamp: Vec<u32>,
     task: u32,
+    /// The box of a step.
+    region: Vec<Interval>,
 }
 
 impl<'a> InputFinder<'a> {
@@ -111,6 +111,7 @@ impl<'a> InputFinder<'a> {
             tiles,
             stamp: vec![0; tiles.len()],
             task: 0,
+            region: Vec::new(),
         }
     }
 
@@ -139,11 +140,12 @@ impl<'a> InputFinder<'a> {
         cancel::check();
         self.task += 1;
         let (plan, tiles, task) = (self.plan, self.tiles, self.task);
-        let stamp = &mut self.stamp;
+        let (stamp, region) = (&mut self.stamp, &mut self.region);
         for step in &pass.steps {
             let StepKind::Gather(gather) = &step.kind else { continue };
-            let region = resolve_all(&step.spans, extent);
-            gather.visit(&region, &mut |array, region| {
+            region.clear();
+            region.extend(step.spans.iter().map(|span| span.resolve(extent)));
+            gather.visit(region, &mut |array, region| {
                 let info = &plan.arrays[array as usize];
                 if matches!(info.kind, ArrayKind::Memory(_)) {
                     return;
@@ -161,18 +163,18 @@ impl<'a> InputFinder<'a> {
 }
 
 /// Calls `touch` with the position of every tile that a box overlaps, in C order.
-pub fn each_tile(tile: &[u64], counts: &[u64], region: &[Interval], touch: &mut dyn FnMut(u64)) {
-    fn walk(axis: usize, index: u64, tile: &[u64], counts: &[u64], region: &[Interval], touch: &mut dyn FnMut(u64)) {
-        if axis == tile.len() {
-            touch(index);
-            return;
-        }
-        let Interval { start, length } = region[axis];
-        for at in start / tile[axis]..=(start + length - 1) / tile[axis] {
-            walk(axis + 1, index * counts[axis] + at, tile, counts, region, touch);
+pub fn each_tile(tile: &[u64], counts: &[u64], region: &[Interval], touch: &mut impl FnMut(u64)) {
+    fn walk(before: u64, tile: &[u64], counts: &[u64], region: &[Interval], touch: &mut impl FnMut(u64)) {
+        let (Some((&side, tile)), [Interval { start, length }, region @ ..]) = (tile.split_first(), region) else {
+            return touch(before);
+        };
+        let (places, first) = (start / side..=(start + length - 1) / side, before * counts[0]);
+        match tile.is_empty() {
+            true => places.for_each(|at| touch(first + at)),
+            false => places.for_each(|at| walk(first + at, tile, &counts[1..], region, touch)),
         }
     }
-    walk(0, 0, tile, counts, region, touch);
+    walk(0, tile, counts, region, touch);
 }
 
 /// Position of a root's tile for a cell of its pass.
@@ -196,7 +198,7 @@ pub fn build_tasks(plan: &Plan, tiles: &TileTable, order: &[(u32, u32)]) -> Task
     list.output_ends.reserve_exact(order.len());
     let mut finder = InputFinder::new(plan, tiles);
     let mut progress = RootProgress::new(plan);
-    let mut cell = Vec::new();
+    let (mut cell, mut extent) = (Vec::new(), Vec::new());
     let mut writers = Writers::count(plan, tiles);
     let passes = plan.producers.iter().map(Producer::pass);
     let counts: Vec<Vec<u64>> = passes
@@ -206,7 +208,9 @@ pub fn build_tasks(plan: &Plan, tiles: &TileTable, order: &[(u32, u32)]) -> Task
         let pass = plan.pass(pass_index);
         if let Some(pass) = pass {
             coordinates(&counts[pass_index as usize], u64::from(cell_index), &mut cell);
-            finder.find(pass, &cell_extent(pass, &cell), &mut list.inputs);
+            extent.clear();
+            extent.extend(along_cell(pass, &cell));
+            finder.find(pass, &extent, &mut list.inputs);
         }
         if let Some(step) = plan.producers[pass_index as usize].work() {
             finder.find_work(step, cell_index, &mut list.inputs);

@@ -1,8 +1,7 @@
 //! The tiles that a task writes or adds to.
 
-use super::tasks::root_tile;
-use super::tiles::{coordinates, TileId, TileTable};
-use crate::plan::{Plan, Producer};
+use super::tiles::{TileId, TileTable};
+use crate::plan::{ArrayId, Pass, Plan, Producer};
 use crate::task::Access;
 
 /// Calls `each` with every tile that a task of a work updates: what is in it before counts.
@@ -16,23 +15,57 @@ pub fn each_updated(plan: &Plan, tiles: &TileTable, (producer, task): (u32, u32)
     }
 }
 
-/// Calls `each` with every tile that a task, by its producer and number, contributes to.
-pub fn each_written(plan: &Plan, tiles: &TileTable, (producer, task): (u32, u32), mut each: impl FnMut(TileId)) {
-    let pass = match &plan.producers[producer as usize] {
-        Producer::Pass(pass) => pass,
-        Producer::Work(step) => {
+/// The tiles that tasks contribute to; what the cells of passes have in common is worked out once.
+pub struct WrittenTiles<'a> {
+    plan: &'a Plan,
+    tiles: &'a TileTable,
+    /// By producer, of each root the array and the dimensions that number its tiles.
+    roots: Vec<Vec<(ArrayId, Vec<KeptDim>)>>,
+}
+
+/// A dimension of a pass: cells that follow each other along it are `stride` apart.
+struct KeptDim {
+    stride: u64,
+    count: u64,
+}
+
+impl<'a> WrittenTiles<'a> {
+    pub fn new(plan: &'a Plan, tiles: &'a TileTable) -> WrittenTiles<'a> {
+        let of_pass = |pass: &Pass| {
+            let counts = pass.domain.counts();
+            let kept = |dim: usize| KeptDim {
+                stride: counts[dim + 1..].iter().product(),
+                count: counts[dim],
+            };
+            let roots = pass.roots.iter();
+            roots
+                .map(|root| (root.array, root.kept_dims().into_iter().map(kept).collect()))
+                .collect()
+        };
+        let roots = plan
+            .producers
+            .iter()
+            .map(|producer| producer.pass().map_or(vec![], of_pass));
+        WrittenTiles {
+            plan,
+            tiles,
+            roots: roots.collect(),
+        }
+    }
+
+    /// Calls `each` with every tile that a task, by its producer and number, contributes to.
+    pub fn each(&self, (producer, task): (u32, u32), mut each: impl FnMut(TileId)) {
+        if let Producer::Work(step) = &self.plan.producers[producer as usize] {
             step.operands(u64::from(task), &mut |array, index, access| {
                 if access != Access::Read {
-                    each(tiles.id(array, index));
+                    each(self.tiles.id(array, index));
                 }
             });
-            return;
         }
-    };
-    let counts = pass.domain.counts();
-    let mut cell = Vec::new();
-    coordinates(&counts, u64::from(task), &mut cell);
-    for root in &pass.roots {
-        each(tiles.id(root.array, root_tile(&root.kept_dims(), &counts, &cell)));
+        for (array, dims) in &self.roots[producer as usize] {
+            let along = |dim: &KeptDim| u64::from(task) / dim.stride % dim.count;
+            let index = dims.iter().fold(0, |index, dim| index * dim.count + along(dim));
+            each(self.tiles.id(*array, index));
+        }
     }
 }
