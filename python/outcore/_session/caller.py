@@ -6,6 +6,7 @@ import linecache
 import os
 import sys
 from collections.abc import Iterator
+from contextvars import ContextVar
 from functools import lru_cache
 from types import FrameType
 from typing import NamedTuple
@@ -14,6 +15,10 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _STANDARD = os.path.dirname(os.__file__) + os.sep
 _INSTALLED = tuple(f"{os.sep}{folder}{os.sep}" for folder in ("site-packages", "dist-packages"))
 _TEXT_MAX = 120
+
+
+# Loops of fits, solvers and `iterate` that are under way, each within the one before.
+loops: ContextVar[int] = ContextVar("outcore_loops", default=0)
 
 
 class Call(NamedTuple):
@@ -86,4 +91,4 @@ def _text(file: str, line: int) -> str:
     return text if len(text) <= _TEXT_MAX else f"{text[: _TEXT_MAX - 1]}…"
 
 
-__all__ = ["Call", "calling", "user_frame"]
+__all__ = ["Call", "calling", "loops", "user_frame"]
