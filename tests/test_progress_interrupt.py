@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,32 @@ def test_outputs_with_resume_are_kept(values: oc.Array, tmp_path: Path, monkeypa
     assert {part[1] for part in oc._core.unfinished(str(tmp_path))} == set(paths)
     oc.store(targets, resume=True)
     np.testing.assert_array_equal(np.load(paths[0]), np.load(tmp_path / "x.npy"))
+
+
+def test_a_call_that_goes_on_says_behind_how_many_tasks(
+    values: oc.Array, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from outcore._session import line, views
+
+    path, lines = tmp_path / "y.zarr", list[str]()
+
+    def store() -> oc.Outcome:
+        return oc.store({path: values + 1}, chunks={path: (64, 1024)}, resume=True, progress=True)
+
+    def update(_: views.LogView, figures: Any, now: float) -> None:
+        lines.append(line.line(figures, now))
+
+    monkeypatch.setattr(views.LogView, "update", update)
+    monkeypatch.setattr("outcore._session.progress._SHOW_SECONDS", 0.0)
+    with monkeypatch.context() as patch:
+        interrupted_run(patch, 3)
+        notes_of(store)
+    assert not any("going on" in text for text in lines)
+    resumed = store().other["resumed_tiles"]
+    behind = re.findall(r"going on behind (\d+) of (\d+) tasks", "\n".join(lines))
+    assert resumed > 0
+    assert behind[0] == (str(resumed), "16")
+    np.testing.assert_array_equal(oc.open(path).compute(), np.load(tmp_path / "x.npy") + 1)
 
 
 def test_an_output_that_appeared_before_the_interrupt_is_complete(

@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from outcore import _core
+from outcore._base.files import is_unfinished
 from outcore._base.types import PathLike
 from outcore._base.urls import is_url, url_of
 from outcore._lazy.typed import Typed
 from outcore._run.group_files import is_group
 from outcore._run.hdf5_files import hdf5_place
-from outcore.errors import OutcoreError
 
 _PACKAGE = __name__.partition(".")[0]
 
@@ -102,7 +101,7 @@ class InterruptedOutputs:
     def __call__(self) -> Iterator[str]:
         """A line per output."""
         for output in self._files.values():
-            is_kept = self._resumes and _is_resumable(output.path)
+            is_kept = self._resumes and is_unfinished(output.path)
             yield output.note("its complete tiles" if is_kept else "", self._way)
         for output in self._updated.values():
             yield output.updated_note()
@@ -140,15 +139,6 @@ def _kind_of(path: PathLike | bytes, value: object) -> tuple[str, str]:
     if name.endswith(".ocs"):
         return "sparse matrix", name
     return "typed" if isinstance(value, Typed) and not name.endswith(".zarr") else "array", name
-
-
-def _is_resumable(path: Path) -> bool:
-    """Whether a journal of the output lies beside it."""
-    target = os.path.realpath(path)
-    with suppress(OSError, OutcoreError):
-        unfinished = _core.unfinished(os.path.dirname(target))
-        return any(os.path.realpath(other) == target for _, other, *_ in unfinished)
-    return False
 
 
 def of_ingest(output: NamedOutput, *, resumes: bool, can_resume: bool) -> str:

@@ -48,6 +48,11 @@ class Progress:
         """The program has ended."""
         self.figures.end_program()
 
+    def go_on(self, behind: str) -> None:
+        """The program goes on behind a part of it, in words, that an earlier run has done."""
+        self.figures.activity = f"going on behind {behind}"
+        self._show(is_new=True)
+
     def say(self, stage: str) -> None:
         """The part of the program that is under way, in words; none where all of it is one."""
         self.figures.stage = stage
