@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -81,30 +82,51 @@ def test_outputs_with_resume_are_kept(values: oc.Array, tmp_path: Path, monkeypa
     np.testing.assert_array_equal(np.load(paths[0]), np.load(tmp_path / "x.npy"))
 
 
-def test_a_call_that_goes_on_says_behind_how_many_tasks(
-    values: oc.Array, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The lines of progress that are shown, with each report one."""
     from outcore._session import line, views
 
-    path, lines = tmp_path / "y.zarr", list[str]()
+    shown: list[str] = []
+    monkeypatch.setattr(views.LogView, "update", lambda _, figures, now: shown.append(line.line(figures, now)))
+    monkeypatch.setattr("outcore._session.progress._SHOW_SECONDS", 0.0)
+    return shown
+
+
+def test_a_call_that_goes_on_says_behind_how_many_tasks(
+    values: oc.Array, lines: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "y.zarr"
 
     def store() -> oc.Outcome:
         return oc.store({path: values + 1}, chunks={path: (64, 1024)}, resume=True, progress=True)
 
-    def update(_: views.LogView, figures: Any, now: float) -> None:
-        lines.append(line.line(figures, now))
-
-    monkeypatch.setattr(views.LogView, "update", update)
-    monkeypatch.setattr("outcore._session.progress._SHOW_SECONDS", 0.0)
     with monkeypatch.context() as patch:
         interrupted_run(patch, 3)
         notes_of(store)
     assert not any("going on" in text for text in lines)
     resumed = store().other["resumed_tiles"]
-    behind = re.findall(r"going on behind (\d+) of (\d+) tasks", "\n".join(lines))
     assert resumed > 0
+    behind = re.findall(r"going on behind (\d+) of (\d+) tasks", "\n".join(lines))
     assert behind[0] == (str(resumed), "16")
     np.testing.assert_array_equal(oc.open(path).compute(), np.load(tmp_path / "x.npy") + 1)
+
+
+def test_a_call_of_several_stages_says_that_it_goes_on(
+    values: oc.Array, lines: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def store() -> oc.Outcome:
+        return oc.store({tmp_path / "y.npy": oc.sort(oc.reshape(values, (-1,)))}, resume=True, progress=True)
+
+    with oc.Session(memory_limit="2GiB", pool_limit=13 << 20, threads=2, scratch=[tmp_path]):
+        with monkeypatch.context() as patch:
+            interrupted_run(patch, 3)
+            notes_of(store)
+        gc.collect()  # frames of the traceback hold the program, which holds its stages
+        assert not any("going on" in text for text in lines)
+        store()
+    assert any("going on behind an earlier run" in text for text in lines)
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), np.sort(np.load(tmp_path / "x.npy").ravel()))
 
 
 def test_an_output_that_appeared_before_the_interrupt_is_complete(
