@@ -247,6 +247,34 @@ def test_a_call_is_named_as_the_user_called_it(shown: list[Shown], tmp_path: Pat
     assert [view.endings for view in shown] == [[""], [""], [""]]
 
 
+def test_progress_and_profiles_name_calls_alike(shown: list[Shown], tmp_path: Path) -> None:
+    from outcore.learn import KMeans
+
+    rows = np.random.default_rng(0).random((200, 2))
+    G = oc.graph.from_arrays([0, 0, 1], [1, 2, 3])
+    with oc.profile() as seen:
+        KMeans(2, max_iter=2, random_state=0).fit(rows)
+        oc.graph.bfs(G, 0)
+        oc.store({tmp_path / "x.npy": oc.ones(9)})
+    assert {"KMeans.fit", "store"} <= {view.lines[0][0] for view in shown}
+    text = seen._repr_html_()
+    assert all(f"{name} (test_progress.py:" in text for name in ("KMeans.fit", "bfs", "store"))
+
+
+def test_the_name_of_a_wrapper_is_that_of_its_function() -> None:
+    from outcore._session.caller import _outer
+    from outcore.graph import _live
+
+    def method(name: str, qualified: str) -> Any:
+        return (lambda: None).__code__.replace(co_name=name, co_qualname=qualified)
+
+    assert _outer("running", oc.graph.bfs.__code__) == "bfs"
+    assert oc.graph.bfs.__code__.co_filename == _live.__file__
+    assert _outer("KMeans.fit", method("fit", "_naming_itself.<locals>.named")) == "KMeans.fit"
+    assert _outer("KMeans.fit", method("<lambda>", "store.<locals>.<lambda>")) == "KMeans.fit"
+    assert _outer("running", method("compute", "Array.compute")) == "Array.compute"
+
+
 def test_a_loop_and_its_programs_share_one_view(shown: list[Shown]) -> None:
     def step(x: oc.Array) -> tuple[oc.Array, dict[str, oc.Array]]:
         return x / 2, {"loss": x.sum()}

@@ -162,6 +162,7 @@ def made(folder: Path) -> Iterator[Made]:
             "Outcome": outcome,
             "spilled": _record.Outcome(10**17, 10**17, 10**17, 10**17, 1e9, 1e9, 1e9, other),
             "Session": session,
+            "Loop": oc.iterate(lambda y: (y / 2, {SCRIPT: y.sum()}), oc.ones(10), max_iter=3),
         }
 
 
@@ -213,11 +214,10 @@ def test_text_fits_a_terminal(made: Made) -> None:
 def test_nothing_runs_and_no_more_than_a_page_is_read(made: Made) -> None:
     for name, value in made.items():
         with oc.profile() as seen:
-            if isinstance(value, oc.Group):
-                repr(value)
-            read = max(map(read_by, representations(value)))
-        # Members of a group are opened, a header each, for their shapes: the first time alone.
-        assert read <= (0 if name == "stored group" else PAGE_BYTES), name
+            first, *others = map(read_by, representations(value))
+        assert first <= PAGE_BYTES, name
+        # Of a group members are opened, a header each, for their shapes: the first time alone.
+        assert max(others) <= (0 if name == "stored group" else PAGE_BYTES), name
         assert seen.outcomes == [], name
 
 
@@ -264,6 +264,38 @@ def test_first_values_stand_where_they_cost_a_page_at_most(made: Made) -> None:
     assert "'2020-01-01'" in repr(made["Dates"])
     assert "[" not in repr(made["product"])
     assert "2.]" in repr(made["Table"])
+
+
+def test_first_values_are_whole_and_end_with_an_ellipsis() -> None:
+    x = np.random.default_rng(3).normal(size=200) * 10.0 ** np.arange(-100, 100)
+    arrays = [x[first : first + 20] for first in range(0, 180, 7)] + [
+        x[:6] * (1 + 1j),
+        x[:3],
+        np.arange(10**12, 10**12 + 9),
+    ]
+    for values in arrays:
+        for text in (repr(oc.asarray(values)), repr(oc.table(**{"n" * 30: values}))):
+            (said,) = re.findall(r"\[(.*)\]", text)
+            numbers = said.removesuffix(" …").split()
+            assert ("…" in said) == (len(numbers) < len(values)), text
+            assert numbers
+            found = np.asarray([complex(number.replace(".j", "j")) for number in numbers])
+            digits = 5e-5 * max(1.0, np.abs(values[: len(numbers)]).max())
+            assert np.allclose(found, values[: len(numbers)], rtol=1e-3, atol=digits)
+
+
+def test_a_group_opens_the_members_whose_headers_are_a_page(made: Made, folder: Path) -> None:
+    with oc.Session(memory_limit="1GiB", progress=False):
+        group = oc.open(folder / "group.zarr")
+        text = repr(group)
+        shown = [name for name in group if f"{name} (dim_0: 9) int64" in text]
+        left = [name for name in group if f"{name}: not opened yet" in text]
+        assert len(shown) + len(left) == 40
+        read = [(folder / "group.zarr" / name / "zarr.json").stat().st_size for name in shown]
+        assert sum(read) <= PAGE_BYTES < sum(read) + 2 * max(read)
+        assert group[left[-1]].shape == (9,)
+        assert f"{left[-1]} (dim_0: 9) int64" in repr(group)
+        assert "not opened yet" not in repr(oc.group({f"x{place}": oc.arange(3) for place in range(40)}))
 
 
 def test_values_of_other_layouts_are_those_of_numpy(tmp_path: Path) -> None:
@@ -333,6 +365,13 @@ def test_a_session_tells_what_it_holds(tmp_path: Path) -> None:
         assert kept > 0
         assert "0 B kept" not in repr(session)
         assert "469 KiB" in repr(session) or f"{kept / 1024:.1f} KiB kept" in repr(session)
+
+
+def test_a_loop_and_groups_have_cards(made: Made) -> None:
+    loop = made["Loop"]._repr_html_()
+    for said in ("(10,) float64", "3: the most that were asked for", "2.5 in the end"):
+        assert said in loop
+    assert "3, int64" in made["GroupBy"]._repr_html_()
 
 
 def test_a_fitted_model_tells_what_it_found(made: Made) -> None:

@@ -8,6 +8,7 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 from support.running import ROOMY, session
 
 import outcore as oc
-from outcore.errors import ArgumentError, DTypeError, OutcoreError, ShapeError
+from outcore.errors import ArgumentError, DTypeError, MemoryLimitError, OutcoreError, ShapeError
 from outcore.show import _blocks
 
 COLUMNS_MAX = 100
@@ -287,6 +288,67 @@ def test_spy_of_a_sparse_matrix_reads_the_directory_and_no_entry(current: Any, o
     assert np.array_equal(fine.cells, exact)
 
 
+def test_numbers_beside_text_are_those_of_its_rows_and_columns(current: Any) -> None:
+    A = oc.sparse.from_coo([0, 699], [0, 599], [1.0, 2.0], (700, 600), side=256)
+    lines = repr(oc.show.spy(A, ax=False)).splitlines()
+    assert lines[1:8] == [
+        "row",
+        "  0 ┤██",
+        "256 ┤",
+        "512 ┤    ██",
+        "700 └┴───┴┴",
+        "     0  512 600",
+        "     column",
+    ]
+    few = repr(oc.show.spy(oc.sparse.from_coo([0], [0], [1.0], (3, 4)), ax=False)).splitlines()
+    assert few[2:5] == ["0 ┤██", "3 └┴┴", "   0 4"]
+    x = np.zeros((997, 311))
+    x[640, 200] = 1
+    drawn = repr(oc.show.image(x, ax=False)).splitlines()
+    (row,) = (place for place, line in enumerate(drawn) if "█" in line)
+    tall, wide = (int(part) for part in drawn[-1].removeprefix("a shade is the mean of ").split()[::2][:2])
+    rows = {place: int(line.split()[0]) for place, line in enumerate(drawn) if "┤" in line}
+    begin = (row - 2) * tall
+    assert begin <= 640 < begin + tall
+    assert rows == {place: (place - 2) * tall for place in rows}
+    column = drawn[row].index("█") - drawn[row].index("│") - 1
+    assert column // 2 * wide <= 200 < (column // 2 + 1) * wide
+
+
+def test_text_says_what_its_shades_stand_for_and_its_axes_are_called(current: Any) -> None:
+    text = repr(oc.show.image(np.ones((300, 200)), ax=False))
+    assert "a cell is an element" in text
+    assert text.endswith("a shade is the mean of 10 × 5 elements")
+    assert "a shade" not in repr(oc.show.image(np.ones((30, 20)), ax=False))
+    assert "a cell is the max of 10 × 10 elements" in repr(
+        oc.show.image(np.ones((300, 200)), (20, 30), "max", ax=False)
+    )
+    x, y = (oc.asarray(np.arange(6)).annotate(name=name) for name in ("longitude", "latitude"))
+    lines = repr(oc.show.scatter(x, y, ax=False)).splitlines()
+    assert lines[1] == "latitude"
+    assert lines[-2].strip() == "longitude"
+    points = repr(oc.show.scatter(np.asarray([0, 3, 5]), np.asarray([0, 4, 5]), ax=False)).splitlines()
+    assert [line for line in points if line.startswith("4 ┤")] == ["4 ┤      ██"]
+
+
+def test_a_refusal_names_a_limit_that_works(large: Path, tmp_path: Path) -> None:
+    with session(tmp_path) as roomy:
+        overhead = ROOMY - roomy.counters()["budget_bytes"]
+    with session(tmp_path, memory_limit=overhead + (6 << 20)), pytest.raises(MemoryLimitError) as refused:
+        oc.show.image(oc.open(large / "wide.zarr"), ax=False)
+    smallest = refused.value.smallest
+    assert smallest is not None
+    with session(tmp_path, memory_limit=smallest + (8 << 20)):
+        assert oc.show.image(oc.open(large / "wide.zarr"), ax=False).cells.shape == (512, 683)
+
+
+def test_spy_of_an_array_holds_one_byte_for_an_element(large: Path, tmp_path: Path) -> None:
+    with session(tmp_path) as roomy:
+        overhead = ROOMY - roomy.counters()["budget_bytes"]
+    with session(tmp_path, memory_limit=overhead + (16 << 20), threads=1):
+        assert oc.show.spy(oc.open(large / "square.zarr"), ax=False).cells.sum() == ROWS * COLUMNS
+
+
 def test_spy_of_a_matrix_without_entries_and_one_that_is_not_made_yet(current: Any) -> None:
     A = oc.sparse.from_coo([], [], np.zeros(0), (30, 40))
     assert oc.show.spy(A, ax=False).cells.sum() == 0
@@ -412,3 +474,30 @@ def test_drawings_go_on_axes_of_matplotlib(current: Any) -> None:
     assert oc.show.histogram(x) is pyplot.gca()
     assert isinstance(oc.show.histogram(x, ax=False), oc.show.Drawing)
     pyplot.close("all")
+
+
+@needs_matplotlib
+def test_titles_end_within_the_figure_and_dates_beside_each_other(current: Any) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    days = np.datetime64("2024-01-01") + np.random.default_rng(9).integers(0, 366, 500)
+    name = "a variable that somebody measured in many places over many years " * 3
+    x = oc.asarray(np.append(np.random.default_rng(9).random(1000), [np.nan, np.inf])).annotate(name=name)
+    for draw in (
+        lambda: oc.show.histogram(days),
+        lambda: oc.show.histogram(x, range=(0, 0.5)),
+        lambda: oc.show.scatter(x, x),
+    ):
+        figure = pyplot.figure()
+        ax = draw()
+        figure.canvas.draw()
+        for text in (ax.title, ax.xaxis.label):
+            place = text.get_window_extent()
+            assert figure.bbox.x0 <= place.x0 < place.x1 <= figure.bbox.x1
+            assert figure.bbox.y0 <= place.y0 < place.y1 <= figure.bbox.y1
+        labels = [label.get_window_extent() for label in ax.get_xticklabels() if label.get_text()]
+        assert all(one.x1 < other.x0 for one, other in pairwise(labels))
+        pyplot.close(figure)

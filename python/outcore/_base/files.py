@@ -51,6 +51,15 @@ def discard(path: PathLike) -> None:
         remove(path)
 
 
+def is_unfinished(path: PathLike) -> bool:
+    """Whether a journal of an output lies beside it, from which a call can go on."""
+    target = os.path.realpath(path)
+    with suppress(OSError, OutcoreError):
+        unfinished = _core.unfinished(os.path.dirname(target))
+        return any(os.path.realpath(other) == target for _, other, *_ in unfinished)
+    return False
+
+
 def replace(source: PathLike, target: PathLike) -> None:
     """Gives a file another name, and replaces what has it. Into a volume or out of it the file is copied."""
     _core.replace(os.fspath(source), os.fspath(target))
@@ -191,6 +200,7 @@ __all__ = [
     "Header",
     "discard",
     "in_blocks",
+    "is_unfinished",
     "load",
     "npy_header",
     "npy_header_of",

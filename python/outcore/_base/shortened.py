@@ -50,11 +50,19 @@ def short_shape(shape: Sequence[int]) -> str:
 
 
 def short_values(values: NDArray, is_all: bool, width: int = 44) -> str:
-    """The first values of an array, as NumPy writes them."""
+    """The first values of an array, as NumPy writes them, as many whole ones as there is room for."""
     import numpy as np  # loaded by all who have values
 
-    line = np.array2string(values, max_line_width=1 << 20, threshold=1 << 10, precision=4)
-    return short_text(line if is_all else f"{line[:-1]} …]", width)
+    line = "[]"
+    for count in range(len(values), 0, -1):
+        line = np.array2string(values[:count], max_line_width=1 << 20, threshold=1 << 10, precision=4)
+        line = line if is_all and count == len(values) else f"{line[:-1]} …]"
+        if len(" ".join(line.split())) <= width:
+            break
+    else:
+        if values.ndim > 1 and len(values):
+            return short_values(values[0], False, width)
+    return short_text(line, width)
 
 
 def short_names(names: Sequence[str], width: int = COLUMNS) -> str:

@@ -9,7 +9,6 @@ from typing import Any, NoReturn, overload
 import numpy as np
 
 from outcore import _core
-from outcore._base.shortened import short_text
 from outcore._base.types import DType, NDArray, Scalar
 from outcore._groups.order import GroupOrder
 from outcore._groups.rows import when_needed
@@ -92,10 +91,6 @@ class GroupBy(GroupOrder):
         self._sorted: dict[str, Sorted] = {}
         self._few = few
         self._of_several = keys  # what the labels stand for, where they are pairs of keys
-
-    def __repr__(self) -> str:
-        along = f" along {short_text(self._dim, 40)!r}" if self._dim else ""
-        return f"outcore.GroupBy of {self._length:,} labels{along}"
 
     def _knows_rows(self) -> bool:
         if self._few is not None:

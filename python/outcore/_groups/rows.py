@@ -13,9 +13,11 @@ from typing import Literal, Self, TypeVar, cast, get_args
 import numpy as np
 
 from outcore import _core
+from outcore._base.shortened import short_text
 from outcore._groups.sorted import Sorted, codes_of, rows_in_order, upright
 from outcore._lazy.array import Array
 from outcore._lazy.calling import called
+from outcore._lazy.carded import Carded, NamedFact
 from outcore._lazy.node import Operand, axis_of, node
 from outcore._lazy.reduction import sum_dtype
 from outcore._run.masks import Chosen
@@ -58,7 +60,7 @@ def _made_later(method: GroupMethod, is_known: Callable[[GroupRows], bool], *, f
     return cast(GroupMethod, wraps(method)(made))
 
 
-class GroupRows(ABC):
+class GroupRows(Carded, ABC):
     """The methods of `GroupBy` whose results have a row for each label, in their order.
 
     Rows are sorted by label, which keeps their order within a group; scans that begin anew with each group go along
@@ -70,6 +72,15 @@ class GroupRows(ABC):
     _axis: int
     _dim: str | None  # the name of the labels' axis, where groups go along the axis of that name
     _sorted: dict[str, Sorted]
+
+    def __repr__(self) -> str:
+        along = f" along {short_text(self._dim, 40)!r}" if self._dim else ""
+        return f"outcore.GroupBy of {self._length:,} labels{along}"
+
+    def _card_facts(self) -> list[NamedFact]:
+        along = repr(self._dim) if self._dim else f"axis {self._axis}"
+        kind = str(self._labels.dtype) if type(self._labels) is Array else "not looked at yet"
+        return [("labels", f"{self._length:,}, {kind}"), ("of values along", along)]
 
     @abstractmethod
     def _codes(self) -> Array:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
@@ -13,10 +16,15 @@ from outcore._lazy.array import Array
 from outcore._lazy.carded import Carded, NamedFact
 from outcore._lazy.node import node
 from outcore._lazy.typed import typed_of
+from outcore._session.session import current
 from outcore.errors import ArgumentError, DTypeError, OutcoreError
 
 GroupItem: TypeAlias = "Any"  # an Array, Dates or Text, or a Group
 _SHOWN_MAX = 40
+# Bytes of headers that representations of a group read: of documents of Zarr, and of files, where each member's are
+# those that the group was opened by.
+_DOCUMENT_BYTES, _FILE_BYTES = 4096, 64 << 10
+_DOCUMENTS = ("zarr.json", ".zarray")
 _NAME, _PATH = 60, 80  # characters of a name of a member, and of a path
 
 
@@ -32,13 +40,14 @@ class Group(Carded, Mapping[str, GroupItem]):
     (['x'], {'title': 'three'}, 3)
     """
 
-    __slots__ = ("_attrs", "_kinds", "_load", "_members", "_name")
+    __slots__ = ("_attrs", "_headers", "_kinds", "_load", "_members", "_name")
 
     def __init__(
         self, name: str, attrs: Annotations, kinds: Mapping[str, bool], load: Callable[[str], GroupItem] | None = None
     ) -> None:
         self._name, self._attrs, self._kinds, self._load = name, attrs, dict(kinds), load
         self._members: dict[str, GroupItem] = {}
+        self._headers: dict[str, str] | None = None  # what representations say of members that they opened
 
     @property
     def attrs(self) -> Annotations:
@@ -86,9 +95,26 @@ class Group(Carded, Mapping[str, GroupItem]):
         return "\n    ".join(short_text(line, COLUMNS - 4) for line in lines)
 
     def _members_shown(self) -> Iterator[tuple[str, str]]:
-        """Names of members, and what each is. I/O: members are opened for it, once; no element of them is read."""
-        for name, is_group in list(self._kinds.items())[:_SHOWN_MAX]:
-            yield name, "/" if is_group else self._shown(name)
+        """Names of members, and what each is, of those that are open. I/O: headers of some members, the first time."""
+        if self._headers is None:
+            self._headers = dict(self._opened())
+        for name, is_group in islice(self._kinds.items(), _SHOWN_MAX):
+            said = "/" if is_group else self._headers.get(name)
+            yield name, said or (self._shown(name) if name in self._members else ": not opened yet")
+
+    def _opened(self) -> Iterator[tuple[str, str]]:
+        """The first members, by name, with their types: as many are opened for it as few bytes of headers allow."""
+        total = largest = 0
+        for name, is_group in islice(self._kinds.items(), _SHOWN_MAX):
+            if is_group or name in self._members:
+                continue
+            document = _document_bytes(os.path.join(self._name, name))
+            if total + (document or largest) > (_DOCUMENT_BYTES if document else _FILE_BYTES):
+                return
+            before = _bytes_read()
+            yield name, self._shown(name)
+            taken = document or _bytes_read() - before
+            total, largest = total + taken, max(largest, taken)
 
     def _card_facts(self) -> list[NamedFact]:
         facts: list[NamedFact] = [("path", Path(self._name))] if self._name else []
@@ -110,6 +136,20 @@ class Group(Carded, Mapping[str, GroupItem]):
             file, _, reason = message.partition(": ")
             is_here = self._name.startswith(file) or file.startswith(self._name)
             return f": not read: {reason if reason and is_here else message}"
+
+
+def _document_bytes(path: str) -> int:
+    """The length of the document of a Zarr array; 0 where there is none."""
+    for name in _DOCUMENTS:
+        with suppress(OSError):
+            return os.stat(os.path.join(path, name)).st_size
+    return 0
+
+
+def _bytes_read() -> int:
+    """Bytes that the session in force has read."""
+    counted = current().counters()
+    return int(counted["bytes_read"] + counted["metadata_bytes_read"])
 
 
 def _line_of(member: GroupItem) -> str:

@@ -15,6 +15,7 @@ from outcore._lazy.node import Operand
 from outcore._lazy.typed import Item
 from outcore._run.foresight import for_all
 from outcore._run.group_files import consolidated_apart
+from outcore._run.kept import NamedOutput, noting
 from outcore._run.parts import Region, append_update
 from outcore._run.running import plan_and_run
 from outcore._session.record import Outcome
@@ -77,7 +78,9 @@ def append(
     """
     if isinstance(x, (str, os.PathLike)):
         refuse_url(x, "append writes files, not objects")
-        return _append_stored(x, values, axis, progress)
+        output = NamedOutput(x)
+        with noting(lambda: [output.updated_note()]):
+            return _append_stored(x, values, axis, progress)
     made: Array = functions.concat([x, values], axis=axis)
     return made
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +15,7 @@ from outcore._lazy.node import Operand, node
 from outcore._run import kept
 from outcore._run.checkpoints import Checkpoints, History, State
 from outcore._run.running import plan_and_run
+from outcore._session.caller import loops
 from outcore._session.figures import LoopFigures, named
 from outcore._session.progress import Progress, of_loop
 from outcore._session.session import current
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from typing import Self
 
 _COPIED_BYTES = 1 << 18
-# Loops that are under way, each within the one before.
-_depth: ContextVar[int] = ContextVar("outcore_loops", default=0)
 
 
 class Driver:
@@ -53,7 +51,7 @@ class Driver:
         The checkpoints go when it ends, and with an error of a `final` type, to which it would come again; with others
         they stay. `is_bound` has its number of steps be the most of them, and its remaining time a bound.
         """
-        is_over, token = True, _depth.set(_depth.get() + 1)
+        is_over, token = True, loops.set(loops.get() + 1)
         with (
             of_loop(current().options, progress, self.name) as self._progress,
             self._watched(is_bound) as self._figures,
@@ -66,7 +64,7 @@ class Driver:
                     error.add_note(note)
                 raise
             finally:
-                _depth.reset(token)
+                loops.reset(token)
                 if self.checkpoints is not None:
                     self.checkpoints.close(is_over=is_over)
 
@@ -76,7 +74,7 @@ class Driver:
         if self.checkpoints is not None:
             state, has_results = self.checkpoints.kept()
             return kept.of_checkpoints(name, self.step, self._unit, state, has_results=has_results)
-        return kept.of_loop(name, self.step, self._unit) if _depth.get() == 1 else None
+        return kept.of_loop(name, self.step, self._unit) if loops.get() == 1 else None
 
     def _watched(self, is_bound: bool) -> AbstractContextManager[LoopFigures | None]:
         return nullcontext() if self._progress is None else self._progress.loop(self.name, is_bound=is_bound)

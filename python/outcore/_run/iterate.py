@@ -12,8 +12,10 @@ import numpy.typing as npt
 
 from outcore import _core
 from outcore._base.arguments import count
+from outcore._base.sizes import format_size
 from outcore._base.types import DType, NDArray, Scalar
 from outcore._lazy.array import Array
+from outcore._lazy.carded import Carded, NamedFact
 from outcore._lazy.node import Operand, node
 from outcore._run.checkpoints import Checkpoints
 from outcore._run.driver import Driver
@@ -26,7 +28,7 @@ Extras = list[Any]  # numbers, and lazy arrays of one element
 Scalars = dict[str, Any]  # what a step gives beside the state: numbers, or lazy arrays of one element, by name
 
 
-class Loop(tuple[Array, ...]):
+class Loop(Carded, tuple[Array, ...]):
     """The state that `iterate` arrived at, as a tuple of arrays, and how it got there.
 
     `state` is the state as it was given (one array or a tuple), `iterations` how many steps ran, `converged` whether
@@ -40,6 +42,18 @@ class Loop(tuple[Array, ...]):
     history: dict[str, NDArray]
     outcomes: tuple[Outcome, ...]
     plan_seconds: float
+
+    def _card_facts(self) -> list[NamedFact]:
+        moved = [sum(part.bytes_read for part in self.outcomes), sum(part.bytes_written for part in self.outcomes)]
+        ended = "the condition held" if self.converged else "the most that were asked for"
+        facts: list[NamedFact] = [(f"state {place}", f"{part.shape} {part.dtype}") for place, part in enumerate(self)]
+        facts += [("iterations", f"{self.iterations:,}: {ended}")]
+        facts += [(name, f"{values[-1]:.6g} in the end") for name, values in self.history.items() if len(values)]
+        return [
+            *facts,
+            ("moved", f"{format_size(moved[0])} read, {format_size(moved[1])} written"),
+            ("planning", f"{self.plan_seconds:.3g} s"),
+        ]
 
     @property
     def _expr(self) -> _core.Expr:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from outcore import _core
-from outcore.errors import OutcoreError
+from outcore._base.files import is_unfinished
+from outcore._base.types import PathLike
+from outcore._base.urls import is_url, url_of
+from outcore._lazy.typed import Typed
+from outcore._run.group_files import is_group
+from outcore._run.hdf5_files import hdf5_place
 
 _PACKAGE = __name__.partition(".")[0]
 
@@ -37,45 +40,111 @@ def _is_called_by_user() -> bool:
     return caller.split(".")[0] != _PACKAGE or caller.split(".")[:2] == [_PACKAGE, "_command"]
 
 
+class NamedOutput:
+    """The output of a call, and the identity of the file or folder that has its name before."""
+
+    def __init__(self, path: PathLike) -> None:
+        self.path = Path(os.fsdecode(path))
+        self._before = _identity(self.path)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the output has its name by now."""
+        now = _identity(self.path)
+        return now is not None and now != self._before
+
+    def note(self, kept: str = "", way: str = "") -> str:
+        """The fate of it: the parts that are `kept`, and the `way` to keep some where none are."""
+        if self.is_complete:
+            return f"{self.path}: complete"
+        before = "; what had the name before is as it was" if self.path.exists() else ""
+        if kept:
+            return f"{self.path}: kept: {kept}, for the same call to go on from{before}"
+        return f"{self.path}: gone: nothing of it is kept{before}{way}"
+
+    def updated_note(self) -> str:
+        """The same of an array that is there, of which a part is written, or which grows."""
+        is_new = "complete" if self.is_complete else "as it was: nothing of the new values is kept"
+        return f"{self.path}: {is_new}"
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    with suppress(OSError, ValueError):
+        status = path.stat()
+        return status.st_dev, status.st_ino
+    return None
+
+
 class InterruptedOutputs:
-    """The outputs of an interrupted call, and their fate as the disk has it."""
+    """The outputs of a call of `store`, and what is left of them where it is interrupted."""
 
-    def __init__(self, paths: Iterable[str], *, resumes: bool, can_resume: bool) -> None:
-        self._paths, self._resumes, self._can_resume = list(paths), resumes, can_resume
-        self._began_ns = time.time_ns()
-
-    @classmethod
-    def of(cls, targets: object, *, resumes: bool) -> InterruptedOutputs:
-        """The outputs of a call of `store`, but regions of arrays that are there."""
-        keys = list(targets) if isinstance(targets, Mapping) else []
-        paths = [os.fsdecode(key) for key in keys if isinstance(key, (str, bytes, os.PathLike))]
-        is_plain = len(paths) == len(keys) and not any(path.endswith(".ocs") for path in paths)
-        return cls(paths, resumes=resumes, can_resume=is_plain)
+    def __init__(self, targets: object, *, resumes: bool) -> None:
+        named = dict(targets) if isinstance(targets, Mapping) else {}
+        self._resumes = resumes
+        self._updated, self._files, kinds = dict[str, NamedOutput](), dict[str, NamedOutput](), set[str]()
+        #: By URL whether its objects are under way, or all there.
+        self.uploads: dict[str, str] = {}
+        for key, value in named.items():
+            is_region = isinstance(key, tuple)
+            path = key[0] if is_region and key else key
+            if not isinstance(path, (str, bytes, os.PathLike)):
+                continue
+            kind, name = ("region", os.fsdecode(path)) if is_region else _kind_of(path, value)
+            kinds.add(kind)
+            if kind == "URL":
+                self.uploads[name] = ""
+            else:
+                (self._updated if is_region else self._files).setdefault(name, NamedOutput(name))
+        first = next((kind for kind in _RESUMABLE if kind in kinds), "")
+        self._way = "" if resumes or kinds & {"region", "sparse matrix"} or not first else f"{_WAY}{_RESUMABLE[first]}"
 
     def __call__(self) -> Iterator[str]:
         """A line per output."""
-        for path in map(Path, self._paths):
-            yield f"{path}: {self._fate(path)}"
-
-    def _fate(self, path: Path) -> str:
-        before = ""
-        with suppress(OSError):
-            if path.stat().st_ctime_ns >= self._began_ns:
-                return "complete"
-            before = "; what had the name before is as it was"
-        if self._resumes and _is_resumable(path):
-            return f"kept: its complete tiles, for the same call to go on from{before}"
-        how = "; with resume=True a call can be gone on with" if self._can_resume and not self._resumes else ""
-        return f"gone: nothing of it is kept{before}{how}"
+        for output in self._files.values():
+            is_kept = self._resumes and is_unfinished(output.path)
+            yield output.note("its complete tiles" if is_kept else "", self._way)
+        for output in self._updated.values():
+            yield output.updated_note()
+        for url, state in self.uploads.items():
+            yield f"{url}: {_UPLOADS[state]}" + ("" if state else self._way)
 
 
-def _is_resumable(path: Path) -> bool:
-    """Whether a journal of the output lies beside it."""
-    target = os.path.realpath(path)
-    with suppress(OSError, OutcoreError):
-        unfinished = _core.unfinished(os.path.dirname(target))
-        return any(os.path.realpath(other) == target for _, other, *_ in unfinished)
-    return False
+_WAY = "; with resume=True a call can be gone on with"
+# By the outputs of a call, those that rule out others first: how a call differs that can be gone on with.
+_RESUMABLE = {
+    "URL": " that stores to files",
+    "HDF5": " that stores to .zarr",
+    "group": " that stores arrays, not groups",
+    "typed": " that stores numbers: x.integers",
+    "array": "",
+}
+_UPLOADS = {
+    "": "gone: nothing of it is kept; what was there before is as it was",
+    "under way": "gone: objects of it, and of what was there before, may be left, which nothing reads; the same call "
+    "with overwrite=True replaces them",
+    "complete": "complete",
+}
+
+
+def _kind_of(path: PathLike | bytes, value: object) -> tuple[str, str]:
+    """The kind of an output, and the name of its file, its folder, or its URL."""
+    if is_url(path):
+        return "URL", url_of(os.fsdecode(path)).text
+    place = hdf5_place(path)
+    if place is not None:
+        return "HDF5", place.file
+    name = os.fsdecode(path)
+    if is_group(value):
+        return "group", name
+    if name.endswith(".ocs"):
+        return "sparse matrix", name
+    return "typed" if isinstance(value, Typed) and not name.endswith(".zarr") else "array", name
+
+
+def of_ingest(output: NamedOutput, *, resumes: bool, can_resume: bool) -> str:
+    """The note of interrupted work on entries or edges."""
+    way = f"{_WAY} that reads files" if can_resume else ""
+    return output.note("what was read and sorted of it" if resumes else "", way)
 
 
 def of_loop(name: str, step: int, unit: str) -> str:
@@ -97,4 +166,4 @@ def of_checkpoints(name: str, step: int, unit: str, state: int, *, has_results: 
     return f"{name}: kept: {' and '.join(kept)}, for the same call to go on from{lost}"
 
 
-__all__ = ["InterruptedOutputs", "noting", "of_checkpoints", "of_loop"]
+__all__ = ["InterruptedOutputs", "NamedOutput", "noting", "of_checkpoints", "of_ingest", "of_loop"]

@@ -40,20 +40,17 @@ def store_objects(
     store: Callable[..., Outcome],
     targets: TargetSettings,
     overwrite: bool,
-    resume: bool,
     layout: TargetLayout,
     progress: bool | None,
     options: StorageOptions | None,
+    uploads: dict[str, str],
 ) -> Outcome:
-    """`store`, which is given, of a mapping in which some paths are URLs.
+    """`store`, which is given, of a mapping in which some paths are URLs; `uploads` learns how far each of them is.
 
-    Raises UnsupportedFormatError for other formats than Zarr and for web servers, ArgumentError for `resume=True`, and
-    what `store` raises.
+    Raises UnsupportedFormatError for other formats than Zarr and for web servers, and what `store` raises.
     """
     import shutil  # some modules of its own, which files need not
 
-    if resume:
-        raise ArgumentError("store: resume=True, and what goes to a URL is written in one go")
     session = current()
     # Within the session's folder, which the next session clears away after a kill.
     scratch = session._core.unused_path() + ".upload"
@@ -73,7 +70,9 @@ def store_objects(
         named = {staged[path]: array for path, array in targets.items()}
         outcome = store(named, overwrite=overwrite, chunks=shapes, compression=codecs, progress=progress)
         for path, url in urls.items():
+            uploads[url_of(path).text] = "under way"
             upload(Path(staged[path]), url, overwrite)
+            uploads[url_of(path).text] = "complete"
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return outcome

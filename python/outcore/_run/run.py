@@ -292,12 +292,27 @@ def store(
         raise ArgumentError(
             f"store: takes one mapping of paths to arrays, store({{'y.zarr': y}}), not {' and '.join(known)}"
         )
-    chunks = with_shards(chunks, shards)
-    if has_urls(targets):
-        layout = TargetLayout(chunks, compression)
-        return store_objects(store, targets, overwrite, resume, layout, progress, storage_options)
-    if storage_options is not None:
-        raise ArgumentError("store: storage_options are for URLs")
+    outputs = InterruptedOutputs(targets, resumes=resume)
+    with noting(outputs):
+        if has_urls(targets):
+            if resume:
+                raise ArgumentError("store: resume=True, and what goes to a URL is written in one go")
+            layout = TargetLayout(with_shards(chunks, shards), compression)
+            return store_objects(store, targets, overwrite, layout, progress, storage_options, outputs.uploads)
+        if storage_options is not None:
+            raise ArgumentError("store: storage_options are for URLs")
+        return _store_files(targets, overwrite, with_shards(chunks, shards), compression, resume, progress)
+
+
+def _store_files(
+    targets: Targets,
+    overwrite: bool,
+    chunks: ChunkShapes | None,
+    compression: Compression,
+    resume: bool,
+    progress: bool | None,
+) -> Outcome:
+    """`store` to files and folders."""
     if isinstance(targets, Mapping) and any(hdf5_place(path) for path in targets):
         return store_hdf5(targets, overwrite, resume, chunks, compression, progress)
     if isinstance(targets, Mapping) and any(is_group(part) for part in targets.values()):
@@ -308,7 +323,7 @@ def store(
             raise ArgumentError("store: compression, and dates and text go to .npy, which has none; store to .zarr")
         outcome = store_typed(store, targets, overwrite, resume, chunks, progress)
     else:
-        with naming_shards(chunks), noting(InterruptedOutputs.of(targets, resumes=resume)):
+        with naming_shards(chunks):
             asked = _asked(lambda: _targets(targets, overwrite, chunks, resume, compression))
             outcome = plan_and_run(*asked, progress)[1]
     if isinstance(targets, Mapping):

@@ -1,4 +1,4 @@
-"""The user's call that a run belongs to: function, file and line."""
+"""The user's call that a run or a progress line belongs to: function, file and line."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ import linecache
 import os
 import sys
 from collections.abc import Iterator
+from contextvars import ContextVar
 from functools import lru_cache
-from types import FrameType
+from types import CodeType, FrameType
 from typing import NamedTuple
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_STANDARD = os.path.dirname(os.__file__) + os.sep
+_STANDARD, _FROZEN = os.path.dirname(os.__file__) + os.sep, "<frozen"
+_TRANSPARENT = (_STANDARD, _FROZEN)  # as `contextlib` is, which stands between functions of this package
 _INSTALLED = tuple(f"{os.sep}{folder}{os.sep}" for folder in ("site-packages", "dist-packages"))
 _TEXT_MAX = 120
+
+
+# Loops of fits, solvers and `iterate` that are under way, each within the one before.
+loops: ContextVar[int] = ContextVar("outcore_loops", default=0)
 
 
 class Call(NamedTuple):
@@ -33,22 +39,57 @@ class Call(NamedTuple):
         return f"{os.path.basename(self.file)}:{self.line}" if self.file else ""
 
 
+class UserCall(NamedTuple):
+    """The function of the package that was called from outside: a short name, and the identity of its frame while it
+    runs."""
+
+    name: str
+    frame: int
+
+    @classmethod
+    def of(cls, name: str = "") -> UserCall:
+        """The call by the frames above, under the name of a function, or of a class whose method it is."""
+        function, frame = _entered()
+        parts = (name,) if name and not name[0].isupper() else (name, function.rpartition(".")[2].strip("_"))
+        return cls(".".join(part for part in parts if part) or "outcore", frame)
+
+
 def calling() -> Call:
-    """The innermost call into this package from a line that is neither in it nor in an installed library; where there
-    is none, from whoever calls it."""
-    function, nearest = "", None
+    """The call into this package, and the innermost line that is neither in it nor in an installed library; where
+    there is none, the line that calls."""
+    function = _public(_entered()[0])
+    user = user_frame()
+    if user is not None:
+        file, line = user.f_code.co_filename, user.f_lineno
+        return Call(function, file, line, _text(file, line))
+    outside = next((frame for frame in _frames() if _origin(frame.f_code.co_filename) != _PACKAGE), None)
+    return (
+        Call(function, "", 0, "")
+        if outside is None
+        else Call(function, outside.f_code.co_filename, outside.f_lineno, "")
+    )
+
+
+def _entered() -> tuple[str, int]:
+    """The function of this package that was called from outside of it, by its qualified name, and the identity of its
+    frame."""
+    function, identity = "", 0
     for frame in _frames():
-        file = frame.f_code.co_filename
-        origin = _origin(file)
+        code = frame.f_code
+        origin = _origin(code.co_filename)
         if origin == _PACKAGE:
-            # Wrappers have no name of their own; the function that they wrap stands within.
-            name = frame.f_code.co_qualname
-            function = name if not function or "<locals>" not in name else function
-            continue
-        nearest = nearest or Call(_public(function), file, frame.f_lineno, "")
-        if not origin:
-            return Call(_public(function), file, frame.f_lineno, _text(file, frame.f_lineno))
-    return nearest or Call(_public(function), "", 0, "")
+            function, identity = _outer(function, code), id(frame)
+        elif origin not in _TRANSPARENT:
+            break
+    return function, identity
+
+
+def _outer(function: str, code: CodeType) -> str:
+    """The name of a function of this package, or of that within it, where it has none: it is a wrapper, or a lambda."""
+    name, is_inner = code.co_qualname, "<" in code.co_qualname
+    if is_inner and not name.endswith(code.co_name) and not function.endswith(f".{code.co_name}"):
+        return code.co_name  # a wrapper under the name of its function
+    return function if is_inner and function else name
 
 
 def user_frame() -> FrameType | None:
@@ -66,7 +107,7 @@ def _frames() -> Iterator[FrameType]:
 @lru_cache(4096)
 def _origin(file: str) -> str:
     """The folder of this package, or of installed libraries, that a file is in; empty for the user's own."""
-    folders = (_PACKAGE, _STANDARD, "<frozen")
+    folders = (_PACKAGE, *_TRANSPARENT)
     inside = next((folder for folder in folders if file.startswith(folder)), "")
     return inside or next((folder for folder in _INSTALLED if folder in file), "")
 
@@ -86,4 +127,4 @@ def _text(file: str, line: int) -> str:
     return text if len(text) <= _TEXT_MAX else f"{text[: _TEXT_MAX - 1]}…"
 
 
-__all__ = ["Call", "calling", "user_frame"]
+__all__ = ["Call", "UserCall", "calling", "loops", "user_frame"]

@@ -112,7 +112,7 @@ class Figures:
     fraction: float = 0.0
     program_left: float | None = None
     reported: float = 0.0
-    #: Of a traversal: what its iteration does, in words.
+    #: In words the iteration of a traversal, or the tasks behind which a program goes on.
     activity: str = ""
     #: Bytes of the programs before this one.
     bytes_before: int = 0

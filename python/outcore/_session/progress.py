@@ -3,46 +3,22 @@ call. `figures.py` keeps its numbers, `views.py` shows them."""
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import NamedTuple
 
 from outcore import _core
 from outcore._base.sizes import format_size
 from outcore._base.types import JSONObject, Scalar
 from outcore._session import views
+from outcore._session.caller import UserCall
 from outcore._session.figures import Figures, LoopFigures
 
 # A call that nobody asked to see is shown from then on; most are over by then.
 _QUIET_SECONDS = 0.5
 # Between two updates of a view, and two looks at the memory.
 _SHOW_SECONDS = 0.1
-_PACKAGE = __name__.partition(".")[0]
-
-
-class UserCall(NamedTuple):
-    """The function of the package that the user called: its name, and the identity of its frame while it runs."""
-
-    name: str
-    frame: int
-
-    @classmethod
-    def of(cls, name: str = "") -> UserCall:
-        """The call by the frames above, under the name of a function, or of a class whose method it is."""
-        method, identity, frame = "", 0, sys._getframe(1)
-        while frame is not None:
-            module = str(frame.f_globals.get("__name__", ""))
-            if module.partition(".")[0] == _PACKAGE:
-                if module != __name__ and not frame.f_code.co_name.startswith("<"):
-                    method, identity = frame.f_code.co_name.strip("_"), id(frame)
-            elif module != "contextlib":
-                break
-            frame = frame.f_back  # type: ignore[assignment]
-        parts = (name,) if name and not name[0].isupper() else (name, method)
-        return cls(".".join(part for part in parts if part) or "outcore", identity)
 
 
 class Progress:
@@ -71,6 +47,11 @@ class Progress:
     def end_program(self) -> None:
         """The program has ended."""
         self.figures.end_program()
+
+    def go_on(self, behind: str) -> None:
+        """The program goes on behind a part of it, in words, that an earlier run has done."""
+        self.figures.activity = f"going on behind {behind}"
+        self._show(is_new=True)
 
     def say(self, stage: str) -> None:
         """The part of the program that is under way, in words; none where all of it is one."""
@@ -212,4 +193,4 @@ def of_program(options: JSONObject, shown: bool | None = None, name: str = "") -
         progress.end_program()
 
 
-__all__ = ["UserCall", "Progress", "of_loop", "of_program"]
+__all__ = ["Progress", "of_loop", "of_program"]

@@ -72,6 +72,14 @@ def edge_ticks(edges: NDArray, most: int) -> tuple[Tick, ...]:
     return tuple(Tick(place / last, texts[place]) for place in range(0, last + 1, max(1, -(-last // most))))
 
 
+def block_ticks(edges: NDArray, most: int) -> tuple[Tick, ...]:
+    """Ticks at edges of blocks that are drawn alike, about `most` of them, the first and the last among these."""
+    last = len(edges) - 1
+    every = -(-last // most)
+    places = [*range(0, last - every // 2, every), last]
+    return tuple(Tick(place / last, f"{edges[place]:,}") for place in places)
+
+
 def _is_even(edges: NDArray) -> bool:
     """Whether bins have one width, but for rounding."""
     with np.errstate(invalid="ignore", over="ignore"):
@@ -110,6 +118,7 @@ def height(count: float, end: float, is_log: bool) -> float:
 __all__ = [
     "PlotAxis",
     "Tick",
+    "block_ticks",
     "count_axis",
     "count_label",
     "edge_ticks",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+from outcore._base.shortened import short_text
 from outcore._base.types import NDArray
 from outcore._show.axes import PlotAxis, Tick
 
@@ -32,27 +34,35 @@ def shades_text(levels: NDArray, x: PlotAxis, y: PlotAxis) -> str:
 
 
 def framed(rows: Sequence[str], x: PlotAxis, y: PlotAxis) -> str:
-    """Rows of one length between an axis on their left, from the lowest row on, and one below."""
+    """Rows of one length between an axis on their left, with its title above, and one below, with its title there."""
     width, number = len(rows[0]), len(rows)
     marks: dict[int, str] = {}
     for tick in y.ticks:
-        marks.setdefault(min(round((1 - tick.place) * number), number), tick.label[:_LABEL_MAX])
+        marks.setdefault(_letter(1 - tick.place, number), tick.label[:_LABEL_MAX])
     long = max((len(label) for label in marks.values()), default=0)
     lines = [f"{marks.get(place, ''):>{long}} {'┤' if place in marks else '│'}{row}" for place, row in enumerate(rows)]
     axis, labels = _below(x.ticks, width)
     lines.append(f"{marks.get(number, ''):>{long}} └{axis}")
     lines.append(f"{'':{long}}  {labels}")
-    named = f"{y.title} over {x.title}" if y.title else x.title
-    return "\n".join([named, *(line.rstrip() for line in lines)] if named else [line.rstrip() for line in lines])
+    above = [short_text(y.title, COLUMNS_MAX)] if y.title else []
+    below = [f"{'':{long}}  {short_text(x.title, COLUMNS_MAX):^{width}}"] if x.title else []
+    return "\n".join(line.rstrip() for line in (*above, *lines, *below))
+
+
+def _letter(place: float, number: int) -> int:
+    """Which of so many letters beside each other has a place from 0 to 1 within; that behind them has the end."""
+    return min(math.floor(place * number + 1e-9), number)
 
 
 def _below(ticks: Sequence[Tick], width: int) -> tuple[str, str]:
     """A line with its ticks, and labels below those that have room."""
     line, labels, end = ["─"] * width, [" "] * (width + _LABEL_MAX), -1
     for tick in ticks:
-        place = min(round(tick.place * width), width - 1)
+        place = min(_letter(tick.place, width), width - 1)
         text = tick.label[: _LABEL_MAX + 4]
         begin = max(place - len(text) // 2, 0)
+        if tick.place == 1 and end + len(text) < COLUMNS_MAX:  # that of the end may stand behind the picture
+            begin = max(begin, end + 1)
         if begin <= end:
             continue
         line[place] = "┴"

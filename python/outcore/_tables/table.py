@@ -51,7 +51,7 @@ from outcore.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 JoinKind = Literal["inner", "left", "semi", "anti"]
 _HEAD_ROWS = 5
 _COLUMNS_SHOWN = 40
-_NAME, _HEAD = 40, 60  # characters of a name, and of first values
+_NAME, _HEAD, _HEAD_MIN = 40, 60, 12  # characters of a name, and of first values
 # Names that data frames have, and the nearest that a table has.
 _NEAREST = {
     "to_parquet": "oc.to_parquet(t, path)",
@@ -196,7 +196,7 @@ class Table(Carded):
     def _card_facts(self) -> list[tuple[str, str]]:
         """Types of the columns, and first values of those in memory. No column is made or read for it."""
         dtypes = self.dtypes
-        facts = [(name, f"{dtypes[name] or '?'}{self._head_of(name)}") for name in list(dtypes)[:_COLUMNS_SHOWN]]
+        facts = [(name, self._said_of(name, str(dtypes[name] or "?"))) for name in list(dtypes)[:_COLUMNS_SHOWN]]
         more = len(dtypes) - len(facts)
         return [*facts, ("…", f"{more:,} more columns")] if more else facts
 
@@ -210,14 +210,19 @@ class Table(Carded):
             if not isinstance(column, Deferred) and not is_pending(column)
         )
 
-    def _head_of(self, name: str) -> str:
+    def _said_of(self, name: str, kind: str) -> str:
+        """The type of a column, and as many of its first values as a line has room for."""
+        room = min(_HEAD, COLUMNS - len("  : ") - len(short_text(name, _NAME)) - len(f"{kind}  "))
+        return kind + (self._head_of(name, room) if room >= _HEAD_MIN else "")
+
+    def _head_of(self, name: str, width: int) -> str:
         column = self._columns[name]
         if is_unknown(column):
             return ""
         first = first_rows(carried(column)._expr, _HEAD_ROWS)
         if first is None:
             return ""
-        return f"  {short_values(decoded(column, first.values), True, _HEAD)}"
+        return f"  {short_values(decoded(column, first.values), first.is_all, width)}"
 
     # -- columns ------------------------------------------------------------------------------------------------
 

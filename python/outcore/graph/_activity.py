@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from outcore import _core
 from outcore._base.types import JSONObject
 from outcore._session import record as _record
+from outcore._session.caller import loops
 from outcore._session.progress import of_loop
 from outcore._session.record import Outcome
 from outcore._session.session import current
@@ -25,7 +26,7 @@ def running(name: str) -> Iterator[_core.LiveRun]:
     Where the function raises, the profile has the iterations until then, and the name of the error.
     """
     session = current()
-    began = time.perf_counter()
+    began, outer = time.perf_counter(), _under_way.get()
     other: JSONObject = {"graph": name}
     with of_loop(session.options, name=name) as progress:
         if progress is not None:
@@ -36,6 +37,10 @@ def running(name: str) -> Iterator[_core.LiveRun]:
             yield run
         except BaseException as error:
             other["error"] = type(error).__name__
+            if isinstance(error, KeyboardInterrupt) and outer is None and not loops.get():
+                iteration = sum(row[1] for row in run.rows())
+                at = f"at iteration {iteration}" if iteration else "before its first iteration"
+                error.add_note(f"{name}: gone: it ended {at}; the same call begins anew")
             raise
         finally:
             _under_way.reset(token)

@@ -69,12 +69,12 @@ def value_text(value: object) -> str:
         is_single = value.size == 1 and value.dtype != object
         return short_text(str(value.item()), _VALUE) if is_single else f"{value.shape} {value.dtype}"
     if isinstance(value, Shown):
-        return short_line(repr(value), _VALUE)
+        return short_line(repr(value), _VALUE) if value._is_pending() else "{} {}, lazy".format(*value._kind())
     if isinstance(value, (float, np.floating)):
         return f"{value:.6g}"
     if isinstance(value, dict):  # a history: steps by the name of what they count
         return ", ".join(f"{len(part)} steps of {name}" for name, part in list(value.items())[:_FACTS])
-    if isinstance(value, (list, tuple)) and len(value) > 6:
+    if isinstance(value, (list, tuple)) and (len(value) > 6 or (value and len(repr(value)) > _VALUE)):
         return f"{len(value)} values, the last {value_text(value[-1])}"
     return short_text(repr(value), _VALUE) if not isinstance(value, np.generic) else str(value.item())
 

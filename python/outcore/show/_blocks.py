@@ -12,6 +12,7 @@ from typing import Literal
 
 import numpy as np
 
+from outcore._base.element_types import DTypeLike
 from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._numpy_like.arranging import pad
@@ -57,13 +58,23 @@ def computed(*ways: Sequence[PartArrays], least: PartArrays) -> list[tuple[NDArr
     options: list[list[Sequence[PartArrays]]] = []
     for parts in ways:
         options += [[parts], [[part] for part in parts]]
-    best, chosen, bound = np.inf, options[0], _taken([least]) * _ROUNDING
+    best, chosen, refused = np.inf, options[0], list[MemoryLimitError]()
+    try:
+        bound = _taken([least]) * _ROUNDING
+    except MemoryLimitError:  # by which the ways may do with less
+        bound = 0.0
     for programs in options:
-        taken = float(np.sum([_taken(program) for program in programs]))
+        try:
+            taken = float(np.sum([_taken(program) for program in programs]))
+        except MemoryLimitError as error:
+            refused.append(error)
+            continue
         if taken < best:
             best, chosen = taken, programs
         if best <= bound:
             break
+    if best == np.inf:
+        raise sorted(refused, key=lambda error: error.smallest or np.inf)[0]
     return [values for program in chosen for values in _values(program)]
 
 
@@ -75,36 +86,41 @@ def _values(program: Sequence[PartArrays]) -> list[tuple[NDArray, ...]]:
 
 
 def _taken(program: Sequence[PartArrays]) -> float:
-    """Bytes that a program would read and write; infinite where it does not fit."""
-    try:
-        forecast = explain(*(array for part in program for array in part))
-    except MemoryLimitError:
-        return np.inf
+    """Bytes that a program would read and write. Raises MemoryLimitError."""
+    forecast = explain(*(array for part in program for array in part))
     return forecast.bytes_read + forecast.bytes_written
 
 
-def block_arrays(x: Array, lengths: tuple[int, int], reduction: BlockReduction) -> list[Array]:
-    """The blocks of each band of a matrix that is upright, lazily. Blocks have `lengths` rows and columns."""
+def block_arrays(
+    x: Array, lengths: tuple[int, int], reduction: BlockReduction, dtype: DTypeLike | None = None
+) -> list[Array]:
+    """The blocks of each band of a matrix that is upright, lazily; sums are formed in `dtype`. Blocks have `lengths`
+    rows and columns."""
     (tall, wide), rows = lengths, -(-x.shape[0] // lengths[0])
     mode: Literal["constant", "edge"] = "constant" if reduction == "sum" else "edge"
-    reduce = {"sum": sum, "max": max, "min": min}[reduction]
     arrays = []
     for band in bands(x):
         before = band.start % wide
         number = -(-(before + band.stop - band.start) // wide)
         behind = number * wide - before - (band.stop - band.start)
         whole = pad(x[:, band], [(0, rows * tall - x.shape[0]), (before, behind)], mode)
-        arrays.append(reduce(reshape(whole, (rows, tall, number, wide)), axis=(1, 3)))
+        parts, axes = reshape(whole, (rows, tall, number, wide)), (1, 3)
+        if reduction == "sum":
+            arrays.append(sum(parts, axis=axes, dtype=dtype))
+        else:
+            arrays.append((max if reduction == "max" else min)(parts, axis=axes))
     return arrays
 
 
-def blocks(x: Array, lengths: tuple[int, int], reduction: BlockReduction) -> NDArray:
-    """Sums or extremes of blocks of a matrix with `lengths` rows and columns; the last ones have those that remain."""
+def blocks(x: Array, lengths: tuple[int, int], reduction: BlockReduction, dtype: DTypeLike | None = None) -> NDArray:
+    """Sums, in `dtype`, or extremes of blocks of a matrix with `lengths` rows and columns; the last ones have those
+    that remain."""
     turned = upright(x)
     if turned is not x:
         lengths = lengths[::-1]
     shape = tuple(-(-length // block) for length, block in zip(turned.shape, lengths, strict=True))
-    values = computed([[array] for array in block_arrays(turned, lengths, reduction)], least=[max(turned)])
+    arrays = block_arrays(turned, lengths, reduction, dtype)
+    values = computed([[array] for array in arrays], least=[max(turned)])
     join = {"sum": np.add, "max": np.maximum, "min": np.minimum}[reduction]
     cells: NDArray | None = None
     for band, (part,) in zip(bands(turned), values, strict=True):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from textwrap import wrap
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from outcore._base.shortened import short_text
 from outcore._base.types import NDArray
 from outcore._session.session import leave_room
-from outcore._show.axes import PlotAxis, count_axis, edge_ticks, height
+from outcore._show.axes import PlotAxis, Tick, block_ticks, count_axis, edge_ticks, height
 from outcore._show.degrees import bars, svg
 from outcore._show.plots import HEIGHT, WIDTH, GridPlace, Shades, cells_svg, columns_svg
 from outcore._show.terminal import COLUMNS_MAX, NO_NUMBER, columns_text, shades_text
@@ -30,6 +33,10 @@ _ROWS_MAX, _RATIOS, _SVG_CELLS = 32, (0.25, 2.0), 1200
 # Levels of shades in text and in an SVG, there the first that is not blank, and the one for no number.
 _TEXT_LEVELS, _SVG_LEVELS, _SVG_FIRST, _SVG_NO_NUMBER = 5, 255, 50, 255
 _TICKS = 5
+# Of a title shares of the size of the figure's letters, and of the width of a subplot with its surroundings; lines that
+# it and its notes have at most, each of some letters at least; width and height of a letter of size 1.
+_TITLE_SIZES, _TITLE_SHARE, _TITLE_LINES, _LETTERS_MIN = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5), 0.9, 3, 16
+_LETTER_WIDTH, _LINE_HEIGHT = 0.6, 1.3
 
 
 class ShadeScale(NamedTuple):
@@ -104,7 +111,7 @@ class Drawing(ABC):
 
             ax = pyplot.gca()
         self._draw(ax)
-        ax.set_title("\n".join((self.title, *self._plot_notes())), fontsize="medium")
+        _label(ax, self.title, self._plot_notes())
         return ax
 
     def _plot_notes(self) -> tuple[str, ...]:
@@ -145,10 +152,12 @@ class BarDrawing(Drawing):
     def _draw(self, ax: Axes) -> None:
         edges = self.edges
         if edges.dtype.kind == "M":
-            from matplotlib.dates import date2num
+            from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 
             edges = date2num(edges)
-            ax.xaxis_date()
+            locator = AutoDateLocator(minticks=3, maxticks=7)
+            ax.xaxis.set_major_locator(locator)
+            ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
         ax.stairs(self.counts, edges.astype(np.float64), fill=True)
         ax.set_xlabel(self.x_title)
         ax.set_ylabel(self.y_title)
@@ -208,11 +217,15 @@ class CellDrawing(Drawing):
             return 0.6
         return float(np.clip(self.y_edges[-1] / self.x_edges[-1], *_RATIOS))
 
-    def _grouped(self, columns: float, rows: float) -> NDArray:
-        """The cells, as many of them taken together along each axis as make no more columns and rows; the first row on
-        top. Of counts it is their mean times the cells of a whole group, so that those at an edge are no lighter."""
+    def _together(self, columns: float, rows: float) -> tuple[int, int]:
+        """How many cells along each axis, rows first, are one cell of a picture that has no more columns and rows."""
+        tall, wide = (-(-length // int(most)) for length, most in zip(self.cells.shape, (rows, columns), strict=True))
+        return tall, wide
+
+    def _grouped(self, tall: int, wide: int) -> NDArray:
+        """The cells, so many of them taken together along each axis, the first row on top. Of counts it is their mean
+        times the cells of a whole group, so that those at an edge are no lighter."""
         cells = np.asarray(self.cells, dtype=np.float64)
-        tall, wide = (-(-length // int(most)) for length, most in zip(cells.shape, (rows, columns), strict=True))
         if tall > 1 or wide > 1:
             begins = np.arange(0, cells.shape[0], tall), np.arange(0, cells.shape[1], wide)
             cells = self._combined(cells, *begins) * (tall * wide if self.is_counted else 1)
@@ -247,12 +260,20 @@ class CellDrawing(Drawing):
             longer.append(block * number / float(edges[-1] - edges[0]) if self.is_down else 1.0)
         return longer[0], longer[1]
 
-    def _axes(self, across: float = 1.0, along: float = 1.0) -> tuple[PlotAxis, PlotAxis]:
-        """The axes of a picture that is longer than the matrix."""
-        x, y = edge_ticks(self.x_edges, _TICKS), edge_ticks(self.y_edges, _TICKS)
-        x = tuple(tick._replace(place=tick.place / across) for tick in x)
+    def _axes(self) -> tuple[PlotAxis, PlotAxis]:
+        return self._titled(edge_ticks(self.x_edges, _TICKS), edge_ticks(self.y_edges, _TICKS))
+
+    def _text_axes(self, tall: int, wide: int) -> tuple[PlotAxis, PlotAxis]:
+        """Axes of text, where so many cells are a letter. A number of a row or column can stand at the first one of a
+        letter alone: round numbers may lie within."""
+        if not self.is_down:
+            return self._axes()
+        x, y = (np.append(edges[:-1:each], edges[-1]) for edges, each in ((self.x_edges, wide), (self.y_edges, tall)))
+        return self._titled(block_ticks(x, _TICKS), block_ticks(y, _TICKS))
+
+    def _titled(self, x: tuple[Tick, ...], y: tuple[Tick, ...]) -> tuple[PlotAxis, PlotAxis]:
         if self.is_down:
-            y = tuple(tick._replace(place=1 - tick.place / along) for tick in y)
+            y = tuple(tick._replace(place=1 - tick.place) for tick in y)
         return PlotAxis(self.x_title, x), PlotAxis(self.y_title, y)
 
     def _without(self, name: str) -> list[str]:
@@ -265,15 +286,29 @@ class CellDrawing(Drawing):
 
     def _text(self) -> str:
         columns = min(float(COLUMNS_MAX), 2 * _ROWS_MAX / self._ratio)
-        cells = self._grouped(columns, max(1.0, min(_ROWS_MAX, columns * self._ratio / 2)))
+        together = self._together(columns, max(1.0, min(_ROWS_MAX, columns * self._ratio / 2)))
+        cells = self._grouped(*together)
         scale = self._scale(cells)
-        number, across = cells.shape
-        drawn = shades_text(scale.levels(cells, _TEXT_LEVELS), *self._axes(*self._lengthened(across, number)))
+        drawn = shades_text(scale.levels(cells, _TEXT_LEVELS), *self._text_axes(*together))
         by, blank = (" by logarithm", ", blank is 0") if scale.is_log else ("", "")
-        return "\n".join((drawn, f"shades{by} from {' to '.join(scale.labels())}{blank}", *self._without(NO_NUMBER)))
+        shades = f"shades{by} from {' to '.join(scale.labels())}{blank}"
+        return "\n".join((drawn, shades, *self._of_several(*together), *self._without(NO_NUMBER)))
+
+    def _of_several(self, tall: int, wide: int) -> list[str]:
+        """The rows and columns of a shade of the picture, where it is several cells."""
+        if (tall, wide) == (1, 1):
+            return []
+        if not self.is_down:
+            return [f"a shade is {wide:,} × {tall:,} cells"]
+        rows, columns = (
+            int(edges[min(each, len(edges) - 1)]) for edges, each in ((self.y_edges, tall), (self.x_edges, wide))
+        )
+        of = "" if self.is_counted else f"the {self.combine} of "
+        return [f"a shade is {of}{rows:,} × {columns:,} elements"]
 
     def _repr_svg_(self) -> str:
-        cells = self._grouped(_SVG_CELLS, _SVG_CELLS)
+        together = self._together(_SVG_CELLS, _SVG_CELLS)
+        cells = self._grouped(*together)
         scale = self._scale(cells)
         levels = scale.levels(cells, _SVG_LEVELS, _SVG_FIRST)
         tall = WIDTH * min(self._ratio, 1.0) if self.is_down else float(HEIGHT)
@@ -283,7 +318,7 @@ class CellDrawing(Drawing):
         shades = Shades(
             *scale.labels(),
             _SVG_FIRST / _SVG_LEVELS if scale.is_log else 0.0,
-            (*notes, *self._without("grey"), *self.notes),
+            (*notes, *self._of_several(*together), *self._without("grey"), *self.notes),
         )
         place = GridPlace(width, tall, *self._lengthened(columns, rows))
         return cells_svg(np.where(levels < 0, _SVG_NO_NUMBER, levels), self.title, self._axes(), place, shades)
@@ -308,6 +343,32 @@ class CellDrawing(Drawing):
         ax.set_xlabel(self.x_title)
         ax.set_ylabel(self.y_title)
         ax.figure.colorbar(mesh, ax=ax)
+
+
+def _label(ax: Axes, title: str, notes: Sequence[str]) -> None:
+    """A title and notes above Axes of matplotlib, as wide as there is room for, in letters so small that they end in
+    the figure; titles of its axes no longer than these."""
+    from matplotlib import rcParams
+
+    ax.apply_aspect()
+    place, figure, points = ax.get_window_extent(), ax.figure.bbox, 72 / ax.figure.dpi
+    font = rcParams["font.size"]
+    for axis, length in ((ax.xaxis, place.width), (ax.yaxis, place.height)):
+        letters = max(int(length * points / (_LETTER_WIDTH * font)), _LETTERS_MIN)
+        axis.set_label_text(short_text(axis.get_label_text(), letters))
+    spec = ax.get_subplotspec()
+    columns = 1 if spec is None else spec.get_topmost_subplotspec().get_gridspec().ncols
+    middle = (place.x0 + place.x1) / 2
+    width = min(_TITLE_SHARE * figure.width / columns, 2 * (middle - figure.x0), 2 * (figure.x1 - middle)) * points
+    room = (figure.y1 - place.y1) * points - rcParams["axes.titlepad"]
+    for share in _TITLE_SIZES:
+        size = share * font
+        letters = max(int(width / (_LETTER_WIDTH * size)), _LETTERS_MIN)
+        texts = [short_text(text, _TITLE_LINES * letters) for text in (title, "; ".join(notes)) if text]
+        lines = [line for text in texts for line in wrap(text, letters)]
+        if len(lines) * _LINE_HEIGHT * size <= room:
+            break
+    ax.set_title("\n".join(lines), fontsize=size)
 
 
 def check_axes(name: str, ax: object) -> None:

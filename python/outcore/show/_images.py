@@ -90,14 +90,15 @@ def image(
     y_edges, x_edges = (edges_of(length, block) for length, block in zip(array.shape, lengths, strict=True))
     if how == "mean":
         is_exact = array.dtype.kind == "b" or (array.dtype.kind in "iu" and array.dtype.itemsize <= 4)
-        totals = blocks(array.astype(np.int64 if is_exact else np.float64), lengths, "sum")
+        numbers = array.astype(np.uint8) if array.dtype.kind == "b" else array
+        totals = blocks(numbers, lengths, "sum", np.int64 if is_exact else np.float64)
         cells = totals / np.outer(np.diff(y_edges), np.diff(x_edges))
     else:
         cells = blocks(array.astype(np.uint8) if array.dtype.kind == "b" else array, lengths, how)
     x_title, y_title = titles_of(array)
     rows, columns = array.shape
-    block = "element" if lengths == (1, 1) else f"{how} of {lengths[0]:,} × {lengths[1]:,}"
-    title = f"{array.name or 'image'}: {rows:,} × {columns:,} {array.dtype}, a cell is the {block}"
+    block = "an element" if lengths == (1, 1) else f"the {how} of {lengths[0]:,} × {lengths[1]:,} elements"
+    title = f"{array.name or 'image'}: {rows:,} × {columns:,} {array.dtype}, a cell is {block}"
     drawing = CellDrawing(title, (), cells, x_edges, y_edges, x_title, y_title, True, False, how)
     return shown(drawing, ax)
 

@@ -92,7 +92,7 @@ def _dense(x: Operand, size: Size) -> Drawing:
     array = matrix_of("spy", x)
     rows, columns = array.shape
     lengths = block_lengths("spy", array.shape, size)
-    cells = blocks((array != 0).astype(np.int64), lengths, "sum")
+    cells = blocks((array != 0).astype(np.uint8), lengths, "sum", np.int64)
     title = f"{array.name or 'array'}: {rows:,} × {columns:,} {array.dtype}, {int(cells.sum()):,} not 0"
     notes = (f"a cell is {lengths[0]:,} × {lengths[1]:,}",)
     return _spied(title, notes, cells, array.shape, lengths, titles_of(array))

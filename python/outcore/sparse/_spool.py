@@ -7,6 +7,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, NamedTuple
@@ -20,6 +21,7 @@ from outcore._base.element_types import dtype_of
 from outcore._base.system_errors import refusing
 from outcore._base.types import DType, JSONObject, NDArray
 from outcore._lazy.array import Array
+from outcore._run.kept import NamedOutput, of_ingest
 from outcore._session.progress import of_loop
 from outcore._session.session import current
 from outcore.errors import ArgumentError, DTypeError, FormatError, ShapeError
@@ -33,6 +35,8 @@ _CHUNKS_NOTED = 64
 _BLOCK = 4 << 20
 
 
+# Whether an ingest is under way.
+_is_under_way: ContextVar[bool] = ContextVar("outcore_ingest", default=False)
 # The note that all is done.
 _DONE = "done"
 
@@ -60,9 +64,12 @@ class Work:
     their tiles beside them, columns those in their note, and matrices in themselves.
     """
 
-    def __init__(self, key: str | None, target: Path) -> None:
+    def __init__(self, key: str | None, target: Path, *, can_resume: bool = True) -> None:
         core = current()._core
-        self.resumes = key is not None
+        self.resumes, self._can_resume = key is not None, can_resume
+        self._output = NamedOutput(target)
+        # Of outputs in scratch, and of those that a larger ingest makes, nobody knows.
+        self._is_asked = not _is_under_way.get() and target.parent != Path(core.unused_path()).parent
         self._held: _core.StagesFolder | None = None
         if key is None:
             self.folder = Path(core.unused_path())
@@ -79,6 +86,7 @@ class Work:
         self._shown = ExitStack()  # the progress line of all its programs
 
     def __enter__(self) -> Work:
+        self._token = _is_under_way.set(True)
         progress = self._shown.enter_context(of_loop(current().options))
         if progress is not None and not progress.figures.loops:
             self._shown.enter_context(progress.loop(""))
@@ -87,7 +95,10 @@ class Work:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        _is_under_way.reset(self._token)
         self._shown.__exit__(kind, error, trace)
+        if isinstance(error, KeyboardInterrupt) and self._is_asked:
+            error.add_note(of_ingest(self._output, resumes=self.resumes, can_resume=self._can_resume))
         # Given back at once: the traceback of an error keeps frames that know this.
         held, self._held = self._held, None
         if held is None:

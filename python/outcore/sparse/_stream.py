@@ -145,7 +145,7 @@ def sorted_as_read(a: Matrix, path: PathLike, key: str) -> Matrix:
         for rows, columns, values in a._blocks_from(done.chunks):
             yield *keys_of(rows, columns, a.shape, side), *([] if dtype is None else [values])
 
-    with Work(key, file.path) as work:
+    with Work(key, file.path, can_resume=False) as work:
         kinds = [np.dtype(np.uint64)] * keys + ([] if dtype is None else [dtype])
         keyed = Keyed(a.shape, dtype, side, "refuse", True, keys)
 
