@@ -33,7 +33,7 @@ def plan_and_run(
         for note in program.notes():
             warnings.warn(note, ResumeWarning, stacklevel=3)
         try:
-            return session.run(program, shown)
+            return session.run(program, shown, exprs)
         finally:
             # It holds the outputs that may be gone on with, and the traceback of an error would hold it.
             del program

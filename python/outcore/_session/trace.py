@@ -230,11 +230,20 @@ class Run:
     threads: int
     traces: tuple[ProgramTrace, ...]
     sweep: tuple[SweepPoint, ...] = ()
+    #: By path, bytes of the slices of files that are not used whole.
+    sliced: Mapping[str, int] = field(default_factory=dict)
     #: Events of all programs, in Chrome's trace format; empty where they were not kept.
     events: str = ""
 
     @classmethod
-    def of(cls, call: Call, options: Mapping[str, object], counters: JSONObject, sweep: Sequence[SweepPoint]) -> Run:
+    def of(
+        cls,
+        call: Call,
+        options: Mapping[str, object],
+        counters: JSONObject,
+        sweep: Sequence[SweepPoint],
+        sliced: Mapping[str, int],
+    ) -> Run:
         limit, pool, threads = options["memory_limit"], options.get("pool_limit"), options.get("threads")
         return cls(
             call=call,
@@ -243,6 +252,7 @@ class Run:
             threads=threads if isinstance(threads, int) else len(os.sched_getaffinity(0)),
             traces=tuple(ProgramTrace(*row) for row in counters.get("traces", ())),
             sweep=tuple(sweep),
+            sliced=sliced,
             events=counters.get("events", "").removeprefix("[]"),
         )
 

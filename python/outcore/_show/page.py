@@ -11,10 +11,11 @@ from outcore._session.record import Iterations, Outcome
 from outcore._session.trace import Run
 from outcore._show.charts import activity
 from outcore._show.markup import Markup, element, joined
+from outcore._show.names import is_scratch, short
 from outcore._show.run import details
 from outcore._show.style import FOOT, HEAD, STYLE
 from outcore._show.tables import disclosure, sums, table, wide
-from outcore._show.verdict import bound, forecast_held, limit_cost, read_twice, searched, seconds, short
+from outcore._show.verdict import beyond_slices, bound, forecast_held, limit_cost, read_twice, searched, seconds
 
 # Sentences on files that many runs read, at most.
 _FILES_SHOWN = 5
@@ -110,6 +111,7 @@ def _lead(profile: Runs, groups: Sequence[RunGroup]) -> list[Markup]:
         else:
             which = ""
         parts.append(element("p", f"{which}{bound(longest.longest, longest.run)}", class_="lead"))
+        parts += [element("p", sentence) for sentence in beyond_slices(longest.run)]
     shared = _shared(profile.files)
     if longest.run is not None and longest.run.traces and not (shared and longest.number > 1):
         parts.append(element("p", " ".join(limit_cost(longest.longest, longest.run))))
@@ -118,7 +120,7 @@ def _lead(profile: Runs, groups: Sequence[RunGroup]) -> list[Markup]:
 
 def _shared(files: Mapping[str, FileReads]) -> list[str]:
     """Sentences on files that several runs read."""
-    several = [(name, file) for name, file in files.items() if file.runs > 1 and file.read > file.once]
+    several = [(name, file) for name, file in files.items() if _is_reread(name, file)]
     several.sort(key=lambda item: item[1].once - item[1].read)
     return [
         f"{short(name)} was read by {file.runs:,} runs: {format_size(file.read)} together, where once is "
@@ -126,6 +128,11 @@ def _shared(files: Mapping[str, FileReads]) -> list[str]:
         "that holds the file, or results that are asked for together, save the rest."
         for name, file in several[:_FILES_SHOWN]
     ]
+
+
+def _is_reread(name: str, file: FileReads) -> bool:
+    """Whether several runs read a file of the user's; those of scratch are how runs hand on values."""
+    return file.runs > 1 and file.read > file.once and not is_scratch(name)
 
 
 def _sums(profile: Runs) -> Markup:
@@ -172,7 +179,8 @@ def _section(number: int, group: RunGroup) -> list[Markup]:
     traced, programs = len(group.run.traces), len(outcome.other.get("stages", ()))
     if traced < programs:
         parts.append(element("p", f"The longest {traced:,} of {programs:,} stages are shown."))
-    sentences = [bound(outcome, group.run), *read_twice(group.run), *limit_cost(outcome, group.run)]
+    sentences = [bound(outcome, group.run), *beyond_slices(group.run), *read_twice(group.run)]
+    sentences += limit_cost(outcome, group.run)
     resumed = outcome.other.get("resumed_tiles", 0)
     if resumed:
         sentences.append(f"An earlier run had left {resumed:,} tiles, which were not computed again.")

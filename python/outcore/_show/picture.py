@@ -12,10 +12,10 @@ from outcore._session.trace import ArrayStrip, Occupancy
 from outcore._show.explanation import Explanation, Pass, folded, pass_label, renamed
 from outcore._show.markup import Markup, drawing, element
 from outcore._show.memory import key
+from outcore._show.names import short
 from outcore._show.strips import STRIP_KEY, drawn_strip
 from outcore._show.style import FOOT, HEAD, INLINE, STYLE
 from outcore._show.tables import disclosure, sums, table, wide
-from outcore._show.verdict import short
 
 # Points. Names stand left of the drawing, figures right of it.
 _LEFT, _WIDTH, _RIGHT = 190, 540, 250

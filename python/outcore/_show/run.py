@@ -10,6 +10,7 @@ from outcore._session.trace import ProgramTrace, Run, SweepPoint
 from outcore._show.explanation import Explanation, folded, pass_label
 from outcore._show.markup import Markup, element
 from outcore._show.memory import USES, key, memory
+from outcore._show.names import scratch_names
 from outcore._show.strips import STRIP_KEY
 from outcore._show.tables import disclosure, table, wide
 from outcore._show.timeline import KINDS, arrays, passes, threads
@@ -53,7 +54,10 @@ def _files(run: Run) -> Markup:
                 for place, size in enumerate((strip.read, counted.get(strip.number, 0), share, written.get(name, 0))):
                     sizes[place] += size
     head = ["file", "read, forecast", "read, counted", "written, forecast", "written, counted"]
-    rows = [[name, *(f"{size:,}" for size in sizes)] for name, sizes in list(planned.items())[:_ROWS_MAX]]
+    names = scratch_names(run.traces)
+    rows = [
+        [names.get(name, name), *(f"{size:,}" for size in sizes)] for name, sizes in list(planned.items())[:_ROWS_MAX]
+    ]
     return table(head, rows, name="Files", text=("file",))
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from outcore._base.sizes import format_size
 from outcore._session.trace import ArrayStrip, ProgramTrace, Run
 from outcore._show.markup import Markup, drawing, element
+from outcore._show.names import scratch_names, shown
 from outcore._show.strips import drawn_strip
 from outcore._show.time_axis import ALL, LEFT, WIDTH, TimeAxis, figure, label
-from outcore._show.verdict import short
 
 _ROW, _GAP, _FOOT = 14, 4, 26
 # Threads of one kind that have rows to themselves; more are one row.
@@ -162,20 +162,21 @@ def arrays(run: Run, seconds: float) -> Markup | None:
     def weight(name: str) -> int:
         return sum(strip.read + strip.written + strip.spilled + strip.peak for _, strip in strips[name])
 
-    shown = sorted(strips, key=weight, reverse=True)[:_ARRAYS_MAX]
-    if not shown:
+    drawn = sorted(strips, key=weight, reverse=True)[:_ARRAYS_MAX]
+    if not drawn:
         return None
     height = _ROW + 6
-    bottom = len(shown) * (height + _GAP)
+    bottom = len(drawn) * (height + _GAP)
     parts = axis.ticks(0, bottom)
-    for place, name in enumerate(name for name in strips if name in shown):
+    names = scratch_names(run.traces)
+    for place, name in enumerate(name for name in strips if name in drawn):
         y = place * (height + _GAP)
         parts.append(element("rect", x=LEFT, y=y, width=WIDTH, height=height, class_="back"))
-        parts.append(label(short(name), y + 13, _hint(name, strips[name])))
+        parts.append(label(shown(name, names), y + 13, _hint(names.get(name, name), strips[name])))
         parts.append(figure(_read(strips[name]), y + 13))
         for trace, strip in strips[name]:
             parts += drawn_strip(strip, axis.columns(trace), y, _ROW)
-    said = "Arrays in memory over time: " + "; ".join(f"{short(name)} {_read(strips[name])}" for name in shown)
+    said = "Arrays in memory over time: " + "; ".join(f"{shown(name, names)} {_read(strips[name])}" for name in drawn)
     return drawing(*parts, viewBox=f"0 0 {ALL} {bottom + _FOOT}", role="img", aria_label=said)
 
 
