@@ -243,3 +243,29 @@ def test_scratch_files_have_names_of_what_they_hold(tmp_path: Path) -> None:
     page = html.unescape(seen.page())
     assert "outcore-scratch-" not in page
     assert "scratch: sort" in page
+
+
+def test_a_run_that_an_error_ends_is_told_with_what_it_had_done(tmp_path: Path) -> None:
+    x = matrix(tmp_path)
+
+    def broken(tile: np.ndarray) -> np.ndarray:
+        if tile[0, 0] == last:
+            raise KeyboardInterrupt("enough")
+        return tile
+
+    last = np.load(tmp_path / "x.npy", mmap_mode="r")[4608, 0]
+    with session(tmp_path, pool_limit=3 * POOL), pytest.raises(KeyboardInterrupt), oc.profile() as seen:
+        oc.map_blocks(broken, x, dtype="f8").sum().compute()
+    (failure,) = seen.failed
+    assert failure.seconds > 0
+    (line,) = (line for line in sentences(seen) if "was ended after" in line)
+    assert "by KeyboardInterrupt: enough." in line
+
+
+def test_lines_and_names_of_charts_are_explained(tmp_path: Path) -> None:
+    with session(tmp_path, pool_limit=POOL), oc.profile() as seen:
+        (matrix(tmp_path) + 1).sum().compute()
+    text = sentences(seen)
+    assert any("Dashed line: the resident size of the process" in line for line in text)
+    if "first touches" in seen.page():
+        assert any(line.startswith("First touches: ") for line in text)

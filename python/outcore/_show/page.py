@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from outcore._base.sizes import format_size
 from outcore._base.types import JSONObject
-from outcore._session.record import Iterations, Outcome
+from outcore._session.record import Failure, Iterations, Outcome
 from outcore._session.trace import Run
 from outcore._show.charts import activity
 from outcore._show.markup import Markup, element, joined
@@ -51,8 +51,8 @@ class Runs(Protocol):
     """Figures of the page: runs, their sums, and disks of volumes."""
 
     outcomes: list[Outcome]
-    #: Runs that raised: the call, and the name of the error.
-    failed: list[tuple[str, str]]
+    #: Runs that raised.
+    failed: list[Failure]
 
     @property
     def groups(self) -> list[RunGroup]: ...
@@ -81,9 +81,7 @@ def content(profile: Runs) -> Markup:
     """The content of the page, with its style: a part of any page."""
     parts = [element("style", Markup(STYLE))]
     groups = profile.groups
-    parts += [
-        element("p", f"{name} was ended by {error}; nothing is known of what it did.") for name, error in profile.failed
-    ]
+    parts += [element("p", _failed(failure)) for failure in profile.failed]
     if not profile.outcomes:
         parts += [] if profile.failed else [element("p", "Nothing ran.")]
     else:
@@ -96,6 +94,20 @@ def content(profile: Runs) -> Markup:
         if group in shown:
             parts += _section(number, group)
     return element("div", joined(parts), class_="outcore")
+
+
+def _failed(failure: Failure) -> str:
+    """The error that ended a run, and the part that was done until then."""
+    if failure.tasks_total:
+        done = (
+            f"Done of its program by the last report: {failure.tasks_done:,} of {failure.tasks_total:,} tasks, "
+            f"{format_size(failure.bytes_done)} of {format_size(failure.bytes_total)} read and written."
+        )
+    else:
+        done = "No task had been reported as done."
+    message = f": {failure.message}" if failure.message else ""
+    ended = f"{failure.call} was ended after {seconds(failure.seconds)} by {failure.error}{message}"
+    return f"{ended}{'' if ended.endswith('.') else '.'} {done}"
 
 
 def _lead(profile: Runs, groups: Sequence[RunGroup]) -> list[Markup]:

@@ -19,13 +19,20 @@ from outcore._show.verdict import seconds
 # Rows of tables at most; passes of loops are folded before.
 _ROWS_MAX = 200
 
+_LINES = "Red line: the limit. Dashed line: the resident size of the process, as sampled."
+_TOUCHES = "First touches: the system maps pages of memory that are used for the first time, and clears them."
+
 
 def details(outcome: Outcome, run: Run) -> list[Markup]:
     """Charts, then tables behind a line each."""
     total = max(outcome.seconds, 1e-6)
     parts = [element("h3", "Memory"), key([(role, name) for role, name in USES.items()])]
+    parts.append(element("p", _LINES, class_="note"))
     parts.append(wide(memory(run, total), "Memory over time"))
-    parts += [element("h3", "Threads"), key(list(KINDS.values())), wide(threads(run, total), "Threads over time")]
+    parts += [element("h3", "Threads"), key(list(KINDS.values()))]
+    if any(trace.lanes("touch") for trace in run.traces):
+        parts.append(element("p", _TOUCHES, class_="note"))
+    parts.append(wide(threads(run, total), "Threads over time"))
     rows = passes(run, total)
     if rows is not None:
         parts += [element("h3", "Stages" if len(run.traces) > 1 else "Passes"), wide(rows, "Passes over time")]

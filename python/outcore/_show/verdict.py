@@ -98,7 +98,7 @@ def bound(outcome: Outcome, run: Run) -> str:
         if source:
             return f"Reading {source}, an array of another library, bound it: {disk}{rate}; {tasks}."
         times = busy.total / busy.transfer
-        return f"The disk bound it: {disk}{rate}; {tasks}. The run took {times:.2f} × the disk's own time."
+        return f"The disk bound it: {disk}{rate}; {tasks}. The run took {times:.2f} × the time of these transfers alone."
     if busy.binding == "computing":
         return f"Computing bound it: {tasks}; {disk}{rate}."
     if busy.binding == "waiting":
