@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -115,3 +116,25 @@ def test_two_profiles_are_set_side_by_side(x: oc.Array, tmp_path: Path) -> None:
     assert all(len(line) <= 110 for line in str(both).splitlines())
     with pytest.raises(oc.errors.ArgumentError, match="takes two profiles, not int"):
         oc.profile.compare(small, 3)  # type: ignore[arg-type]
+
+
+def test_profiles_of_one_run_are_compared_on_one_scale(x: oc.Array, tmp_path: Path) -> None:
+    profiles = []
+    for pool in (12 << 20, 96 << 20):
+        with session(tmp_path, pool_limit=pool), oc.profile() as seen:
+            (x @ x.T).sum().compute()
+        profiles.append(seen)
+    both = oc.profile.compare(*profiles)
+    assert "all runs" not in str(both), "the run is all there is"
+    (line,) = (line for line in str(both).splitlines() if "memory limit" in line)
+    runs = [group.run for seen in profiles for group in seen.groups if group.run is not None]
+    assert all(format_size(run.ceiling) in line for run in runs)
+    charts = re.findall(r'aria-label="Memory over time.*?</svg>', both.page(), re.DOTALL)
+    before, after = (re.findall(r'class="(?:number|value)">([^<]+)<', chart) for chart in charts)
+    assert before == after
+    twice = oc.profile.compare(profiles[0], profiles[0])
+    with session(tmp_path, pool_limit=96 << 20), oc.profile() as several:
+        x.sum().compute()
+        x.max().compute()
+    assert "all runs" in str(oc.profile.compare(several, several))
+    assert "all runs" not in str(twice)

@@ -269,3 +269,12 @@ def test_lines_and_names_of_charts_are_explained(tmp_path: Path) -> None:
     assert any("Dashed line: the resident size of the process" in line for line in text)
     if "first touches" in seen.page():
         assert any(line.startswith("First touches: ") for line in text)
+
+
+def test_slow_transfers_have_the_tile_and_the_name_of_scratch(tmp_path: Path) -> None:
+    x = matrix(tmp_path)
+    with session(tmp_path, pool_limit=POOL), oc.profile() as seen:
+        oc.store({tmp_path / "s.npy": oc.sort(x.reshape(-1))})
+    slow = seen.page().partition("Slowest tasks and transfers")[2].partition("</table>")[0]
+    assert "tile, at most" in slow
+    assert re.search(r"read x\.npy</td><td[^>]*>[\d,]+ float64<", slow), slow

@@ -156,6 +156,11 @@ class ProgramTrace:
         content = self._content["occupancy"]
         return None if content is None else Occupancy.of(content)
 
+    def strip(self, number: int) -> ArrayStrip | None:
+        """The array of a number, where the trace has it."""
+        arrays = () if self.occupancy is None else self.occupancy.arrays
+        return next((strip for strip in arrays if strip.number == number), None)
+
     @property
     def bin_seconds(self) -> float:
         return float(self._content["bin_seconds"])

@@ -29,9 +29,8 @@ KINDS = {
 }
 
 
-def threads(run: Run, seconds: float) -> Markup:
+def threads(run: Run, axis: TimeAxis, seconds: float) -> Markup:
     """A row for each thread by kind of work: the darker, the larger the share of the time in which it worked."""
-    axis = TimeAxis(seconds)
     rows = list(_lane_rows(run))
     parts: list[Markup] = []
     bottom = len(rows) * (_ROW + _GAP)
@@ -89,9 +88,8 @@ def _shaded(axis: TimeAxis, lanes: Sequence[tuple[ProgramTrace, list[float]]], y
     ]
 
 
-def passes(run: Run, seconds: float) -> Markup | None:
+def passes(run: Run, axis: TimeAxis) -> Markup | None:
     """A row for each stage, or for each pass of a single program: from its first task to its last."""
-    axis = TimeAxis(seconds)
     rows = _stage_rows(run, axis) if len(run.traces) > 1 else _pass_rows(run.traces[0], axis) if run.traces else []
     if len(rows) < 2:
         return None
@@ -151,9 +149,8 @@ def _pass_rows(trace: ProgramTrace, axis: TimeAxis) -> list[_BarRow]:
     return rows
 
 
-def arrays(run: Run, seconds: float) -> Markup | None:
+def arrays(run: Run, axis: TimeAxis) -> Markup | None:
     """A strip for each array: how much of it is in memory, and below when it is read, read again, spilled, written."""
-    axis = TimeAxis(seconds)
     strips: dict[str, list[tuple[ProgramTrace, ArrayStrip]]] = defaultdict(list)
     for trace in run.traces:
         for strip in () if trace.occupancy is None else trace.occupancy.arrays:

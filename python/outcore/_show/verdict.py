@@ -18,8 +18,8 @@ _MOVED = ("bytes_read", "bytes_written")
 _SHORT_SECONDS = 0.02
 # Savings from which another limit is named.
 _SAVING = 0.1
-# Share of the time in which only transfers went on, up to which more memory hardly helps a run that computes.
-_EXPOSED = 0.1
+# Share of their time that threads waited, up to which more memory hardly helps a run that computes.
+_WAITED = 0.1
 # Reads beyond slices that are told: bytes more, and times as many.
 _BEYOND_MIN, _BEYOND_TIMES = 1 << 20, 1.5
 # Sentences on files and intermediate values, at most.
@@ -98,7 +98,7 @@ def bound(outcome: Outcome, run: Run) -> str:
         if source:
             return f"Reading {source}, an array of another library, bound it: {disk}{rate}; {tasks}."
         times = busy.total / busy.transfer
-        return f"The disk bound it: {disk}{rate}; {tasks}. The run took {times:.2f} × the time of these transfers alone."
+        return f"The disk bound it: {disk}{rate}; {tasks}. The run took {times:.2f} × the time of these alone."
     if busy.binding == "computing":
         return f"Computing bound it: {tasks}; {disk}{rate}."
     if busy.binding == "waiting":
@@ -276,14 +276,11 @@ def limit_cost(outcome: Outcome, run: Run) -> list[str]:
 
 
 def _hardly_helps(busy: Busy) -> list[str]:
-    """A sentence for runs that computing bound, whose transfers went on beside it."""
-    exposed = max(busy.transfer - busy.both, 0.0)
-    if busy.binding != "computing" or exposed > _EXPOSED * busy.total:
+    """A sentence for runs that computing bound, whose threads hardly ever waited."""
+    waited = max(busy.total * busy.threads - busy.tasks, 0.0)
+    if busy.binding != "computing" or waited > _WAITED * busy.total * busy.threads:
         return []
-    return [
-        f"More memory would hardly help: only {seconds(exposed)} of {seconds(busy.total)} passed in reads and writes "
-        "with no task beside them."
-    ]
+    return [f"More memory would hardly help: threads waited {_share(waited, busy.total * busy.threads)} of their time."]
 
 
 def _named_limits(moved: int, least: int, better: Sequence[SweepPoint]) -> list[SweepPoint]:
