@@ -33,6 +33,11 @@ class SweepPoint(NamedTuple):
         """Bytes read and written."""
         return None if self.bytes_read is None else self.bytes_read + (self.bytes_written or 0)
 
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """Bytes read, written, spilled, and most at once; 0 where it does not fit."""
+        return self.bytes_read or 0, self.bytes_written or 0, self.bytes_spilled or 0, self.peak_bytes or 0
+
 
 def points(rows: Sequence[tuple[int, tuple[int, int, int, int, bool] | None, int]]) -> tuple[SweepPoint, ...]:
     """The points of a sweep, as the planner gives them."""

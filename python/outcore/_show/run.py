@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 from outcore._base.sizes import format_size
 from outcore._session.record import Outcome
-from outcore._session.trace import ProgramTrace, Run, SweepPoint
+from outcore._session.trace import ProgramTrace, Run
 from outcore._show.explanation import Explanation, folded, pass_label
 from outcore._show.markup import Markup, element
 from outcore._show.memory import USES, key, memory, most_bytes
 from outcore._show.names import scratch_names, shown
 from outcore._show.strips import STRIP_KEY
+from outcore._show.sweep import limit_table, point_cells
 from outcore._show.tables import disclosure, table, wide
 from outcore._show.time_axis import TimeAxis
 from outcore._show.timeline import KINDS, arrays, passes, threads
@@ -63,7 +64,7 @@ def details(outcome: Outcome, run: Run, scale: ChartScale | None = None) -> list
     parts.append(disclosure("Passes: bytes and time", _passes(run)))
     parts.append(disclosure("Slowest tasks and transfers", _slowest(run)))
     if run.sweep:
-        parts.append(disclosure("Other memory limits", sweep_table(run.sweep, run.memory_limit, outcome)))
+        parts.append(disclosure("Other memory limits", _sweep_table(run, outcome)))
     return parts
 
 
@@ -132,22 +133,11 @@ def _slowest(run: Run) -> Markup:
     return table(head, rows, name="Slowest tasks and transfers", text=("stage", "work", "tile, at most"))
 
 
-def sweep_table(points: Sequence[SweepPoint], limit: int, outcome: Outcome | None = None) -> Markup:
-    """Bytes under each limit; that of the run is among them."""
-    rows = [(point.memory_limit, _cells(point)) for point in sorted(points, key=lambda point: point.memory_limit)]
-    if outcome is not None:
-        counted = (outcome.bytes_read, outcome.bytes_written, outcome.bytes_spilled, outcome.peak_bytes)
-        rows.append((limit, [*map(format_size, counted), "this run"]))
-    rows.sort(key=lambda row: row[0])
-    head = ["memory limit", "read", "written", "spilled", "peak", "note"]
-    return table(head, [[format_size(size), *cells] for size, cells in rows], name="Memory limits", text=("note",))
+def _sweep_table(run: Run, outcome: Outcome) -> Markup:
+    """Bytes under other limits, and under that of the run."""
+    counted = (outcome.bytes_read, outcome.bytes_written, outcome.bytes_spilled, outcome.peak_bytes)
+    rows = [(point.memory_limit, point_cells(point, "" if point.exact else "at most")) for point in run.sweep]
+    return limit_table([*rows, (run.memory_limit, [*map(format_size, counted), "this run"])])
 
 
-def _cells(point: SweepPoint) -> list[str]:
-    if point.bytes_read is None:
-        return ["", "", "", "", f"does not fit: needs {format_size(point.need)} beside the process"]
-    figures = (point.bytes_read, point.bytes_written or 0, point.bytes_spilled or 0, point.peak_bytes or 0)
-    return [*map(format_size, figures), "" if point.exact else "bounds"]
-
-
-__all__ = ["ChartScale", "details", "sweep_table"]
+__all__ = ["ChartScale", "details"]
