@@ -12,6 +12,7 @@ from outcore._run.foresight import UnforeseenError, is_foreseeing
 from outcore._session.progress import of_program
 from outcore._session.record import Outcome
 from outcore._session.session import current
+from outcore._session.slices import slices_of
 from outcore.errors import ResumeWarning
 
 
@@ -33,7 +34,8 @@ def plan_and_run(
         for note in program.notes():
             warnings.warn(note, ResumeWarning, stacklevel=3)
         try:
-            return session.run(program, shown, exprs)
+            with slices_of(exprs):
+                return session.run(program, shown)
         finally:
             # It holds the outputs that may be gone on with, and the traceback of an error would hold it.
             del program

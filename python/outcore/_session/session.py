@@ -9,7 +9,7 @@ import sys
 import threading
 import warnings
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from types import TracebackType
 from typing import ClassVar
@@ -24,7 +24,7 @@ from outcore._session.caller import Call, calling
 from outcore._session.progress import Progress
 from outcore._session.reached import Reached
 from outcore._session.record import Outcome
-from outcore._session.slices import sliced_bytes
+from outcore._session.slices import slices
 from outcore._session.trace import Run, SweepPoint, compared
 from outcore.errors import MemoryLimitError
 
@@ -114,19 +114,15 @@ class Session:
         say = None if progress is None else progress.say
         return self._core.plan(replaced.read_back(outputs), list(targets), say)
 
-    def run(
-        self, program: _core.Program, progress: Progress | None = None, outputs: Sequence[_core.Expr] = ()
-    ) -> tuple[list[NDArray | None], Outcome]:
-        """Plays a program of some outputs, with its progress: results of those without a target, and the counters."""
+    def run(self, program: _core.Program, progress: Progress | None = None) -> tuple[list[NDArray | None], Outcome]:
+        """Plays a program, with its progress: results of outputs without a target, and what the run did."""
         recorder = _record.recorder()
         call: Call | None = None
         detail: str | None = None
         sweep: tuple[SweepPoint, ...] = ()
-        sliced: Mapping[str, int] = {}
         if recorder is not None:
             call, detail = calling(), recorder.detail
             sweep = compared(program, recorder.limits(program, call, self.options))
-            sliced = sliced_bytes(outputs)
         report, say = (None, None) if progress is None else (progress.report, progress.say)
         reached = None if call is None else Reached(call, report)
         try:
@@ -142,7 +138,7 @@ class Session:
         moved = outcome.bytes_read + outcome.bytes_written
         if moved >= _LARGE_BYTES and outcome.seconds > 0:
             self.rates.append(moved / outcome.seconds)
-        _record.record(outcome, None if call is None else Run.of(call, self.options, counters, sweep, sliced))
+        _record.record(outcome, None if call is None else Run.of(call, self.options, counters, sweep, slices()))
         return list(counters["results"]), outcome
 
     def counters(self) -> JSONObject:

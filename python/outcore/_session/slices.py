@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
 
 from outcore import _core
+from outcore._session.record import recorder
 
 # Nodes of an expression that are looked at.
 _NODES_MAX = 10_000
+_slices: ContextVar[Mapping[str, int]] = ContextVar("outcore_slices", default=MappingProxyType({}))
+
+
+@contextmanager
+def slices_of(outputs: Sequence[_core.Expr]) -> Iterator[None]:
+    """Has runs of the block, of a program of these outputs, be recorded with their slices."""
+    if recorder() is None:
+        yield
+        return
+    token = _slices.set(sliced_bytes(outputs))
+    try:
+        yield
+    finally:
+        _slices.reset(token)
+
+
+def slices() -> Mapping[str, int]:
+    """The slices of the program that runs."""
+    return _slices.get()
 
 
 def sliced_bytes(outputs: Sequence[_core.Expr]) -> Mapping[str, int]:
@@ -34,4 +57,4 @@ def sliced_bytes(outputs: Sequence[_core.Expr]) -> Mapping[str, int]:
     return {path: size for path, size in sliced.items() if path not in whole}
 
 
-__all__ = ["sliced_bytes"]
+__all__ = ["sliced_bytes", "slices", "slices_of"]
