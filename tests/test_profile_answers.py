@@ -17,6 +17,7 @@ from support.running import session
 import outcore as oc
 from outcore._base.sizes import format_size
 from outcore._session.caller import Call
+from outcore._session.reached import Reached
 from outcore._session.record import Outcome
 from outcore._session.trace import ArrayStrip, ProgramTrace, Run
 from outcore._show.profile import Profile
@@ -278,3 +279,30 @@ def test_slow_transfers_have_the_tile_and_the_name_of_scratch(tmp_path: Path) ->
     slow = seen.page().partition("Slowest tasks and transfers")[2].partition("</table>")[0]
     assert "tile, at most" in slow
     assert re.search(r"read x\.npy</td><td[^>]*>[\d,]+ float64<", slow), slow
+
+
+def test_the_last_report_of_a_failed_run_is_on_the_page() -> None:
+    reports = []
+    reached = Reached(Call("sum", "", 0, ""), lambda *figures: reports.append(figures))
+    reached.report(1 << 20, 4 << 20, 3, 12, 0.25, 1.0)
+    reached.report(0, 0, 0, 0, 0.0, None)
+    profile = Profile(None)
+    profile.fail(reached.failure(ValueError("a bad tile")))
+    profile.fail(Reached(Call("max", "", 0, ""), None).failure(KeyboardInterrupt()))
+    some, none = sentences(profile)
+    assert len(reports) == 2, "reports are passed on"
+    assert "by ValueError: a bad tile. " in some
+    assert some.endswith("3 of 12 tasks, 1.00 MiB of 4.00 MiB read and written.")
+    assert none.endswith("by KeyboardInterrupt. No task had been reported as done.")
+
+
+def test_chunks_of_which_a_slice_needs_a_part_are_told(tmp_path: Path) -> None:
+    target = tmp_path / "t.zarr"
+    oc.store({target: matrix(tmp_path)}, chunks={target: (5000, 40)}, compression="zstd")
+    z = oc.open(target)
+    with session(tmp_path, pool_limit=2 * POOL), oc.profile() as seen:
+        z[:10].sum().compute()
+    (group,) = seen.groups
+    assert group.run is not None
+    assert group.run.sliced == {str(target): 10 * 800 * 8}
+    assert any("t.zarr is read in whole rows or chunks" in line for line in sentences(seen)), sentences(seen)

@@ -14,6 +14,8 @@ import scipy.sparse
 import outcore as oc
 from outcore import errors
 from outcore._base.sizes import format_size
+from outcore._session.trace import SweepPoint
+from outcore._show.sweep import smallest_limit
 
 # Bytes that limits of these tests leave to arrays, beside a process of any size.
 LEFT = 300 << 20
@@ -142,3 +144,18 @@ def test_a_sparse_product_is_refused_with_the_calls_that_do(tmp_path: Path) -> N
         oc.explain(A @ A.T)
     assert str(raised.value).startswith("explain: ")
     assert oc.explain({tmp_path / "p.ocs": A @ A.T}).bytes_written > 0
+
+
+@pytest.mark.parametrize("works_from", [101 << 20, 130 << 20, 199 << 20])
+def test_the_search_for_the_smallest_limit_ends_near_it(works_from: int) -> None:
+    def plan(limits: list[int]) -> list[SweepPoint]:
+        return [
+            SweepPoint(limit, *((0, 0, 0, 0, True, 0) if limit >= works_from else (None, None, None, None, False, 1)))
+            for limit in limits
+        ]
+
+    least, step = 100 << 20, (100 << 20) / 5**3
+    for limits in ([200 << 20], [110 << 20, 140 << 20, 200 << 20]):
+        smallest = smallest_limit(plan(limits), least, plan)
+        assert works_from <= smallest <= works_from + step + 1
+    assert smallest_limit(plan([50 << 20]), least, plan) == 0
