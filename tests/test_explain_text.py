@@ -12,7 +12,8 @@ from support.loop_fixed import product
 from support.running import session
 
 import outcore as oc
-from outcore._show.explanation import _joined_label, _repeats, _short_names
+from outcore._show.explanation import _joined_label, _repeats
+from outcore._show.names import short_names
 
 
 def text(explanation: Any) -> str:
@@ -129,7 +130,7 @@ def test_a_pass_names_its_files(matrix: oc.Array, tmp_path: Path) -> None:
 
 
 def test_files_of_one_name_are_told_apart() -> None:
-    found = _short_names(["/data/a/x.npy", "/data/b/x.npy", "/data/y.npy"])
+    found = short_names(["/data/a/x.npy", "/data/b/x.npy", "/data/y.npy"])
     assert found == {"/data/a/x.npy": "a/x.npy", "/data/b/x.npy": "b/x.npy", "/data/y.npy": "y.npy"}
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -11,6 +14,8 @@ from support.running import session
 
 import outcore as oc
 from outcore._base.sizes import format_size
+from outcore._session.trace import ArrayStrip
+from outcore._show.names import strip_names
 from outcore._show.picture import Picture
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -89,16 +94,60 @@ def test_files_of_each_ending(x: oc.Array, tmp_path: Path) -> None:
     assert (tmp_path / "plan.dot").read_text().startswith("digraph")
 
 
-def test_png_names_the_package_that_is_missing(x: oc.Array, tmp_path: Path) -> None:
-    try:
-        import cairosvg  # noqa: F401
-    except ImportError:
-        with pytest.raises(ImportError, match="cairosvg"):
-            oc.visualize(x.sum(), filename=tmp_path / "plan.png")
-        assert not (tmp_path / "plan.png").exists()
-    else:
+def test_png_says_which_package_to_install(x: oc.Array, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cairosvg", None)
+    with pytest.raises(ImportError, match="pip install cairosvg"):
         oc.visualize(x.sum(), filename=tmp_path / "plan.png")
-        assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
+    assert not (tmp_path / "plan.png").exists()
+
+
+def test_png_is_written_by_the_package(x: oc.Array, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def svg2png(bytestring: bytes, scale: float, background_color: str) -> bytes:
+        assert ElementTree.fromstring(bytestring).tag == f"{SVG}svg"
+        return b"\x89PNG" + background_color.encode() + bytes([round(scale)])
+
+    monkeypatch.setitem(sys.modules, "cairosvg", SimpleNamespace(svg2png=svg2png))
+    oc.visualize(x.sum(), filename=tmp_path / "plan.png")
+    assert (tmp_path / "plan.png").read_bytes() == b"\x89PNGwhite\x02"
+
+
+def test_slices_of_one_file_have_names_of_their_own(x: oc.Array, tmp_path: Path) -> None:
+    oc.store({tmp_path / "z.zarr": x}, chunks={tmp_path / "z.zarr": (500, 80)})
+    z = oc.open(tmp_path / "z.zarr")
+    (tmp_path / "other").mkdir()
+    np.save(tmp_path / "other" / "x.npy", np.ones((40, 500)))
+    same = oc.open(tmp_path / "other" / "x.npy")
+    with session(tmp_path, pool_limit=64 << 20):
+        picture = oc.visualize(z[100:110].sum(), z[100:150, :90] + 1, x.sum(axis=0) + same.sum(axis=0))
+    labels = words(picture)
+    assert "z.zarr, 10×500" in labels
+    assert "z.zarr, 50×90" in labels
+    assert any(label.startswith("…") and label.endswith(f"{tmp_path.name[-8:]}/x.npy") for label in labels)
+    assert "other/x.npy" in labels
+
+
+def test_tilings_of_one_array_are_told_apart() -> None:
+    def strip(number: int, tile: int, length: int = 8) -> ArrayStrip:
+        values = (("/a/x.npy",), "stored", (length,), "f8", (tile,), 1, 8, 8, 0, 0, 0, 0, 8, (100,), (0,), number)
+        return ArrayStrip(*values)
+
+    assert list(strip_names([strip(0, 2), strip(1, 4)], {}).values()) == ["x.npy, 2 tiles", "x.npy, 4 tiles"]
+    assert list(strip_names([strip(0, 2), strip(1, 2)], {}).values()) == ["x.npy (0)", "x.npy (1)"]
+    assert list(strip_names([strip(0, 2), strip(1, 2, 9)], {}).values()) == ["x.npy, 8", "x.npy, 9"]
+    assert strip_names([strip(0, 2)], {"/a/x.npy": "x"}) == {0: "x"}
+
+
+def test_lines_stand_beside_each_other_and_beside_labels(x: oc.Array, tmp_path: Path) -> None:
+    with session(tmp_path, pool_limit=64 << 20):
+        picture = oc.visualize(x.T @ (x @ oc.ones((500,))), x.sum(axis=0), x.max(axis=1) / x.mean())
+    image = ElementTree.fromstring(picture.svg())
+    lines = [part.get("d", "") for part in image.iter() if (part.get("class") or "").startswith("edge ")]
+    places = [float(line[1:].split(" ")[0]) for line in lines]
+    assert len(set(places)) == len(places)
+    labels = [part for part in image.iter(f"{SVG}text") if part.get("class") == "value"]
+    figures = [part for part in image.iter(f"{SVG}text") if part.get("class") is None]
+    assert max(float(part.get("x", "0")) for part in labels) < min(places)
+    assert min(float(part.get("x", "0")) for part in figures) > max(places)
 
 
 def test_two_profiles_are_set_side_by_side(x: oc.Array, tmp_path: Path) -> None:
@@ -115,3 +164,25 @@ def test_two_profiles_are_set_side_by_side(x: oc.Array, tmp_path: Path) -> None:
     assert all(len(line) <= 110 for line in str(both).splitlines())
     with pytest.raises(oc.errors.ArgumentError, match="takes two profiles, not int"):
         oc.profile.compare(small, 3)  # type: ignore[arg-type]
+
+
+def test_profiles_of_one_run_are_compared_on_one_scale(x: oc.Array, tmp_path: Path) -> None:
+    profiles = []
+    for pool in (12 << 20, 96 << 20):
+        with session(tmp_path, pool_limit=pool), oc.profile() as seen:
+            (x @ x.T).sum().compute()
+        profiles.append(seen)
+    both = oc.profile.compare(*profiles)
+    assert "all runs" not in str(both), "the run is all there is"
+    (line,) = (line for line in str(both).splitlines() if "memory limit" in line)
+    runs = [group.run for seen in profiles for group in seen.groups if group.run is not None]
+    assert all(format_size(run.ceiling) in line for run in runs)
+    charts = re.findall(r'aria-label="Memory over time.*?</svg>', both.page(), re.DOTALL)
+    before, after = (re.findall(r'class="(?:number|value)">([^<]+)<', chart) for chart in charts)
+    assert before == after
+    twice = oc.profile.compare(profiles[0], profiles[0])
+    with session(tmp_path, pool_limit=96 << 20), oc.profile() as several:
+        x.sum().compute()
+        x.max().compute()
+    assert "all runs" in str(oc.profile.compare(several, several))
+    assert "all runs" not in str(twice)

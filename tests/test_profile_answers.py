@@ -4,6 +4,7 @@ what the memory limit cost. Its figures are held against counters and sizes of f
 from __future__ import annotations
 
 import html
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,12 @@ from support.running import session
 
 import outcore as oc
 from outcore._base.sizes import format_size
+from outcore._session.caller import Call
+from outcore._session.reached import Reached
+from outcore._session.record import Outcome
+from outcore._session.trace import ArrayStrip, ProgramTrace, Run
 from outcore._show.profile import Profile
+from outcore._show.verdict import limit_cost
 
 POOL = 22 << 20
 BOUND = re.compile(
@@ -183,3 +189,120 @@ def test_traces_of_many_lines_are_bounded(tmp_path: Path) -> None:
     assert len(seen.groups) == 300
     assert sum(run.bytes for run in kept) <= 8 << 20
     assert len(seen.page()) < 5 << 20
+
+
+def test_reads_beyond_a_slice_are_explained(tmp_path: Path) -> None:
+    x = matrix(tmp_path)
+    with session(tmp_path, pool_limit=POOL), oc.profile() as seen:
+        (x[:, :40] + 1).sum().compute()
+    size = x.shape[0] * 40 * 8
+    (line, *_) = (line for line in sentences(seen) if "whole rows or chunks" in line)
+    assert f"{seen.bytes_read / size:.1f} × what its slices need" in line
+    assert f"{format_size(seen.bytes_read)} for {format_size(size)}" in line
+
+
+def test_a_file_that_is_used_whole_as_well_has_no_reads_beyond_its_slices(tmp_path: Path) -> None:
+    x = matrix(tmp_path)
+    with session(tmp_path, pool_limit=POOL), oc.profile() as seen:
+        (x[:, :40].sum() + x.sum()).compute()
+    assert not any("whole rows or chunks" in line for line in sentences(seen))
+
+
+@pytest.mark.parametrize("spilled", [0, 1 << 20])
+def test_a_run_that_computing_bound_says_that_memory_would_hardly_help(spilled: int) -> None:
+    strip = ArrayStrip(("t#1",), "temporary", (8,), "f8", (8,), 1, 64, 0, 0, 0, 0, spilled, 64, (100,), (0,), 0)
+    content = {
+        "program": {"bytes_read": 0, "bytes_written": 0, "budget_bytes": 2 << 20, "fixed_bytes": 0},
+        "occupancy": {
+            "columns": 1,
+            "memory": [(64, 0, 0)],
+            "passes": [],
+            "arrays": [{"array" if name == "number" else name: value for name, value in strip._asdict().items()}],
+            "flows": [],
+            "arrays_left_out": 0,
+            "results_bytes": 0,
+            "unseen_bytes": 0,
+        },
+        "lanes": {"compute": [[100]]},
+        "bin_seconds": 4.0,
+        "transfer_seconds": 0.1,
+        "compute_seconds": 3.9,
+        "both_seconds": 0.1,
+        "pass_seconds": [3.9],
+        "written": [],
+    }
+    trace = ProgramTrace("", 0.0, 4.0, json.dumps(content))
+    run = Run(Call("sum", "", 0, ""), 1 << 30, None, 1, (trace,))
+    text = " ".join(limit_cost(Outcome(seconds=4.0, bytes_spilled=spilled, other={"stages": [0]}), run))
+    assert "ore memory would hardly help" in text
+
+
+def test_scratch_files_have_names_of_what_they_hold(tmp_path: Path) -> None:
+    x = matrix(tmp_path)
+    with session(tmp_path, pool_limit=POOL), oc.profile() as seen:
+        oc.store({tmp_path / "s.npy": oc.sort(x.reshape(-1))})
+    page = html.unescape(seen.page())
+    assert "outcore-scratch-" not in page
+    assert "scratch: sort" in page
+
+
+def test_a_run_that_an_error_ends_is_told_with_what_it_had_done(tmp_path: Path) -> None:
+    x = matrix(tmp_path)
+
+    def broken(tile: np.ndarray) -> np.ndarray:
+        if tile[0, 0] == last:
+            raise KeyboardInterrupt("enough")
+        return tile
+
+    last = np.load(tmp_path / "x.npy", mmap_mode="r")[4608, 0]
+    with session(tmp_path, pool_limit=3 * POOL), pytest.raises(KeyboardInterrupt), oc.profile() as seen:
+        oc.map_blocks(broken, x, dtype="f8").sum().compute()
+    (failure,) = seen.failed
+    assert failure.seconds > 0
+    (line,) = (line for line in sentences(seen) if "was ended after" in line)
+    assert "by KeyboardInterrupt: enough." in line
+
+
+def test_lines_and_names_of_charts_are_explained(tmp_path: Path) -> None:
+    with session(tmp_path, pool_limit=POOL), oc.profile() as seen:
+        (matrix(tmp_path) + 1).sum().compute()
+    text = sentences(seen)
+    assert any("Dashed line: the resident size of the process" in line for line in text)
+    if "first touches" in seen.page():
+        assert any(line.startswith("First touches: ") for line in text)
+
+
+def test_slow_transfers_have_the_tile_and_the_name_of_scratch(tmp_path: Path) -> None:
+    x = matrix(tmp_path)
+    with session(tmp_path, pool_limit=POOL), oc.profile() as seen:
+        oc.store({tmp_path / "s.npy": oc.sort(x.reshape(-1))})
+    slow = seen.page().partition("Slowest tasks and transfers")[2].partition("</table>")[0]
+    assert "tile, at most" in slow
+    assert re.search(r"read x\.npy</td><td[^>]*>[\d,]+ float64<", slow), slow
+
+
+def test_the_last_report_of_a_failed_run_is_on_the_page() -> None:
+    reports = []
+    reached = Reached(Call("sum", "", 0, ""), lambda *figures: reports.append(figures))
+    reached.report(1 << 20, 4 << 20, 3, 12, 0.25, 1.0)
+    reached.report(0, 0, 0, 0, 0.0, None)
+    profile = Profile(None)
+    profile.fail(reached.failure(ValueError("a bad tile")))
+    profile.fail(Reached(Call("max", "", 0, ""), None).failure(KeyboardInterrupt()))
+    some, none = sentences(profile)
+    assert len(reports) == 2, "reports are passed on"
+    assert "by ValueError: a bad tile. " in some
+    assert some.endswith("3 of 12 tasks, 1.00 MiB of 4.00 MiB read and written.")
+    assert none.endswith("by KeyboardInterrupt. No task had been reported as done.")
+
+
+def test_chunks_of_which_a_slice_needs_a_part_are_told(tmp_path: Path) -> None:
+    target = tmp_path / "t.zarr"
+    oc.store({target: matrix(tmp_path)}, chunks={target: (5000, 40)}, compression="zstd")
+    z = oc.open(target)
+    with session(tmp_path, pool_limit=2 * POOL), oc.profile() as seen:
+        z[:10].sum().compute()
+    (group,) = seen.groups
+    assert group.run is not None
+    assert group.run.sliced == {str(target): 10 * 800 * 8}
+    assert any("t.zarr is read in whole rows or chunks" in line for line in sentences(seen)), sentences(seen)

@@ -9,9 +9,13 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import outcore as oc
 from outcore import errors
+from outcore._base.sizes import format_size
+from outcore._session.trace import SweepPoint
+from outcore._show.sweep import smallest_limit
 
 # Bytes that limits of these tests leave to arrays, beside a process of any size.
 LEFT = 300 << 20
@@ -83,6 +87,7 @@ def test_text_and_picture_mark_the_knee(product: oc.Array) -> None:
     words = [part.text or "" for part in picture.iter("{http://www.w3.org/2000/svg}text")]
     assert any(word.startswith("knee, ") for word in words)
     assert len(re.findall("<tr>", said.sweep._repr_html_())) == 17
+    assert str(said.sweep).splitlines()[0].split() == ["limit", "read", "written", "spilled", "peak"]
     assert said.sweep.to_dict()["knee"] == said.sweep.knee
 
 
@@ -102,3 +107,55 @@ def test_limits_that_are_none_are_refused(product: oc.Array) -> None:
     ):
         with pytest.raises(errors.ArgumentError, match=why):
             oc.explain(product, sweep=sweep)
+
+
+def test_the_smallest_limit_that_works_is_named(product: oc.Array) -> None:
+    sweep = oc.explain(product.sum(), sweep=True).sweep
+    assert sweep is not None
+    assert sweep.smallest is not None
+    assert f"The smallest limit that works is {format_size(sweep.smallest)}." in str(sweep)
+    assert "smallest limit that works" in sweep._repr_html_()
+    below, at = sweep.smallest - (4 << 20), sweep.smallest
+    around = oc.explain(product.sum(), sweep=[below, at]).sweep
+    assert around is not None
+    assert [point.moved is not None for point in around.points] == [False, True]
+    none = oc.explain(product.sum(), sweep=["1MiB"]).sweep
+    assert none is not None
+    assert none.smallest is None
+
+
+def test_the_pool_limit_of_a_session_is_said_to_bind(product: oc.Array, tmp_path: Path) -> None:
+    assert "pool limit" not in str(oc.explain(product, sweep=True).sweep)
+    pool = 192 << 20
+    with oc.Session(memory_limit="8GiB", pool_limit=pool, scratch=[str(tmp_path)], threads=2):
+        said = oc.explain(product, sweep=["4GiB", "8GiB"])
+    assert said.sweep is not None
+    assert said.sweep.pool_binds_from == said.overhead_bytes + pool
+    assert f"pool limit of {format_size(pool)} binds" in str(said)
+    four, eight = said.sweep.points
+    assert four[1:] == eight[1:]
+
+
+def test_a_sparse_product_is_refused_with_the_calls_that_do(tmp_path: Path) -> None:
+    A = oc.sparse.from_scipy(scipy.sparse.eye(30, format="csr"), tmp_path / "a.ocs")
+    with pytest.raises(
+        errors.ArgumentError, match=r"store\(\{'a.ocs': A\}\) stores it, and outcore.explain\(\{"
+    ) as raised:
+        oc.explain(A @ A.T)
+    assert str(raised.value).startswith("explain: ")
+    assert oc.explain({tmp_path / "p.ocs": A @ A.T}).bytes_written > 0
+
+
+@pytest.mark.parametrize("works_from", [101 << 20, 130 << 20, 199 << 20])
+def test_the_search_for_the_smallest_limit_ends_near_it(works_from: int) -> None:
+    def plan(limits: list[int]) -> list[SweepPoint]:
+        return [
+            SweepPoint(limit, *((0, 0, 0, 0, True, 0) if limit >= works_from else (None, None, None, None, False, 1)))
+            for limit in limits
+        ]
+
+    least, step = 100 << 20, (100 << 20) / 5**3
+    for limits in ([200 << 20], [110 << 20, 140 << 20, 200 << 20]):
+        smallest = smallest_limit(plan(limits), least, plan)
+        assert works_from <= smallest <= works_from + step + 1
+    assert smallest_limit(plan([50 << 20]), least, plan) == 0

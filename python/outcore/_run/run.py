@@ -44,7 +44,7 @@ from outcore._session.session import current
 from outcore._session.trace import points
 from outcore._show.explanation import Explanation, renamed
 from outcore._show.picture import Picture
-from outcore._show.sweep import LimitSweep, default_limits
+from outcore._show.sweep import LimitSweep, default_limits, smallest_limit
 from outcore.errors import (
     ArgumentError,
     OutcoreError,
@@ -411,6 +411,11 @@ def _planned_targets(
             raise ArgumentError(
                 "explain: chunks, shards and compression go with a mapping of paths, as `store` takes it"
             )
+        if any(isinstance(array, above.SparseMatrix) for array in arrays):
+            raise ArgumentError(
+                "explain: a sparse matrix is no array, so it is stored rather than computed: "
+                "outcore.store({'a.ocs': A}) stores it, and outcore.explain({'a.ocs': A}) tells what that takes"
+            )
         yield session.plan(*_asked(lambda: _in_memory(arrays))), lambda said: said
     elif any(hdf5_place(path) for path in targets):
         with planned_hdf5(targets, overwrite, chunks, compression) as (request, assembly):
@@ -444,7 +449,8 @@ def explain(
 
     With `sweep=True` it is planned under sixteen memory limits as well, between the least that may do and what keeps
     everything; a list of limits, in bytes or as "4GiB", is those. `Explanation.sweep` has the forecasts, and is printed
-    with it: bytes under each limit, with the knee. They are those of a session that keeps nothing yet.
+    with it: bytes under each limit, with the knee and the smallest limit that works. They are those of a session that
+    keeps nothing yet.
 
     >>> import numpy as np, outcore as oc, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -498,7 +504,11 @@ def _swept(program: _core.Program, forecast: Explanation, sweep: bool | Sequence
         limits = default_limits(forecast.overhead_bytes + 16 * _MEBIBYTE, enough, in_force)
     else:
         limits = sorted({_limit(limit) for limit in _limits(sweep)})
-    return LimitSweep(points(program.sweep(limits)), in_force)
+    swept = points(program.sweep(limits))
+    smallest = smallest_limit(swept, forecast.overhead_bytes, lambda between: points(program.sweep(between)))
+    pool = current().options["pool_limit"]
+    binding = None if pool is None else (pool, forecast.overhead_bytes + pool)
+    return LimitSweep(swept, in_force, smallest or None, binding)
 
 
 def visualize(*arrays: Item | Targets, filename: AnyPath | None = None, overwrite: bool = True) -> Picture:

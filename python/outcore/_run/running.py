@@ -14,6 +14,7 @@ from outcore._run.foresight import UnforeseenError, is_foreseeing
 from outcore._session.progress import Progress, of_program
 from outcore._session.record import Outcome
 from outcore._session.session import current
+from outcore._session.slices import slices_of
 from outcore.errors import ResumeWarning
 
 
@@ -40,7 +41,8 @@ def plan_and_run(
         if goes_on and shown is not None:
             _show_resumed(program, shown)
         try:
-            return session.run(program, shown)
+            with slices_of(exprs):
+                return session.run(program, shown)
         finally:
             # It holds the outputs that may be gone on with, and the traceback of an error would hold it.
             del program

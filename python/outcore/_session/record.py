@@ -70,6 +70,20 @@ class Iterations(NamedTuple):
 _UNCOUNTED = {"results", "traces", "events"}
 
 
+class Failure(NamedTuple):
+    """A run that an error ended: its call, the error, seconds until then, and bytes and tasks of the program that ran
+    last, done and planned; 0 where nothing had begun."""
+
+    call: str
+    error: str
+    message: str
+    seconds: float
+    bytes_done: int = 0
+    bytes_total: int = 0
+    tasks_done: int = 0
+    tasks_total: int = 0
+
+
 class RecordedSession(Protocol):
     """A session, as far as records go."""
 
@@ -85,7 +99,7 @@ class Recorder(Protocol):
     def add(self, outcome: Outcome, run: Run | None) -> None:
         """A run that has ended, with its trace, where it is one of programs."""
 
-    def fail(self, call: Call, error: BaseException) -> None:
+    def fail(self, failure: Failure) -> None:
         """A run that an error ended."""
 
     def limits(self, program: _core.Program, call: Call, options: Mapping[str, object]) -> list[int]:
@@ -137,6 +151,7 @@ def record(outcome: Outcome, run: Run | None = None) -> None:
 
 
 __all__ = [
+    "Failure",
     "Iterations",
     "Outcome",
     "RecordedSession",

@@ -22,7 +22,9 @@ from outcore._session import record as _record
 from outcore._session import replaced
 from outcore._session.caller import Call, calling
 from outcore._session.progress import Progress
+from outcore._session.reached import Reached
 from outcore._session.record import Outcome
+from outcore._session.slices import slices
 from outcore._session.trace import Run, SweepPoint, compared
 from outcore.errors import MemoryLimitError
 
@@ -127,17 +129,18 @@ class Session:
             call, detail = calling(), recorder.detail
             sweep = compared(program, recorder.limits(program, call, self.options))
         report, say = (None, None) if progress is None else (progress.report, progress.say)
+        reached = None if call is None else Reached(call, report)
         try:
-            counters = program.run(report, detail, say)
+            counters = program.run(report if reached is None else reached.report, detail, say)
         except BaseException as error:
-            if recorder is not None and call is not None:
-                recorder.fail(call, error)
+            if recorder is not None and reached is not None:
+                recorder.fail(reached.failure(error))
             raise
         finally:
             del program  # see `plan_and_run`
         self.warn()
         outcome = Outcome.of(counters)
-        _record.record(outcome, None if call is None else Run.of(call, self.options, counters, sweep))
+        _record.record(outcome, None if call is None else Run.of(call, self.options, counters, sweep, slices()))
         return list(counters["results"]), outcome
 
     def counters(self) -> JSONObject:

@@ -33,6 +33,11 @@ class SweepPoint(NamedTuple):
         """Bytes read and written."""
         return None if self.bytes_read is None else self.bytes_read + (self.bytes_written or 0)
 
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """Bytes read, written, spilled, and most at once; 0 where it does not fit."""
+        return self.bytes_read or 0, self.bytes_written or 0, self.bytes_spilled or 0, self.peak_bytes or 0
+
 
 def points(rows: Sequence[tuple[int, tuple[int, int, int, int, bool] | None, int]]) -> tuple[SweepPoint, ...]:
     """The points of a sweep, as the planner gives them."""
@@ -156,6 +161,11 @@ class ProgramTrace:
         content = self._content["occupancy"]
         return None if content is None else Occupancy.of(content)
 
+    def strip(self, number: int) -> ArrayStrip | None:
+        """The array of a number, where the trace has it."""
+        arrays = () if self.occupancy is None else self.occupancy.arrays
+        return next((strip for strip in arrays if strip.number == number), None)
+
     @property
     def bin_seconds(self) -> float:
         return float(self._content["bin_seconds"])
@@ -230,11 +240,20 @@ class Run:
     threads: int
     traces: tuple[ProgramTrace, ...]
     sweep: tuple[SweepPoint, ...] = ()
+    #: By path, bytes of the slices of files that are not used whole.
+    sliced: Mapping[str, int] = field(default_factory=dict)
     #: Events of all programs, in Chrome's trace format; empty where they were not kept.
     events: str = ""
 
     @classmethod
-    def of(cls, call: Call, options: Mapping[str, object], counters: JSONObject, sweep: Sequence[SweepPoint]) -> Run:
+    def of(
+        cls,
+        call: Call,
+        options: Mapping[str, object],
+        counters: JSONObject,
+        sweep: Sequence[SweepPoint],
+        sliced: Mapping[str, int],
+    ) -> Run:
         limit, pool, threads = options["memory_limit"], options.get("pool_limit"), options.get("threads")
         return cls(
             call=call,
@@ -243,6 +262,7 @@ class Run:
             threads=threads if isinstance(threads, int) else len(os.sched_getaffinity(0)),
             traces=tuple(ProgramTrace(*row) for row in counters.get("traces", ())),
             sweep=tuple(sweep),
+            sliced=sliced,
             events=counters.get("events", "").removeprefix("[]"),
         )
 

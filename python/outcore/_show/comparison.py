@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from outcore._base.sizes import format_size
+from outcore._session.record import Outcome
+from outcore._session.trace import Run
 from outcore._show.markup import Markup, element, joined
 from outcore._show.page import RunGroup, Runs
-from outcore._show.run import details
+from outcore._show.run import ChartScale, details
 from outcore._show.style import FOOT, HEAD, STYLE
 from outcore._show.tables import table
 from outcore._show.verdict import bound, limit_cost, seconds
@@ -42,10 +44,13 @@ class ProfileComparison:
         return "\n".join(lines)
 
     def _rows(self) -> Iterator[tuple[str, str, str, str, str]]:
-        yield from _compared("all runs", self.before, self.after)
-        for was, now in self._pairs():
+        pairs = self._pairs()
+        if any(len(profile.outcomes) != 1 for profile in (self.before, self.after)) or None in pairs[0]:
+            yield from _compared("all runs", self.before, self.after)
+        for was, now in pairs:
             if was is not None and now is not None:
                 yield from _compared(now.name, was, now)
+                yield from _limits(now.name, was, now)
             elif now is not None:
                 yield now.name, "run", "", "there", ""
             elif was is not None:
@@ -81,16 +86,24 @@ class ProfileComparison:
             if was.run is None or now.run is None:
                 continue
             parts.append(element("h2", now.name))
-            parts.append(element("div", _side("before", was), _side("after", now), class_="pair"))
+            scale = ChartScale.of([(was.longest, was.run), (now.longest, now.run)])
+            sides = (_side("before", was.longest, was.run, scale), _side("after", now.longest, now.run, scale))
+            parts.append(element("div", *sides, class_="pair"))
         return element("div", joined(parts), class_="outcore")
 
 
-def _side(name: str, group: RunGroup) -> Markup:
-    if group.run is None:
-        return element("div")
-    sentences = [bound(group.longest, group.run), *limit_cost(group.longest, group.run)]
+def _side(name: str, outcome: Outcome, run: Run, scale: ChartScale) -> Markup:
+    sentences = [bound(outcome, run), *limit_cost(outcome, run)]
     said = [element("h3", name), *(element("p", sentence) for sentence in sentences)]
-    return element("div", *said, *details(group.longest, group.run))
+    return element("div", *said, *details(outcome, run, scale))
+
+
+def _limits(name: str, was: RunGroup, now: RunGroup) -> Iterator[tuple[str, str, str, str, str]]:
+    """The memory limits of two runs, where these are known."""
+    if was.run is None or now.run is None or not was.run.ceiling:
+        return
+    before, after = was.run.ceiling, now.run.ceiling
+    yield name, "memory limit", format_size(before), format_size(after), f"{after / before:.2f}"
 
 
 _FIGURES: tuple[tuple[str, Callable[[Runs | RunGroup], float], Callable[[float], str]], ...] = (

@@ -13,6 +13,7 @@ from typing import Protocol, TypeAlias
 from outcore._base.sizes import format_size
 from outcore._base.types import JSONObject
 from outcore._show.markup import Markup, element, joined
+from outcore._show.names import short_names
 from outcore._show.style import STYLE
 from outcore._show.sweep import LimitSweep
 from outcore._show.tables import table
@@ -273,7 +274,7 @@ class Explanation:
     def _rows(self) -> list[tuple[str, ...]]:
         """One line per pass; those that repeat are one, with how often, and the tasks and bytes of all of them."""
         header = ("pass", "what", "over", "tasks", "read", "written", "files")
-        files = _short_names(sorted({name for part in self.passes for name in _files(part)}))
+        files = short_names(sorted({name for part in self.passes for name in _files(part)}))
         rows = []
         for index, times, alike in folded(self.passes):
             part = alike[0]
@@ -452,20 +453,6 @@ def _flow(part: Pass, files: Mapping[str, str]) -> str:
     read = ", ".join(files[name] for name in part.inputs if name in files)
     written = ", ".join(files[name] for name in part.outputs if name in files)
     return " ".join(text for text in (read, f"→ {written}" if written else "") if text)
-
-
-def _short_names(paths: Sequence[str]) -> dict[str, str]:
-    """Each path by as many of its last parts as tell it from the others."""
-    short = {}
-    for path in paths:
-        parts = path.split(os.sep)
-        count = 1
-        while count < len(parts) and any(
-            other.split(os.sep)[-count:] == parts[-count:] for other in paths if other != path
-        ):
-            count += 1
-        short[path] = os.sep.join(parts[-count:])
-    return short
 
 
 def _repeats(kinds: Sequence[object]) -> list[tuple[int, int, int]]:

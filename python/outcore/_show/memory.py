@@ -20,10 +20,13 @@ USES = {
 }
 
 
-def memory(run: Run, seconds: float) -> Markup:
+def most_bytes(run: Run) -> int:
+    """The end of the axis of a chart: the limit, or the largest size that was sampled."""
+    return max([run.ceiling, *(size for trace in run.traces for _, size in trace.samples)])
+
+
+def memory(run: Run, axis: TimeAxis, most: int) -> Markup:
     """The chart. Heights are exact where a column is fullest; the line is the size of the process as sampled."""
-    axis = TimeAxis(seconds)
-    most = max([run.ceiling, *(size for trace in run.traces for _, size in trace.samples)])
     base = _TOP + _HEIGHT
     scale = _HEIGHT / (most * 1.04)
     parts = list(_grid(most, scale, base))
@@ -94,4 +97,4 @@ def key(names: Sequence[tuple[str, str]]) -> Markup:
     return element("ul", *items, class_="key")
 
 
-__all__ = ["USES", "key", "memory"]
+__all__ = ["USES", "key", "memory", "most_bytes"]

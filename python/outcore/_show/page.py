@@ -7,14 +7,15 @@ from typing import NamedTuple, Protocol
 
 from outcore._base.sizes import format_size
 from outcore._base.types import JSONObject
-from outcore._session.record import Iterations, Outcome
+from outcore._session.record import Failure, Iterations, Outcome
 from outcore._session.trace import Run
 from outcore._show.charts import activity
 from outcore._show.markup import Markup, element, joined
+from outcore._show.names import is_scratch, short
 from outcore._show.run import details
 from outcore._show.style import FOOT, HEAD, STYLE
 from outcore._show.tables import disclosure, sums, table, wide
-from outcore._show.verdict import bound, forecast_held, limit_cost, read_twice, searched, seconds, short
+from outcore._show.verdict import beyond_slices, bound, forecast_held, limit_cost, read_twice, searched, seconds
 
 # Sentences on files that many runs read, at most.
 _FILES_SHOWN = 5
@@ -50,8 +51,8 @@ class Runs(Protocol):
     """Figures of the page: runs, their sums, and disks of volumes."""
 
     outcomes: list[Outcome]
-    #: Runs that raised: the call, and the name of the error.
-    failed: list[tuple[str, str]]
+    #: Runs that raised.
+    failed: list[Failure]
 
     @property
     def groups(self) -> list[RunGroup]: ...
@@ -80,9 +81,7 @@ def content(profile: Runs) -> Markup:
     """The content of the page, with its style: a part of any page."""
     parts = [element("style", Markup(STYLE))]
     groups = profile.groups
-    parts += [
-        element("p", f"{name} was ended by {error}; nothing is known of what it did.") for name, error in profile.failed
-    ]
+    parts += [element("p", _failed(failure)) for failure in profile.failed]
     if not profile.outcomes:
         parts += [] if profile.failed else [element("p", "Nothing ran.")]
     else:
@@ -95,6 +94,20 @@ def content(profile: Runs) -> Markup:
         if group in shown:
             parts += _section(number, group)
     return element("div", joined(parts), class_="outcore")
+
+
+def _failed(failure: Failure) -> str:
+    """The error that ended a run, and the part that was done until then."""
+    if failure.tasks_total:
+        done = (
+            f"Done of its program by the last report: {failure.tasks_done:,} of {failure.tasks_total:,} tasks, "
+            f"{format_size(failure.bytes_done)} of {format_size(failure.bytes_total)} read and written."
+        )
+    else:
+        done = "No task had been reported as done."
+    message = f": {failure.message}" if failure.message else ""
+    ended = f"{failure.call} was ended after {seconds(failure.seconds)} by {failure.error}{message}"
+    return f"{ended}{'' if ended.endswith('.') else '.'} {done}"
 
 
 def _lead(profile: Runs, groups: Sequence[RunGroup]) -> list[Markup]:
@@ -110,6 +123,7 @@ def _lead(profile: Runs, groups: Sequence[RunGroup]) -> list[Markup]:
         else:
             which = ""
         parts.append(element("p", f"{which}{bound(longest.longest, longest.run)}", class_="lead"))
+        parts += [element("p", sentence) for sentence in beyond_slices(longest.run)]
     shared = _shared(profile.files)
     if longest.run is not None and longest.run.traces and not (shared and longest.number > 1):
         parts.append(element("p", " ".join(limit_cost(longest.longest, longest.run))))
@@ -118,7 +132,7 @@ def _lead(profile: Runs, groups: Sequence[RunGroup]) -> list[Markup]:
 
 def _shared(files: Mapping[str, FileReads]) -> list[str]:
     """Sentences on files that several runs read."""
-    several = [(name, file) for name, file in files.items() if file.runs > 1 and file.read > file.once]
+    several = [(name, file) for name, file in files.items() if _is_reread(name, file)]
     several.sort(key=lambda item: item[1].once - item[1].read)
     return [
         f"{short(name)} was read by {file.runs:,} runs: {format_size(file.read)} together, where once is "
@@ -126,6 +140,11 @@ def _shared(files: Mapping[str, FileReads]) -> list[str]:
         "that holds the file, or results that are asked for together, save the rest."
         for name, file in several[:_FILES_SHOWN]
     ]
+
+
+def _is_reread(name: str, file: FileReads) -> bool:
+    """Whether several runs read a file of the user's; those of scratch are how runs hand on values."""
+    return file.runs > 1 and file.read > file.once and not is_scratch(name)
 
 
 def _sums(profile: Runs) -> Markup:
@@ -172,7 +191,8 @@ def _section(number: int, group: RunGroup) -> list[Markup]:
     traced, programs = len(group.run.traces), len(outcome.other.get("stages", ()))
     if traced < programs:
         parts.append(element("p", f"The longest {traced:,} of {programs:,} stages are shown."))
-    sentences = [bound(outcome, group.run), *read_twice(group.run), *limit_cost(outcome, group.run)]
+    sentences = [bound(outcome, group.run), *beyond_slices(group.run), *read_twice(group.run)]
+    sentences += limit_cost(outcome, group.run)
     resumed = outcome.other.get("resumed_tiles", 0)
     if resumed:
         sentences.append(f"An earlier run had left {resumed:,} tiles, which were not computed again.")

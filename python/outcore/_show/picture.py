@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -12,10 +13,10 @@ from outcore._session.trace import ArrayStrip, Occupancy
 from outcore._show.explanation import Explanation, Pass, folded, pass_label, renamed
 from outcore._show.markup import Markup, drawing, element
 from outcore._show.memory import key
+from outcore._show.names import strip_names
 from outcore._show.strips import STRIP_KEY, drawn_strip
 from outcore._show.style import FOOT, HEAD, INLINE, STYLE
 from outcore._show.tables import disclosure, sums, table, wide
-from outcore._show.verdict import short
 
 # Points. Names stand left of the drawing, figures right of it.
 _LEFT, _WIDTH, _RIGHT = 190, 540, 250
@@ -101,7 +102,9 @@ class Picture:
         try:
             import cairosvg
         except ImportError:
-            raise ImportError("visualize: PNG needs the package cairosvg; .svg and .html need nothing") from None
+            raise ImportError(
+                "visualize: PNG needs the package cairosvg (pip install cairosvg); .svg and .html need nothing"
+            ) from None
         image: bytes = cairosvg.svg2png(bytestring=self.svg().encode(), scale=2, background_color="white")
         return image
 
@@ -136,8 +139,9 @@ class Picture:
         places = {strip.number: first + at * (_STRIP + _GAP) for at, strip in enumerate(strips)}
         parts += _edges(boxes, strips, places, occupancy)
         parts += [part for box in boxes for part in _box(box)]
+        names = strip_names(occupancy.arrays, self._names)
         for strip in strips:
-            parts += _strip(strip, places[strip.number], occupancy.columns, self._names)
+            parts += _strip(strip, places[strip.number], occupancy.columns, names[strip.number])
         left_out = len(occupancy.arrays) - len(strips) + occupancy.arrays_left_out
         height = first + len(strips) * (_STRIP + _GAP) - top + 14
         if left_out:
@@ -208,7 +212,7 @@ def _strips_shown(occupancy: Occupancy) -> list[ArrayStrip]:
     return [strip for strip in occupancy.arrays if strip.number in shown]
 
 
-def _strip(strip: ArrayStrip, top: float, columns: int, names: Mapping[str, str]) -> list[Markup]:
+def _strip(strip: ArrayStrip, top: float, columns: int, label: str) -> list[Markup]:
     """The share of an array in memory, and below it when it is read, read again, spilled and written."""
     whole = _STRIP - 6
     name = strip.names[0] if strip.names else ""
@@ -218,7 +222,6 @@ def _strip(strip: ArrayStrip, top: float, columns: int, names: Mapping[str, str]
     places = ((_x(column, columns), width, (column,)) for column in range(columns))
     box = {"x": _LEFT, "y": top, "width": _WIDTH, "height": _STRIP}
     middle = top + whole / 2 + 4
-    label = names.get(name, short(name))
     return [
         element("rect", element("title", hint), **box, class_="back"),
         *drawn_strip(strip, places, top, whole),
@@ -252,10 +255,12 @@ def _edges(
     heaviest = sorted(flows.items(), key=lambda flow: -sum(flow[1]))[:_EDGES]
     most = max((sum(sizes) for _, sizes in heaviest), default=1) or 1
     roles = {strip.number: strip.role for strip in strips}
+    # Lines of a pass stand beside each other, in the order of their arrays.
+    sides = {at: sorted(array for (of, array), _ in heaviest if of == at) for (at, _), _ in heaviest}
     parts = []
     for (at, array), (taken, made) in heaviest:
         box = boxes[at]
-        x = box.left + box.width * (0.35 if taken else 0.65)
+        x = box.left + box.width * (sides[at].index(array) + 1) / (len(sides[at]) + 1)
         top, bottom = box.top + box.height, places[array]
         width = max(_EDGE_MAX * (taken + made) / most, 0.8)
         hint = element("title", f"{box.name}: {format_size(taken)} taken, {format_size(made)} made")
@@ -265,6 +270,9 @@ def _edges(
 
 
 def _cut(text: str, most: int) -> str:
+    """The text in the room that there is: the end of a path, the beginning of any other."""
+    if os.sep in text and len(text) > most:
+        return f"…{text[1 - most :]}"
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
@@ -291,8 +299,9 @@ def _pass_table(forecast: Explanation) -> Markup:
 def _array_table(occupancy: Occupancy, names: Mapping[str, str]) -> Markup:
     head = ["array", "role", "shape", "type", "tiles", "at most in memory", "read", "read again", "spilled", "written"]
     rows = []
+    labels = strip_names(occupancy.arrays, names)
     for strip in occupancy.arrays:
-        name = ", ".join(names.get(name, name) for name in strip.names)
+        name = ", ".join([labels[strip.number], *(names.get(name, name) for name in strip.names[1:])])
         sizes = (strip.peak, strip.read, strip.read_again, strip.spilled, strip.written)
         shape = " × ".join(f"{length:,}" for length in strip.shape) or "one number"
         rows.append([name, strip.role, shape, strip.dtype, f"{strip.tiles:,}", *map(format_size, sizes)])

@@ -18,7 +18,7 @@ from outcore import _core
 from outcore._base.sizes import format_size
 from outcore._base.types import JSONObject
 from outcore._session.caller import Call, calling
-from outcore._session.record import Iterations, Outcome, RecordedSession, recorded_by, sessions
+from outcore._session.record import Failure, Iterations, Outcome, RecordedSession, recorded_by, sessions
 from outcore._session.trace import Run
 from outcore._show.comparison import ProfileComparison
 from outcore._show.explanation import Explanation
@@ -55,8 +55,8 @@ class Profile:
 
     Of a run over a graph, `other["iterations"]` has `Iterations`, and `other["bytes_beside_iterations"]` the part of
     its `bytes_read` that was read beside them, as degrees are. A run over a graph that raised is one of the runs, with
-    the name of the exception as `other["error"]`; of one over arrays that raised, nothing is known but what the disks
-    of volumes did.
+    the name of the exception as `other["error"]`. One over arrays that raised is one of `failed`: its call, the error,
+    the seconds until then, and the bytes and tasks that were done.
 
     >>> import outcore as oc
     >>> with oc.profile() as seen:
@@ -74,8 +74,8 @@ class Profile:
         self._groups: dict[str, RunGroup] = {}
         self._files: dict[str, FileReads] = {}
         self._compared: set[str] = set()
-        #: Runs over arrays that raised: the call, and the name of the error.
-        self.failed: list[tuple[str, str]] = []
+        #: Runs over arrays that raised, the last hundred of these.
+        self.failed: list[Failure] = []
         self._traced_bytes = 0
         # Sessions of the block, and what their disks had done before it.
         self._before: list[tuple[RecordedSession, Disks]] = [(session, _worked(session)) for session in sessions()]
@@ -204,9 +204,9 @@ class Profile:
     def __repr__(self) -> str:
         return f"Profile({', '.join(f'{name}={value}' for name, value in self.to_dict().items())})"
 
-    def fail(self, call: Call, error: BaseException) -> None:
-        """Notes a run that an error ended, the last hundred of these."""
-        self.failed = [*self.failed[-99:], (str(call), type(error).__name__)]
+    def fail(self, failure: Failure) -> None:
+        """Notes a run that an error ended."""
+        self.failed = [*self.failed[-99:], failure]
 
     def limits(self, program: _core.Program, call: Call, options: Mapping[str, object]) -> list[int]:
         """Memory limits to plan a program under before it runs: once for each line, of programs that move much more

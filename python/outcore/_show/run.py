@@ -3,39 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from outcore._base.sizes import format_size
 from outcore._session.record import Outcome
-from outcore._session.trace import ProgramTrace, Run, SweepPoint
+from outcore._session.trace import ProgramTrace, Run
 from outcore._show.explanation import Explanation, folded, pass_label
 from outcore._show.markup import Markup, element
-from outcore._show.memory import USES, key, memory
+from outcore._show.memory import USES, key, memory, most_bytes
+from outcore._show.names import scratch_names, shown
 from outcore._show.strips import STRIP_KEY
+from outcore._show.sweep import limit_table, point_cells
 from outcore._show.tables import disclosure, table, wide
+from outcore._show.time_axis import TimeAxis
 from outcore._show.timeline import KINDS, arrays, passes, threads
 from outcore._show.verdict import seconds
 
 # Rows of tables at most; passes of loops are folded before.
 _ROWS_MAX = 200
+_SLOWEST_MAX = 12
+
+_LINES = "Red line: the limit. Dashed line: the resident size of the process, as sampled."
+_TOUCHES = "First touches: the system maps pages of memory that are used for the first time, and clears them."
 
 
-def details(outcome: Outcome, run: Run) -> list[Markup]:
-    """Charts, then tables behind a line each."""
+class ChartScale(NamedTuple):
+    """The ends of the axes of charts."""
+
+    seconds: float
+    bytes: int
+
+    @classmethod
+    def of(cls, runs: Sequence[tuple[Outcome, Run]]) -> ChartScale:
+        """The scale on which all of some runs can be drawn."""
+        return cls(
+            max(max(outcome.seconds, 1e-6) for outcome, _ in runs),
+            max(most_bytes(run) for _, run in runs),
+        )
+
+
+def details(outcome: Outcome, run: Run, scale: ChartScale | None = None) -> list[Markup]:
+    """Charts, then tables behind a line each. Runs beside each other have a scale in common."""
+    scale = ChartScale.of([(outcome, run)]) if scale is None else scale
     total = max(outcome.seconds, 1e-6)
+    axis = TimeAxis(scale.seconds)
     parts = [element("h3", "Memory"), key([(role, name) for role, name in USES.items()])]
-    parts.append(wide(memory(run, total), "Memory over time"))
-    parts += [element("h3", "Threads"), key(list(KINDS.values())), wide(threads(run, total), "Threads over time")]
-    rows = passes(run, total)
+    parts.append(element("p", _LINES, class_="note"))
+    parts.append(wide(memory(run, axis, scale.bytes), "Memory over time"))
+    parts += [element("h3", "Threads"), key(list(KINDS.values()))]
+    if any(trace.lanes("touch") for trace in run.traces):
+        parts.append(element("p", _TOUCHES, class_="note"))
+    parts.append(wide(threads(run, axis, total), "Threads over time"))
+    rows = passes(run, axis)
     if rows is not None:
         parts += [element("h3", "Stages" if len(run.traces) > 1 else "Passes"), wide(rows, "Passes over time")]
-    strips = arrays(run, total)
+    strips = arrays(run, axis)
     if strips is not None:
         parts += [element("h3", "Arrays"), key(STRIP_KEY), wide(strips, "Arrays over time")]
     parts.append(disclosure("Files: forecast beside outcome", _files(run)))
     parts.append(disclosure("Passes: bytes and time", _passes(run)))
     parts.append(disclosure("Slowest tasks and transfers", _slowest(run)))
     if run.sweep:
-        parts.append(disclosure("Other memory limits", sweep_table(run.sweep, run.memory_limit, outcome)))
+        parts.append(disclosure("Other memory limits", _sweep_table(run, outcome)))
     return parts
 
 
@@ -53,7 +82,10 @@ def _files(run: Run) -> Markup:
                 for place, size in enumerate((strip.read, counted.get(strip.number, 0), share, written.get(name, 0))):
                     sizes[place] += size
     head = ["file", "read, forecast", "read, counted", "written, forecast", "written, counted"]
-    rows = [[name, *(f"{size:,}" for size in sizes)] for name, sizes in list(planned.items())[:_ROWS_MAX]]
+    names = scratch_names(run.traces)
+    rows = [
+        [names.get(name, name), *(f"{size:,}" for size in sizes)] for name, sizes in list(planned.items())[:_ROWS_MAX]
+    ]
     return table(head, rows, name="Files", text=("file",))
 
 
@@ -87,29 +119,25 @@ def _slowest(run: Run) -> Markup:
         (trace, place) for trace in run.traces for place in range(len(trace.slowest))
     ]
     slow.sort(key=lambda item: -item[0].slowest[item[1]].seconds)
-    rows = []
-    for trace, place in slow[:12]:
+    rows, names = [], scratch_names(run.traces)
+    for trace, place in slow[:_SLOWEST_MAX]:
         work = trace.slowest[place]
-        rows.append([f"{work.kind} {work.name}", seconds(trace.begin + work.start), seconds(work.seconds)])
-    return table(["work", "began after", "took"], rows, name="Slowest tasks and transfers", text=("work",))
+        is_task = work.kind == "compute"
+        name = work.name if is_task else shown(work.name, names)
+        strip = None if is_task else trace.strip(work.subject)
+        part = "" if strip is None else f"{' × '.join(f'{length:,}' for length in strip.tile)} {strip.dtype}"
+        stage = [trace.label] if len(run.traces) > 1 else []
+        began = seconds(trace.begin + work.start)
+        rows.append([*stage, f"{work.kind} {name}", part, began, seconds(work.seconds)])
+    head = [*(["stage"] if len(run.traces) > 1 else []), "work", "tile, at most", "began after", "took"]
+    return table(head, rows, name="Slowest tasks and transfers", text=("stage", "work", "tile, at most"))
 
 
-def sweep_table(points: Sequence[SweepPoint], limit: int, outcome: Outcome | None = None) -> Markup:
-    """Bytes under each limit; that of the run is among them."""
-    rows = [(point.memory_limit, _cells(point)) for point in sorted(points, key=lambda point: point.memory_limit)]
-    if outcome is not None:
-        counted = (outcome.bytes_read, outcome.bytes_written, outcome.bytes_spilled, outcome.peak_bytes)
-        rows.append((limit, [*map(format_size, counted), "this run"]))
-    rows.sort(key=lambda row: row[0])
-    head = ["memory limit", "read", "written", "spilled", "peak", "note"]
-    return table(head, [[format_size(size), *cells] for size, cells in rows], name="Memory limits", text=("note",))
+def _sweep_table(run: Run, outcome: Outcome) -> Markup:
+    """Bytes under other limits, and under that of the run."""
+    counted = (outcome.bytes_read, outcome.bytes_written, outcome.bytes_spilled, outcome.peak_bytes)
+    rows = [(point.memory_limit, point_cells(point, "" if point.exact else "at most")) for point in run.sweep]
+    return limit_table([*rows, (run.memory_limit, [*map(format_size, counted), "this run"])])
 
 
-def _cells(point: SweepPoint) -> list[str]:
-    if point.bytes_read is None:
-        return ["", "", "", "", f"does not fit: needs {format_size(point.need)} beside the process"]
-    figures = (point.bytes_read, point.bytes_written or 0, point.bytes_spilled or 0, point.peak_bytes or 0)
-    return [*map(format_size, figures), "" if point.exact else "bounds"]
-
-
-__all__ = ["details", "sweep_table"]
+__all__ = ["ChartScale", "details"]

@@ -39,6 +39,7 @@ _RULES = """
 .outcore thead th { border-bottom: 1px solid; font-weight: 600; vertical-align: bottom; }
 .outcore .text { text-align: left; }
 .outcore td.text { white-space: normal; min-width: 12ch; max-width: 44ch; overflow-wrap: anywhere; }
+.outcore .note { font-size: .87em; }
 .outcore .slow { font-weight: 700; }
 .outcore a { color: inherit; }
 .outcore summary { cursor: pointer; margin: .6em 0; }
@@ -103,6 +104,13 @@ HEAD = """<!DOCTYPE html>
 <title>outcore: {title}</title>
 <style>
 :root {{ color-scheme: light dark; }}
+/* Content that goes on beyond an edge has a shadow there; covers of the page's colour scroll with its ends. */
+main .wide {{
+  background: linear-gradient(to right, Canvas 40%, transparent) left / 28px 100% no-repeat local,
+    linear-gradient(to left, Canvas 40%, transparent) right / 28px 100% no-repeat local,
+    linear-gradient(to right, rgb(128 128 128 / .6), transparent) left / 14px 100% no-repeat scroll,
+    linear-gradient(to left, rgb(128 128 128 / .6), transparent) right / 14px 100% no-repeat scroll;
+}}
 body {{ background: Canvas; color: CanvasText; margin: clamp(.8em, 3vw, 2em); font-family: system-ui, sans-serif; }}
 </style>
 </head>

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from outcore._base.sizes import format_size
 from outcore._session.trace import SweepPoint
@@ -13,7 +13,10 @@ from outcore._show.tables import table, wide
 
 # The knee is the smallest limit that moves at most so many times the least.
 _KNEE = 1.05
-_BAR = 40
+_MEBIBYTE = 1 << 20
+# Of the search for the smallest limit: rounds, and limits that each plans under.
+_ROUNDS, _BETWEEN = 3, 4
+_BAR = 24
 # Points of the picture.
 _LEFT, _WIDTH, _RIGHT, _TOP, _HEIGHT, _FOOT = 90, 620, 30, 16, 220, 48
 
@@ -23,7 +26,9 @@ class LimitSweep:
 
     `points` has a `SweepPoint` for each limit, in bytes, from the smallest: `memory_limit`, `bytes_read`,
     `bytes_written`, `bytes_spilled`, `peak_bytes` (None where it does not fit), `exact` (else bounds), `need`. `knee`
-    is the smallest of these limits under which at most 5 % more than the least is moved.
+    is the smallest of these limits under which at most 5 % more than the least is moved. `smallest` is the smallest
+    limit that works, to within a few MiB. `pool_limit` is that of the session, which holds under every limit;
+    `pool_binds_from` is the memory limit from which no larger one changes anything for it.
 
     >>> import outcore as oc
     >>> seen = oc.explain(oc.arange(1000).sum(), sweep=["1GiB", "2GiB"]).sweep
@@ -31,10 +36,21 @@ class LimitSweep:
     ([0, 0], True)
     """
 
-    def __init__(self, points: Sequence[SweepPoint], memory_limit: int) -> None:
+    def __init__(
+        self,
+        points: Sequence[SweepPoint],
+        memory_limit: int,
+        smallest: int | None = None,
+        pool: tuple[int, int] | None = None,
+    ) -> None:
         self.points = tuple(sorted(points, key=lambda point: point.memory_limit))
         #: The limit in force.
         self.memory_limit = memory_limit
+        self.smallest = smallest
+        self.pool_limit: int | None = None
+        self.pool_binds_from: int | None = None
+        if pool is not None:
+            self.pool_limit, self.pool_binds_from = pool
 
     @property
     def _fitting(self) -> list[tuple[int, int]]:
@@ -53,18 +69,29 @@ class LimitSweep:
 
     def __str__(self) -> str:
         most = max((moved for _, moved in self._fitting), default=1) or 1
-        head = f"{'limit':>10}  {'read':>10}  {'written':>10}  {'peak':>10}"
-        lines = [head, "  ".join(["─" * 10] * 4)]
+        head = "  ".join(f"{name:>10}" for name in ("limit", "read", "written", "spilled", "peak"))
+        lines = [head, "  ".join(["─" * 10] * 5)]
         for point in self.points:
             limit = format_size(point.memory_limit)
             if point.moved is None:
                 lines.append(f"{limit:>10}  does not fit: needs {format_size(point.need)} beside the process")
                 continue
-            sizes = (point.bytes_read or 0, point.bytes_written or 0, point.peak_bytes or 0)
-            figures = "  ".join(f"{format_size(size):>10}" for size in sizes)
+            figures = "  ".join(f"{format_size(size):>10}" for size in point.sizes)
             bar = "█" * max(round(_BAR * point.moved / most), 1)
             lines.append(f"{limit:>10}  {figures}  {bar}{self._mark(point)}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *self._notes()])
+
+    def _notes(self) -> list[str]:
+        """Sentences below the table: the smallest limit, and the limit of the session's pool."""
+        notes = []
+        if self.smallest is not None:
+            notes.append(f"The smallest limit that works is {format_size(self.smallest)}.")
+        if self.pool_limit is not None and self.pool_binds_from is not None:
+            notes.append(
+                f"The session's pool limit of {format_size(self.pool_limit)} binds from a memory limit of "
+                f"{format_size(self.pool_binds_from)} on: larger ones change nothing."
+            )
+        return notes
 
     def _mark(self, point: SweepPoint) -> str:
         marks = []
@@ -112,24 +139,47 @@ class LimitSweep:
 
     def _repr_html_(self) -> str:
         parts = [element("style", Markup(STYLE)), wide(Markup(self.svg()), "Bytes by memory limit"), self._table()]
+        parts += [element("p", note) for note in self._notes()]
         return element("div", joined(parts), class_="outcore")
 
     def _table(self) -> Markup:
-        head = ["memory limit", "read", "written", "spilled", "peak", "note"]
-        rows = [[format_size(point.memory_limit), *_cells(point), self._mark(point)[3:]] for point in self.points]
-        return table(head, rows, name="Memory limits", text=("note",))
+        return limit_table([(point.memory_limit, point_cells(point, self._mark(point)[3:])) for point in self.points])
 
     def to_dict(self) -> dict[str, object]:
         """The points, the knee and the limit in force, for JSON."""
         points = [point._asdict() for point in self.points]
-        return {"memory_limit": self.memory_limit, "knee": self.knee, "points": points}
+        limits = {"memory_limit": self.memory_limit, "pool_limit": self.pool_limit, "smallest": self.smallest}
+        return {**limits, "knee": self.knee, "points": points}
 
 
-def _cells(point: SweepPoint) -> list[str]:
+def limit_table(rows: Sequence[tuple[int, Sequence[str]]]) -> Markup:
+    """A table of memory limits, from the smallest, with the figures under each."""
+    head = ["memory limit", "read", "written", "spilled", "peak", "note"]
+    ordered = sorted(rows, key=lambda row: row[0])
+    return table(head, [[format_size(limit), *cells] for limit, cells in ordered], name="Memory limits", text=("note",))
+
+
+def point_cells(point: SweepPoint, note: str) -> list[str]:
+    """Bytes under a limit and a note; where it does not fit, the need alone."""
     if point.bytes_read is None:
-        return ["does not fit", "", "", f"needs {format_size(point.need)}"]
-    figures = (point.bytes_read, point.bytes_written or 0, point.bytes_spilled or 0, point.peak_bytes or 0)
-    return list(map(format_size, figures))
+        return ["", "", "", "", f"does not fit: needs {format_size(point.need)} beside the process"]
+    return [*map(format_size, point.sizes), note]
+
+
+def smallest_limit(points: Sequence[SweepPoint], least: int, plan: Callable[[list[int]], Sequence[SweepPoint]]) -> int:
+    """The smallest limit that works, by planning under limits between one that does not and the next that does:
+    `least` is too small. 0 where none of the points works."""
+    low = least
+    high = next((point.memory_limit for point in points if point.moved is not None), 0)
+    low = max([low, *(point.memory_limit for point in points if point.moved is None and point.memory_limit < high)])
+    for _ in range(_ROUNDS):
+        step = (high - low) / (_BETWEEN + 1)
+        if high - low <= _MEBIBYTE:
+            break
+        between = plan([round(low + step * number) for number in range(1, _BETWEEN + 1)])
+        high = next((point.memory_limit for point in between if point.moved is not None), high)
+        low = max([low, *(point.memory_limit for point in between if point.memory_limit < high)])
+    return high
 
 
 def _grid(most: int, y: object) -> list[Markup]:
@@ -172,4 +222,4 @@ def default_limits(least: int, enough: int, in_force: int, number: int = 16) -> 
     return sorted(limits)
 
 
-__all__ = ["LimitSweep", "default_limits"]
+__all__ = ["LimitSweep", "default_limits", "limit_table", "point_cells", "smallest_limit"]

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from outcore._base.sizes import format_size
 from outcore._session.trace import ArrayStrip, ProgramTrace, Run
 from outcore._show.markup import Markup, drawing, element
+from outcore._show.names import scratch_names, shown
 from outcore._show.strips import drawn_strip
 from outcore._show.time_axis import ALL, LEFT, WIDTH, TimeAxis, figure, label
-from outcore._show.verdict import short
 
 _ROW, _GAP, _FOOT = 14, 4, 26
 # Threads of one kind that have rows to themselves; more are one row.
@@ -29,9 +29,8 @@ KINDS = {
 }
 
 
-def threads(run: Run, seconds: float) -> Markup:
+def threads(run: Run, axis: TimeAxis, seconds: float) -> Markup:
     """A row for each thread by kind of work: the darker, the larger the share of the time in which it worked."""
-    axis = TimeAxis(seconds)
     rows = list(_lane_rows(run))
     parts: list[Markup] = []
     bottom = len(rows) * (_ROW + _GAP)
@@ -89,9 +88,8 @@ def _shaded(axis: TimeAxis, lanes: Sequence[tuple[ProgramTrace, list[float]]], y
     ]
 
 
-def passes(run: Run, seconds: float) -> Markup | None:
+def passes(run: Run, axis: TimeAxis) -> Markup | None:
     """A row for each stage, or for each pass of a single program: from its first task to its last."""
-    axis = TimeAxis(seconds)
     rows = _stage_rows(run, axis) if len(run.traces) > 1 else _pass_rows(run.traces[0], axis) if run.traces else []
     if len(rows) < 2:
         return None
@@ -151,9 +149,8 @@ def _pass_rows(trace: ProgramTrace, axis: TimeAxis) -> list[_BarRow]:
     return rows
 
 
-def arrays(run: Run, seconds: float) -> Markup | None:
+def arrays(run: Run, axis: TimeAxis) -> Markup | None:
     """A strip for each array: how much of it is in memory, and below when it is read, read again, spilled, written."""
-    axis = TimeAxis(seconds)
     strips: dict[str, list[tuple[ProgramTrace, ArrayStrip]]] = defaultdict(list)
     for trace in run.traces:
         for strip in () if trace.occupancy is None else trace.occupancy.arrays:
@@ -162,20 +159,21 @@ def arrays(run: Run, seconds: float) -> Markup | None:
     def weight(name: str) -> int:
         return sum(strip.read + strip.written + strip.spilled + strip.peak for _, strip in strips[name])
 
-    shown = sorted(strips, key=weight, reverse=True)[:_ARRAYS_MAX]
-    if not shown:
+    drawn = sorted(strips, key=weight, reverse=True)[:_ARRAYS_MAX]
+    if not drawn:
         return None
     height = _ROW + 6
-    bottom = len(shown) * (height + _GAP)
+    bottom = len(drawn) * (height + _GAP)
     parts = axis.ticks(0, bottom)
-    for place, name in enumerate(name for name in strips if name in shown):
+    names = scratch_names(run.traces)
+    for place, name in enumerate(name for name in strips if name in drawn):
         y = place * (height + _GAP)
         parts.append(element("rect", x=LEFT, y=y, width=WIDTH, height=height, class_="back"))
-        parts.append(label(short(name), y + 13, _hint(name, strips[name])))
+        parts.append(label(shown(name, names), y + 13, _hint(names.get(name, name), strips[name])))
         parts.append(figure(_read(strips[name]), y + 13))
         for trace, strip in strips[name]:
             parts += drawn_strip(strip, axis.columns(trace), y, _ROW)
-    said = "Arrays in memory over time: " + "; ".join(f"{short(name)} {_read(strips[name])}" for name in shown)
+    said = "Arrays in memory over time: " + "; ".join(f"{shown(name, names)} {_read(strips[name])}" for name in drawn)
     return drawing(*parts, viewBox=f"0 0 {ALL} {bottom + _FOOT}", role="img", aria_label=said)
 
 

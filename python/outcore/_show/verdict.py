@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from outcore._base.sizes import format_size
 from outcore._session.record import Outcome
 from outcore._session.trace import ArrayStrip, ProgramTrace, Run, SweepPoint
+from outcore._show.names import scratch_names, short, shown
 
 # Shares of the time from which one thing is said to bind a run.
 _BINDING, _LEADING = 0.8, 0.5
@@ -17,6 +18,10 @@ _MOVED = ("bytes_read", "bytes_written")
 _SHORT_SECONDS = 0.02
 # Savings from which another limit is named.
 _SAVING = 0.1
+# Share of their time that threads waited, up to which more memory hardly helps a run that computes.
+_WAITED = 0.1
+# Reads beyond slices that are told: bytes more, and times as many.
+_BEYOND_MIN, _BEYOND_TIMES = 1 << 20, 1.5
 # Sentences on files and intermediate values, at most.
 _SENTENCES_MAX = 6
 
@@ -93,7 +98,7 @@ def bound(outcome: Outcome, run: Run) -> str:
         if source:
             return f"Reading {source}, an array of another library, bound it: {disk}{rate}; {tasks}."
         times = busy.total / busy.transfer
-        return f"The disk bound it: {disk}{rate}; {tasks}. The run took {times:.2f} × the disk's own time."
+        return f"The disk bound it: {disk}{rate}; {tasks}. The run took {times:.2f} × the time of these alone."
     if busy.binding == "computing":
         return f"Computing bound it: {tasks}; {disk}{rate}."
     if busy.binding == "waiting":
@@ -173,17 +178,18 @@ def read_twice(run: Run) -> list[str]:
     """A sentence for each file that was read more than once, and for temporaries that were spilled."""
     sentences = []
     room = format_size(max(map(_room, run.traces), default=0))
+    names = scratch_names(run.traces)
     ordered = sorted(uses(run.traces), key=lambda use: -max(use.read_again, use.spilled))
     for use in ordered:
         if use.role == "stored" and use.read_again and not _is_between(run, use.name):
             sentences.append(
-                f"{short(use.name)} was read {use.times:.1f} times: {format_size(use.read)}, of which "
+                f"{shown(use.name, names)} was read {use.times:.1f} times: {format_size(use.read)}, of which "
                 f"{format_size(use.read_again)} again, since tiles left memory {use.tiles_again:,} times before their "
                 f"next use. Keeping all of it takes {format_size(use.whole)}; the plan had {room} for tiles."
             )
         elif use.spilled:
             sentences.append(
-                f"{short(use.name)}, {format_size(use.whole)} of intermediate values, did not stay in memory: "
+                f"{shown(use.name, names)}, {format_size(use.whole)} of intermediate values, did not stay in memory: "
                 f"{format_size(use.spilled)} spilled to scratch, {format_size(use.read)} read back."
             )
     if len(sentences) > _SENTENCES_MAX:
@@ -193,6 +199,20 @@ def read_twice(run: Run) -> list[str]:
     if handed:
         sentences.append(f"Stages handed on {format_size(handed)} through scratch, which later ones read.")
     return sentences
+
+
+def beyond_slices(run: Run) -> list[str]:
+    """A sentence for each file of which much more is read than the slices of it that are used."""
+    sentences = []
+    for use in uses(run.traces):
+        needed = run.sliced.get(use.name, 0)
+        if needed and use.once - needed >= _BEYOND_MIN and use.once >= _BEYOND_TIMES * needed:
+            sentences.append(
+                f"{short(use.name)} is read in whole rows or chunks, which hold {use.once / needed:.1f} × what its "
+                f"slices need: {format_size(use.once)} for {format_size(needed)}. A copy in chunks of the shape of the "
+                "slices would be read less."
+            )
+    return sentences[:_SENTENCES_MAX]
 
 
 def _handed_on(run: Run) -> int:
@@ -218,7 +238,12 @@ def limit_cost(outcome: Outcome, run: Run) -> list[str]:
     moved = outcome.bytes_read + outcome.bytes_written
     again = sum(use.read_again if use.role == "stored" else use.spilled + use.read for use in uses(run.traces))
     handed = _handed_on(run)
+    busy = Busy.of(outcome, run)
     if not again and not handed:
+        if busy.binding == "computing":
+            return [
+                "Nothing was read twice and nothing spilled, and computing bound it: more memory would hardly help."
+            ]
         return ["Nothing was read twice and nothing spilled within a run: a larger limit would save nothing there."]
     better = [
         point
@@ -229,11 +254,11 @@ def limit_cost(outcome: Outcome, run: Run) -> list[str]:
         share = _share(again + 2 * handed, max(moved, 1))
         return [
             f"Up to {format_size(again + 2 * handed)}, {share} of the run's bytes, are for want of memory under the "
-            f"{run.limit_name}; oc.explain(…, sweep=True) tells what other limits move."
+            f"{run.limit_name}; oc.explain(…, sweep=True) tells what other limits move.",
+            *_hardly_helps(busy),
         ]
     least = min(point.moved or 0 for point in better)
     lost = max(moved - least, 0)
-    busy = Busy.of(outcome, run)
     if busy.binding == "disk" and busy.rate:
         time = f", {seconds(lost / busy.rate)} at this run's rate"
     elif busy.binding == "computing":
@@ -247,7 +272,15 @@ def limit_cost(outcome: Outcome, run: Run) -> list[str]:
         f"{_share(moved - (point.moved or 0), moved)} less."
         for point in named
     ]
-    return sentences
+    return sentences + _hardly_helps(busy)
+
+
+def _hardly_helps(busy: Busy) -> list[str]:
+    """A sentence for runs that computing bound, whose threads hardly ever waited."""
+    waited = max(busy.total * busy.threads - busy.tasks, 0.0)
+    if busy.binding != "computing" or waited > _WAITED * busy.total * busy.threads:
+        return []
+    return [f"More memory would hardly help: threads waited {_share(waited, busy.total * busy.threads)} of their time."]
 
 
 def _named_limits(moved: int, least: int, better: Sequence[SweepPoint]) -> list[SweepPoint]:
@@ -272,11 +305,6 @@ def forecast_held(outcome: Outcome) -> str:
     return "Bytes read, bytes written and peak of memory were as forecast, to the byte."
 
 
-def short(path: str) -> str:
-    """The last part of a path."""
-    return os.path.basename(path.rstrip(os.sep)) or path
-
-
 def seconds(value: float) -> str:
     """A time with three digits."""
     if value >= 100:
@@ -294,12 +322,12 @@ def _share(part: float, whole: float) -> str:
 __all__ = [
     "Busy",
     "FileUse",
+    "beyond_slices",
     "bound",
     "forecast_held",
     "limit_cost",
     "read_twice",
     "searched",
     "seconds",
-    "short",
     "uses",
 ]
