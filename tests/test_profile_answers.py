@@ -278,6 +278,8 @@ def test_slow_transfers_have_the_tile_and_the_name_of_scratch(tmp_path: Path) ->
         oc.store({tmp_path / "s.npy": oc.sort(x.reshape(-1))})
     slow = seen.page().partition("Slowest tasks and transfers")[2].partition("</table>")[0]
     assert "tile, at most" in slow
+    assert re.search(r"<td[^>]*>tile \(\d+(, \d+)*\)</td>", slow)
+    assert re.search(r"<td[^>]*>task \(\d+(, \d+)*\)</td>", slow)
     assert re.search(r"read x\.npy</td><td[^>]*>[\d,]+ float64<", slow), slow
 
 

@@ -128,9 +128,12 @@ def _slowest(run: Run) -> Markup:
         part = "" if strip is None else f"{' × '.join(f'{length:,}' for length in strip.tile)} {strip.dtype}"
         stage = [trace.label] if len(run.traces) > 1 else []
         began = seconds(trace.begin + work.start)
-        rows.append([*stage, f"{work.kind} {name}", part, began, seconds(work.seconds)])
-    head = [*(["stage"] if len(run.traces) > 1 else []), "work", "tile, at most", "began after", "took"]
-    return table(head, rows, name="Slowest tasks and transfers", text=("stage", "work", "tile, at most"))
+        at = ", ".join(f"{place:,}" for place in work.at)
+        where = f"{'task' if is_task else 'tile'} ({at})" if at else ""
+        rows.append([*stage, f"{work.kind} {name}", where, part, f"{work.lane + 1}", began, seconds(work.seconds)])
+    stages = ["stage"] if len(run.traces) > 1 else []
+    head = [*stages, "work", "where, from 0", "tile, at most", "thread", "began after", "took"]
+    return table(head, rows, name="Slowest tasks and transfers", text=("stage", "work", "where, from 0", "tile, at most"))
 
 
 def _sweep_table(run: Run, outcome: Outcome) -> Markup:

@@ -8,6 +8,7 @@ use crate::run::play::trace::{Event, Trace, WorkKind};
 use crate::run::prepare::program::PreparedProgram;
 use crate::run::prepare::report::{list, quoted};
 use crate::run::session::estimate::PassDone;
+use crate::schedule::tiles::coordinates;
 use crate::schedule::TileId;
 
 /// Programs of one computation whose traces are kept: the longest.
@@ -41,7 +42,7 @@ impl ProgramTrace {
             WorkKind::Compute => producers,
             _ => arrays,
         };
-        names.get(event.subject as usize).map_or("", String::as_str)
+        names.get(event.subject.of as usize).map_or("", String::as_str)
     }
 }
 
@@ -246,16 +247,29 @@ impl PreparedProgram {
     }
 
     fn slow_json(&self, event: &Event) -> String {
-        let name = match event.kind {
-            WorkKind::Compute => self.plan.producers[event.subject as usize].label().to_string(),
-            _ => self.plan.arrays[event.subject as usize].label(),
+        let (of, part) = (event.subject.of as usize, event.subject.part);
+        let (name, counts, part) = match event.kind {
+            WorkKind::Compute => {
+                let producer = &self.plan.producers[of];
+                let counts = producer
+                    .pass()
+                    .map_or(vec![producer.tasks()], |pass| pass.domain.counts());
+                (producer.label().to_string(), counts, u64::from(part))
+            }
+            _ => {
+                let array = &self.plan.arrays[of];
+                (array.label(), array.counts.clone(), self.tiles.locate(part).1)
+            }
         };
+        let mut at = Vec::new();
+        coordinates(&counts, part, &mut at);
         let (start, length) = (event.start_ns as f64 * 1e-9, event.length_ns as f64 * 1e-9);
         format!(
-            "[\"{}\",{},{},{start:.6},{length:.6}]",
+            "[\"{}\",{of},{},{start:.6},{length:.6},{},{}]",
             event.kind.name(),
-            event.subject,
-            quoted(&name)
+            quoted(&name),
+            event.lane,
+            list(at.iter().map(u64::to_string))
         )
     }
 }

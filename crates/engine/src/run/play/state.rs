@@ -9,7 +9,7 @@ use outcore_store::Frame;
 
 use crate::run::compute::tree::Tree;
 use crate::run::compute::value::TileMemory;
-use crate::run::play::trace::{Trace, TraceLevel, WorkKind, WorkMark};
+use crate::run::play::trace::{Subject, Trace, TraceLevel, WorkKind, WorkMark};
 use crate::run::session::estimate::PassDone;
 use crate::schedule::TileId;
 use crate::EngineError;
@@ -214,7 +214,7 @@ impl RunState {
     }
 
     /// Work ends that has begun: of a producer, or on an array.
-    pub fn end(&mut self, begun: Option<WorkMark>, subject: u32, at: Instant) {
+    pub fn end(&mut self, begun: Option<WorkMark>, subject: Subject, at: Instant) {
         if let (Some(trace), Some(begun)) = (&mut self.trace, begun) {
             trace.end(begun, subject, at);
         }
@@ -293,9 +293,9 @@ impl SharedState {
     }
 
     /// Work on an array ends that has begun.
-    pub fn end(&self, begun: Option<WorkMark>, array: u32) {
+    pub fn end(&self, begun: Option<WorkMark>, subject: Subject) {
         if begun.is_some() {
-            self.lock().end(begun, array, Instant::now());
+            self.lock().end(begun, subject, Instant::now());
         }
     }
 }

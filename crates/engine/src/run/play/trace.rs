@@ -51,12 +51,20 @@ impl WorkKind {
     }
 }
 
+/// What work is done on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Subject {
+    /// The producer of a task, the array of a transfer.
+    pub of: u32,
+    /// The number of a task in its producer; the first tile of a transfer.
+    pub part: u32,
+}
+
 /// One task or transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     pub kind: WorkKind,
-    /// The producer of a task, the array of a transfer.
-    pub subject: u32,
+    pub subject: Subject,
     /// The thread among those of its kind.
     pub lane: u16,
     pub start_ns: u64,
@@ -167,7 +175,7 @@ impl Trace {
     }
 
     /// Work ends.
-    pub fn end(&mut self, begun: WorkMark, subject: u32, at: Instant) {
+    pub fn end(&mut self, begun: WorkMark, subject: Subject, at: Instant) {
         let WorkMark { kind, lane, at_ns } = begun;
         let end_ns = self.since_begin(at).max(at_ns);
         self.count(end_ns);
@@ -347,7 +355,7 @@ mod tests {
         let mut sum = 0;
         for step in 0..2_000_u64 {
             let begun = trace.begin(WorkKind::Read, at(begin, 7 * step));
-            trace.end(begun, 0, at(begin, 7 * step + 5));
+            trace.end(begun, Subject::default(), at(begin, 7 * step + 5));
             sum += 5_000;
         }
         let bins = &trace.lanes[WorkKind::Read as usize];
@@ -363,11 +371,11 @@ mod tests {
         let first = trace.begin(WorkKind::Read, at(begin, 0));
         let second = trace.begin(WorkKind::Read, at(begin, 10));
         let task = trace.begin(WorkKind::Compute, at(begin, 20));
-        trace.end(first, 1, at(begin, 30));
+        trace.end(first, Subject::default(), at(begin, 30));
         let third = trace.begin(WorkKind::Read, at(begin, 40));
-        trace.end(second, 2, at(begin, 50));
-        trace.end(task, 0, at(begin, 60));
-        trace.end(third, 3, at(begin, 70));
+        trace.end(second, Subject::default(), at(begin, 50));
+        trace.end(task, Subject::default(), at(begin, 60));
+        trace.end(third, Subject::default(), at(begin, 70));
         let lanes: Vec<u16> = trace.take_events().iter().map(|event| event.lane).collect();
         assert_eq!(lanes, [0, 1, 0, 0]);
         let overlap = trace.overlap();
@@ -383,9 +391,13 @@ mod tests {
         for step in 0..EVENTS_MAX as u64 + 10 {
             let begun = trace.begin(WorkKind::Compute, at(begin, step));
             let length = if step == 77 { 5_000 } else { 1 };
-            trace.end(begun, step as u32, at(begin, step + length));
+            let subject = Subject {
+                of: 1,
+                part: step as u32,
+            };
+            trace.end(begun, subject, at(begin, step + length));
         }
-        assert_eq!(trace.slowest()[0].subject, 77);
+        assert_eq!(trace.slowest()[0].subject.part, 77);
         assert_eq!(trace.slowest().len(), SLOWEST);
         assert_eq!(trace.events_left_out, 10);
         assert_eq!(trace.take_events().len(), EVENTS_MAX);
@@ -397,7 +409,9 @@ mod tests {
         let begun: Vec<WorkMark> = (0..LANES_MAX + 5)
             .map(|_| trace.begin(WorkKind::Write, at(begin, 0)))
             .collect();
-        begun.into_iter().for_each(|begun| trace.end(begun, 0, at(begin, 3)));
+        begun
+            .into_iter()
+            .for_each(|begun| trace.end(begun, Subject::default(), at(begin, 3)));
         assert_eq!(trace.busy_percents(WorkKind::Write).len(), LANES_MAX);
     }
 }

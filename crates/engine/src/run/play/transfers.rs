@@ -12,7 +12,7 @@ use crate::run::compute::value::TileMemory;
 use crate::run::play::player::Issuer;
 use crate::run::play::stage::Stage;
 use crate::run::play::state::{stopped, RunState, SharedState, TileState};
-use crate::run::play::trace::{WorkKind, WorkMark};
+use crate::run::play::trace::{Subject, WorkKind, WorkMark};
 use crate::run::session::locked;
 use crate::schedule::tiles::tile_region;
 use crate::schedule::TileId;
@@ -95,7 +95,10 @@ impl Issuer<'_, '_> {
             })
             .collect::<Result<Vec<_>, _>>()?;
         let shared = stage.shared.clone();
-        let (array, _) = stage.tiles.locate(tiles.start);
+        let subject = Subject {
+            of: stage.tiles.locate(tiles.start).0,
+            part: tiles.start,
+        };
         {
             let mut state = shared.lock();
             for tile in tiles.clone() {
@@ -115,7 +118,7 @@ impl Issuer<'_, '_> {
                 guarded(|| work(&mut frames))
             };
             let mut state = shared.lock();
-            state.end(begun, array, Instant::now());
+            state.end(begun, subject, Instant::now());
             state.busy.read_ns += begin.elapsed().as_nanos() as u64;
             state.transfers -= 1;
             match result {
@@ -137,7 +140,7 @@ impl Issuer<'_, '_> {
             stage.io_pools.touches.submit(Box::new(move || {
                 let begun = shared.begin(WorkKind::Touch);
                 frames.iter_mut().for_each(Frame::touch);
-                shared.end(begun, array);
+                shared.end(begun, subject);
                 reads.submit(Box::new(move || read(frames)));
             }));
         } else {
@@ -210,7 +213,11 @@ fn finish_write(shared: &SharedState, transfer: TileWrite, result: Result<(), En
     let end = Instant::now();
     let mut state: MutexGuard<'_, RunState> = shared.lock();
     state.busy.write_ns += (end - transfer.begin).as_nanos() as u64;
-    state.end(transfer.begun, transfer.array, end);
+    let subject = Subject {
+        of: transfer.array,
+        part: transfer.tile,
+    };
+    state.end(transfer.begun, subject, end);
     state.transfers -= 1;
     if let Some(resident) = state.tiles.get_mut(&transfer.tile) {
         resident.writes -= 1;

@@ -16,7 +16,7 @@ use crate::run::compute::value::{Inputs, TileMemory};
 use crate::run::compute::workspace::Workspace;
 use crate::run::play::stage::Stage;
 use crate::run::play::state::{stopped, RunState, RunningTask, TreeKey};
-use crate::run::play::trace::WorkKind;
+use crate::run::play::trace::{Subject, WorkKind};
 use crate::schedule::tasks::root_tile;
 use crate::schedule::tiles::{coordinates, tile_region};
 use crate::schedule::{Role, TileId};
@@ -70,7 +70,11 @@ pub fn run_task<'a>(
     let end = Instant::now();
     let elapsed = (end - begin).as_nanos() as u64;
     guard = stage.shared.lock();
-    guard.end(begun, pass as u32, end);
+    let subject = Subject {
+        of: pass as u32,
+        part: stage.tasks.cell[task as usize],
+    };
+    guard.end(begun, subject, end);
     guard.busy.compute_ns += elapsed;
     if let Some(place) = guard.running.iter().position(|task| *task == running) {
         guard.running.swap_remove(place);
