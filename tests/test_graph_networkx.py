@@ -15,9 +15,10 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from support.dispatched import both, failing
+from support.dispatched import MADE, both, failing
 from support.graphs import KINDS, directed_of, weighted, write
 from support.running import files_below, session
+from support.sizes import covering
 
 import outcore as oc
 from outcore.graph import Graph
@@ -292,24 +293,22 @@ def calls_of(name: str) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
-@pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("name", OF_NODES)
-def test_what_is_no_node_raises_what_networkx_raises(name: str, directed: bool, out: Path) -> None:
+@pytest.mark.parametrize(("name", "directed", "made"), covering(OF_NODES, [False, True], MADE))
+def test_what_is_no_node_raises_what_networkx_raises(name: str, directed: bool, made: str, out: Path) -> None:
     ours, theirs = getattr(backend_interface, name), getattr(nx, name, getattr(nx.community, name, None))
     graph = weighted(directed_of(nx.path_graph(5)) if directed else nx.path_graph(5))
     with session(out):
-        graphs = write(graph, out, "float64"), convert_from_nx(graph, edge_attrs={"weight": 1})
+        G = write(graph, out, "float64") if made == "stored" else convert_from_nx(graph, edge_attrs={"weight": 1})
         for given in calls_of(name):
             seeds: list[dict[str, Any]] = [{}, {}]
             if "seed" in arguments_of(name):
                 seeds = [{"seed": random.Random(1)}, {"seed": 1}]
             wanted = failing(lambda given=given, seeds=seeds: theirs(graph, **given, **seeds[1]))
-            for G in graphs:
-                if isinstance(wanted, nx.NetworkXNotImplemented) or can_run(name, (G,), given | seeds[0]) is not True:
-                    continue  # networkx does not ask for it then
-                found = failing(lambda G=G, given=given, seeds=seeds: ours(G, **given, **seeds[0]))
-                raised = [type(each) if isinstance(each, Exception) else None for each in (found, wanted)]
-                assert raised[0] is raised[1], (name, given, found, wanted)
+            if isinstance(wanted, nx.NetworkXNotImplemented) or can_run(name, (G,), given | seeds[0]) is not True:
+                continue  # networkx does not ask for it then
+            found = failing(lambda given=given, seeds=seeds: ours(G, **given, **seeds[0]))
+            raised = [type(each) if isinstance(each, Exception) else None for each in (found, wanted)]
+            assert raised[0] is raised[1], (name, given, found, wanted)
 
 
 # -- as networkx does it ----------------------------------------------------------------------------------------------

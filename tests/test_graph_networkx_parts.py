@@ -8,8 +8,9 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
-from support.dispatched import SMALL, agree, near, outcomes, pairs, plain, same
+from support.dispatched import MADE, SMALL, agree, near, outcomes, pair, pairs, plain, same
 from support.running import session
+from support.sizes import covering
 
 from outcore.graph._networkx import backend_interface, can_run
 
@@ -17,34 +18,32 @@ EITHER = ["isolates", "number_of_isolates", "is_empty", "is_regular", "is_tree",
 DIRECTED = ["number_attracting_components", "is_attracting_component", "is_branching", "is_arborescence"]
 
 
-@pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("kind", SMALL)
-def test_parts_and_degrees(kind: str, directed: bool, out: Path) -> None:
+@pytest.mark.parametrize(("kind", "directed", "made"), covering(list(SMALL), [False, True], MADE))
+def test_parts_and_degrees(kind: str, directed: bool, made: str, out: Path) -> None:
     with session(out):
-        for graph, G in pairs(kind, directed, out):
-            for name in [*EITHER, *(DIRECTED if directed else [])]:
-                same(name, graph, G)
-            for node in [*list(graph)[:3], "none"]:
-                same("is_isolate", graph, G, node)
-            if directed:
-                for name in ("attracting_components", "kosaraju_strongly_connected_components"):
-                    agree(getattr(backend_interface, name)(G), plain(getattr(nx, name)(graph)))
-            else:
-                for k in range(5):
-                    same("is_k_regular", graph, G, k)
+        graph, G = pair(kind, directed, made, out)
+        for name in [*EITHER, *(DIRECTED if directed else [])]:
+            same(name, graph, G)
+        for node in [*list(graph)[:3], "none"]:
+            same("is_isolate", graph, G, node)
+        if directed:
+            for name in ("attracting_components", "kosaraju_strongly_connected_components"):
+                agree(getattr(backend_interface, name)(G), plain(getattr(nx, name)(graph)))
+        else:
+            for k in range(5):
+                same("is_k_regular", graph, G, k)
 
 
-@pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("kind", SMALL)
-def test_betweenness_from_the_nodes_that_networkx_draws(kind: str, directed: bool, out: Path) -> None:
+@pytest.mark.parametrize(("kind", "directed", "made"), covering(list(SMALL), [False, True], MADE))
+def test_betweenness_from_the_nodes_that_networkx_draws(kind: str, directed: bool, made: str, out: Path) -> None:
     with session(out):
-        for graph, G in pairs(kind, directed, out):
-            for k in (None, 1, 2, len(graph), len(graph) + 1):
-                for normalized in (False, True):
-                    for endpoints in (False, True):
-                        given = {"k": k, "normalized": normalized, "endpoints": endpoints}
-                        if can_run("betweenness_centrality", (G,), given) is True:
-                            near("betweenness_centrality", graph, G, seed=7, **given)
+        graph, G = pair(kind, directed, made, out)
+        for k in (None, 1, 2, len(graph), len(graph) + 1):
+            for normalized in (False, True):
+                for endpoints in (False, True):
+                    given = {"k": k, "normalized": normalized, "endpoints": endpoints}
+                    if can_run("betweenness_centrality", (G,), given) is True:
+                        near("betweenness_centrality", graph, G, seed=7, **given)
 
 
 @pytest.mark.parametrize("kind", SMALL)
@@ -58,20 +57,18 @@ def test_the_longest_path_without_circles(kind: str, out: Path) -> None:
                 assert not found or nx.is_path(graph, found)
 
 
-@pytest.mark.parametrize("weight", [None, 4])
-@pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("kind", SMALL)
-def test_modularity(kind: str, directed: bool, weight: int | None, out: Path) -> None:
+@pytest.mark.parametrize(("kind", "directed", "weight", "made"), covering(list(SMALL), [False, True], [None, 4], MADE))
+def test_modularity(kind: str, directed: bool, weight: int | None, made: str, out: Path) -> None:
     with session(out):
-        for graph, G in pairs(kind, directed, out, weight):
-            nodes = list(graph)
-            wholes = [set(nodes)] if nodes else []
-            for communities in ([nodes[::2], nodes[1::2]], wholes, [{node} for node in nodes], [nodes[:1]], [["none"]]):
-                same("is_partition", graph, G, communities)
-                for name in (None, "weight"):
-                    for resolution in (1, 0.5):
-                        if name is not None or weight is None or "v0" not in graph:
-                            near("modularity", graph, G, communities, name, resolution)
+        graph, G = pair(kind, directed, made, out, weight)
+        nodes = list(graph)
+        wholes = [set(nodes)] if nodes else []
+        for communities in ([nodes[::2], nodes[1::2]], wholes, [{node} for node in nodes], [nodes[:1]], [["none"]]):
+            same("is_partition", graph, G, communities)
+            for name in (None, "weight"):
+                for resolution in (1, 0.5):
+                    if name is not None or weight is None or "v0" not in graph:
+                        near("modularity", graph, G, communities, name, resolution)
 
 
 @pytest.mark.parametrize("kind", SMALL)

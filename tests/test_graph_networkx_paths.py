@@ -9,7 +9,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from support.dispatched import SMALL, length, near, outcomes, pairs, same, same_path, same_sets
+from support.dispatched import MADE, SMALL, length, near, outcomes, pair, pairs, same, same_path, same_sets
 from support.graphs import weighted, write
 from support.running import session
 from support.sizes import covering, sized
@@ -26,32 +26,31 @@ def some(graph: Any) -> list[Any]:
     return [*dict.fromkeys([*nodes[:1], *nodes[len(nodes) // 2 :][:1], *nodes[-1:]]), "none", 99]
 
 
-@pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("kind", SMALL)
-def test_paths_along_edges(kind: str, directed: bool, out: Path) -> None:
+@pytest.mark.parametrize(("kind", "directed", "made"), covering(list(SMALL), [False, True], MADE))
+def test_paths_along_edges(kind: str, directed: bool, made: str, out: Path) -> None:
     with session(out):
-        for graph, G in pairs(kind, directed, out):
-            for node in some(graph):
-                for cutoff in (None, -1, 0, 2, 1.5):
-                    for name in ("single_source_shortest_path", "single_target_shortest_path"):
-                        same_path(name, graph, G, None, node, cutoff=cutoff)
-                    same("single_source_shortest_path_length", graph, G, node, cutoff)
-                    found, wanted = outcomes("single_target_shortest_path_length", graph, G, node, cutoff)
-                    assert wanted is None or dict(found) == dict(wanted)  # of networkx 3.4 both are pairs
-                same_path("shortest_path", graph, G, None, node)
-                same_path("shortest_path", graph, G, None, target=node)
-                same("shortest_path_length", graph, G, target=node)
-                for other in some(graph):
-                    same_path("shortest_path", graph, G, None, node, other)
-                    same_path("bidirectional_shortest_path", graph, G, None, node, other)
-                    same("has_path", graph, G, node, other)
-                    same_sets("all_shortest_paths", graph, G, node, other)
-            same("shortest_path_length", graph, G)
-            check_all_paths(graph, G, None)
-            for cutoff in (None, 2):
-                same("all_pairs_shortest_path_length", graph, G, cutoff)
-                found, wanted = outcomes("all_pairs_shortest_path", graph, G, cutoff)
-                assert [lengths_of(*each) for each in found] == [lengths_of(*each) for each in wanted]
+        graph, G = pair(kind, directed, made, out)
+        for node in some(graph):
+            for cutoff in (None, -1, 0, 2, 1.5):
+                for name in ("single_source_shortest_path", "single_target_shortest_path"):
+                    same_path(name, graph, G, None, node, cutoff=cutoff)
+                same("single_source_shortest_path_length", graph, G, node, cutoff)
+                found, wanted = outcomes("single_target_shortest_path_length", graph, G, node, cutoff)
+                assert wanted is None or dict(found) == dict(wanted)  # of networkx 3.4 both are pairs
+            same_path("shortest_path", graph, G, None, node)
+            same_path("shortest_path", graph, G, None, target=node)
+            same("shortest_path_length", graph, G, target=node)
+            for other in some(graph):
+                same_path("shortest_path", graph, G, None, node, other)
+                same_path("bidirectional_shortest_path", graph, G, None, node, other)
+                same("has_path", graph, G, node, other)
+                same_sets("all_shortest_paths", graph, G, node, other)
+        same("shortest_path_length", graph, G)
+        check_all_paths(graph, G, None)
+        for cutoff in (None, 2):
+            same("all_pairs_shortest_path_length", graph, G, cutoff)
+            found, wanted = outcomes("all_pairs_shortest_path", graph, G, cutoff)
+            assert [lengths_of(*each) for each in found] == [lengths_of(*each) for each in wanted]
 
 
 def lengths_of(node: Any, paths: dict[Any, list[Any]]) -> tuple[Any, dict[Any, int]]:
@@ -60,47 +59,47 @@ def lengths_of(node: Any, paths: dict[Any, list[Any]]) -> tuple[Any, dict[Any, i
 
 
 @pytest.mark.parametrize(
-    ("kind", "directed", "highest"),
+    ("kind", "directed", "highest", "made"),
     covering(
-        ["empty", "one", "loop", "path", "circles", "sparse", "dense"], [False, True], sized([0, 3], [0, 1, 3, 9])
+        ["empty", "one", "loop", "path", "circles", "sparse", "dense"], [False, True], sized([0, 3], [0, 1, 3, 9]), MADE
     ),
 )
-def test_paths_along_weights(kind: str, directed: bool, highest: int, out: Path) -> None:
+def test_paths_along_weights(kind: str, directed: bool, highest: int, made: str, out: Path) -> None:
     """With edges that are 0 long among them: no path goes round in circles of them."""
     with session(out):
-        for graph, G in pairs(kind, directed, out, highest):
-            same("shortest_path_length", graph, G, weight="weight")
-            check_all_paths(graph, G, "weight")
-            for node in some(graph):
-                for cutoff in (None, -1, 0, 4):
-                    same_path("single_source_dijkstra_path", graph, G, "weight", node, cutoff)
-                    same("single_source_dijkstra_path_length", graph, G, node, cutoff)
-                    check_both(graph, G, [node], cutoff)
-                same_path("shortest_path", graph, G, "weight", node, weight="weight")
-                same_path("shortest_path", graph, G, "weight", target=node, weight="weight")
-                same("shortest_path_length", graph, G, target=node, weight="weight")
-                for other in some(graph):
-                    same_path("shortest_path", graph, G, "weight", node, other, "weight")
-                    same_path("dijkstra_path", graph, G, "weight", node, other)
-                    same("dijkstra_path_length", graph, G, node, other)
-                    if highest:  # between all others there are too many
-                        same_sets("all_shortest_paths", graph, G, node, other, "weight")
-                    for name in ("bidirectional_dijkstra", "single_source_dijkstra"):
-                        check_length(name, graph, G, node, other)
-            nodes = list(graph)
-            for sources in ([], nodes[:1], nodes[:3], set(nodes[-2:]), ["none"]):
-                check_both(graph, G, sources, None)
-                same("multi_source_dijkstra_path_length", graph, G, sources)
-                for target in some(graph):
-                    check_length("multi_source_dijkstra", graph, G, sources, target)
-                    check_length("multi_source_dijkstra", graph, G, sources, target, 3)
-            same("all_pairs_dijkstra_path_length", graph, G, 5)
-            found, wanted = outcomes("all_pairs_dijkstra", graph, G)
-            assert [(node, each[0], set(each[1])) for node, each in found] == [
-                (node, each[0], set(each[1])) for node, each in wanted
-            ]
-            found, wanted = outcomes("all_pairs_dijkstra_path", graph, G, 4)
-            assert [(node, set(each)) for node, each in found] == [(node, set(each)) for node, each in wanted]
+        graph, G = pair(kind, directed, made, out, highest)
+        same("shortest_path_length", graph, G, weight="weight")
+        check_all_paths(graph, G, "weight")
+        for node in some(graph):
+            for cutoff in (None, -1, 0, 4):
+                same_path("single_source_dijkstra_path", graph, G, "weight", node, cutoff)
+                same("single_source_dijkstra_path_length", graph, G, node, cutoff)
+                check_both(graph, G, [node], cutoff)
+            same_path("shortest_path", graph, G, "weight", node, weight="weight")
+            same_path("shortest_path", graph, G, "weight", target=node, weight="weight")
+            same("shortest_path_length", graph, G, target=node, weight="weight")
+            for other in some(graph):
+                same_path("shortest_path", graph, G, "weight", node, other, "weight")
+                same_path("dijkstra_path", graph, G, "weight", node, other)
+                same("dijkstra_path_length", graph, G, node, other)
+                if highest:  # between all others there are too many
+                    same_sets("all_shortest_paths", graph, G, node, other, "weight")
+                for name in ("bidirectional_dijkstra", "single_source_dijkstra"):
+                    check_length(name, graph, G, node, other)
+        nodes = list(graph)
+        for sources in ([], nodes[:1], nodes[:3], set(nodes[-2:]), ["none"]):
+            check_both(graph, G, sources, None)
+            same("multi_source_dijkstra_path_length", graph, G, sources)
+            for target in some(graph):
+                check_length("multi_source_dijkstra", graph, G, sources, target)
+                check_length("multi_source_dijkstra", graph, G, sources, target, 3)
+        same("all_pairs_dijkstra_path_length", graph, G, 5)
+        found, wanted = outcomes("all_pairs_dijkstra", graph, G)
+        assert [(node, each[0], set(each[1])) for node, each in found] == [
+            (node, each[0], set(each[1])) for node, each in wanted
+        ]
+        found, wanted = outcomes("all_pairs_dijkstra_path", graph, G, 4)
+        assert [(node, set(each)) for node, each in found] == [(node, set(each)) for node, each in wanted]
 
 
 def check_length(name: str, graph: Any, G: Any, *args: Any) -> None:
@@ -234,31 +233,31 @@ def test_searches_in_order(kind: str, directed: bool, out: Path) -> None:
         assert "ascending" in str(can_run("bfs_edges", (graph, 0), {}))
 
 
-@pytest.mark.parametrize(("kind", "directed", "weight"), covering(list(SMALL), [False, True], [None, 5]))
-def test_how_far_all_are(kind: str, directed: bool, weight: int | None, out: Path) -> None:
+@pytest.mark.parametrize(("kind", "directed", "weight", "made"), covering(list(SMALL), [False, True], [None, 5], MADE))
+def test_how_far_all_are(kind: str, directed: bool, weight: int | None, made: str, out: Path) -> None:
     name = None if weight is None else "weight"
     with session(out):
-        for graph, G in pairs(kind, directed, out, weight):
-            near("average_shortest_path_length", graph, G, weight=name)
-            near("wiener_index", graph, G, weight=name)
-            near("harmonic_centrality", graph, G, distance=name)
-            nodes = list(graph)
-            for nbunch in (nodes[:2], nodes[-1:]):
-                near("harmonic_centrality", graph, G, nbunch, distance=name)
-                near("harmonic_centrality", graph, G, distance=name, sources=nbunch)
-            for improved in (False, True):
-                near("closeness_centrality", graph, G, distance=name, wf_improved=improved)
-            for node in some(graph):
-                near("closeness_centrality", graph, G, node, distance=name)
-                same("eccentricity", graph, G, node, weight=name)
-            same("eccentricity", graph, G, weight=name)
-            same("eccentricity", graph, G, [*nodes[:2], "no"], weight=name)
-            for each in ("diameter", "radius", "periphery"):
-                same(each, graph, G, weight=name)
-            found, wanted = outcomes("center", graph, G, weight=name) if nodes else (None, None)
-            assert wanted is None or set(found) == set(wanted)
-            if not directed and weight is None:
-                near("global_efficiency", graph, G)
+        graph, G = pair(kind, directed, made, out, weight)
+        near("average_shortest_path_length", graph, G, weight=name)
+        near("wiener_index", graph, G, weight=name)
+        near("harmonic_centrality", graph, G, distance=name)
+        nodes = list(graph)
+        for nbunch in (nodes[:2], nodes[-1:]):
+            near("harmonic_centrality", graph, G, nbunch, distance=name)
+            near("harmonic_centrality", graph, G, distance=name, sources=nbunch)
+        for improved in (False, True):
+            near("closeness_centrality", graph, G, distance=name, wf_improved=improved)
+        for node in some(graph):
+            near("closeness_centrality", graph, G, node, distance=name)
+            same("eccentricity", graph, G, node, weight=name)
+        same("eccentricity", graph, G, weight=name)
+        same("eccentricity", graph, G, [*nodes[:2], "no"], weight=name)
+        for each in ("diameter", "radius", "periphery"):
+            same(each, graph, G, weight=name)
+        found, wanted = outcomes("center", graph, G, weight=name) if nodes else (None, None)
+        assert wanted is None or set(found) == set(wanted)
+        if not directed and weight is None:
+            near("global_efficiency", graph, G)
 
 
 @pytest.mark.parametrize("directed", [False, True])

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import zarr
 from support.running import session
+from support.sizes import covering
 from zarr import codecs
 from zarr.codecs import numcodecs
 
@@ -220,9 +221,7 @@ def test_attributes_and_dimension_names_do_no_harm(tmp_path: Path) -> None:
         same(oc.compute(oc.open(tmp_path / "x")), expected)
 
 
-@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("byteorder", ["<", ">"])
+@pytest.mark.parametrize(("version", "order", "byteorder"), covering([(1, 0), (2, 0), (3, 0)], ["C", "F"], ["<", ">"]))
 def test_every_npy(version: tuple[int, int], order: Any, byteorder: Any, tmp_path: Path) -> None:
     with session():
         for number, (dtype, shape) in enumerate((d, s) for d in DTYPES for s in SHAPES):

@@ -18,7 +18,7 @@ from support.sizes import sized, spread
 import outcore as oc
 from outcore.errors import StorageError
 
-KILLS = sized(4, 100)
+KILLS = sized(2, 100)
 KILLS_ON_VOLUMES = sized(2, 100)
 NAMES = list(CALLS)
 

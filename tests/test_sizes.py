@@ -7,7 +7,7 @@ from collections.abc import Container
 
 import pytest
 from support import sizes
-from support.sizes import Sweep, covering, examples, sized, spread
+from support.sizes import Sweep, alternating, covering, examples, sized, spread
 
 
 def tried(failing: Container[int], quiet: int = 1) -> tuple[list[int], Sweep]:
@@ -31,8 +31,8 @@ def test_the_first_and_the_last_calls_fail_each_once(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(sizes, "LARGE", False)
     for last in range(1, 300):
         numbers, sweep = tried(range(1, last + 1))
-        assert len(numbers) == len(set(numbers)) <= 32
-        assert set(numbers) >= {*range(1, min(7, last + 2)), *range(max(1, last - 2), last + 2)}
+        assert len(numbers) == len(set(numbers)) <= 24
+        assert set(numbers) >= {*range(1, min(5, last + 2)), *range(max(1, last - 1), last + 2)}
         assert sweep.last == last
 
 
@@ -42,6 +42,15 @@ def test_some_calls_are_not_missed(large: bool, monkeypatch: pytest.MonkeyPatch)
     numbers, sweep = tried({2, 3, *range(6, 41)}, quiet=3)
     assert {1, 2, 3, 4, 5, 6, 40, 41} <= set(numbers)
     assert sweep.last == 40
+
+
+@pytest.mark.parametrize("quiet", [1, 4])
+def test_a_sweep_that_ends_just_before_the_most_calls_is_none_without_an_end(
+    quiet: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sizes, "LARGE", False)
+    for last in (250, 499 - quiet):
+        assert tried(range(1, last + 1), quiet)[1].last == last
 
 
 @pytest.mark.parametrize("large", [False, True])
@@ -73,3 +82,13 @@ def test_each_two_choices_of_different_kinds_meet(monkeypatch: pytest.MonkeyPatc
         assert {(one[first], one[second]) for one in some} == {(one[first], one[second]) for one in every}
     monkeypatch.setattr(sizes, "LARGE", True)
     assert covering(*kinds) == every
+
+
+@pytest.mark.parametrize(("items", "choices"), [("abcde", [1, 2]), ("ab", [1, 2, 3, 4, 5])])
+def test_items_and_choices_alternate(items: str, choices: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sizes, "LARGE", False)
+    some = alternating(items, choices)
+    assert len(some) == 5
+    assert ({item for item, _ in some}, {choice for _, choice in some}) == (set(items), set(choices))
+    monkeypatch.setattr(sizes, "LARGE", True)
+    assert alternating(items, choices) == list(itertools.product(items, choices))

@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse
 import scipy.sparse.linalg
 from support.running import session
+from support.sizes import covering
 
 import outcore as oc
 from outcore.sparse import linalg
@@ -139,9 +140,7 @@ def test_lsmr_takes_the_steps_of_scipys(damp: float, data: Path) -> None:
     np.testing.assert_allclose(ours.normr, theirs[3])
 
 
-@pytest.mark.parametrize("which", ["LA", "SA", "LM", "BE"])
-@pytest.mark.parametrize("kind", [float, complex])
-@pytest.mark.parametrize("width", [1, 3])
+@pytest.mark.parametrize(("which", "kind", "width"), covering(["LA", "SA", "LM", "BE"], [float, complex], [1, 3]))
 def test_eigsh_finds_the_ends_of_the_spectrum(which: str, kind: Any, width: int, data: Path) -> None:
     matrix = definite(kind)
     every = np.linalg.eigvalsh(matrix.toarray())

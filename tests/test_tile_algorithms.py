@@ -6,6 +6,7 @@ within the limit, a clear end whichever call fails, and from there on the same b
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 from support.algorithms import MAKERS
 from support.running import POLICIES, files_below, load, run, session, tree_hash
-from support.sizes import Sweep, sized
+from support.sizes import Sweep, alternating, sized
 from test_faults import CALLS_MAX, FAULTS, clear
 
 import outcore as oc
@@ -97,8 +98,14 @@ def failure(work: Any, out: Path) -> tuple[str, str] | None:
     return None
 
 
-@stamped
-@pytest.mark.parametrize("fault", FAULTS)
+def makers_and_faults() -> list[tuple[Any, str]]:
+    """Reads, writes and reservations of each algorithm; in turn one of the other faults, which are alike in all."""
+    common = ["read:{n}", "write:{n}", "reserve:{n}"]
+    rare = alternating(MAKERS, [fault for fault in FAULTS if fault not in common])
+    return [*itertools.product(MAKERS, common), *rare]
+
+
+@pytest.mark.parametrize(("make", "fault"), makers_and_faults(), ids=lambda value: getattr(value, "__name__", value))
 def test_the_nth_call_fails_for_every_n(make: Any, fault: str, data: Path, out: Path, scratch: Path) -> None:
     work = make(data, 3)
     pool = smallest_pool(work, out, scratch)

@@ -53,6 +53,14 @@ def pairs(kind: str, directed: bool, out: Path, weight: int | None = None) -> li
     return [(ordered, stored), (named, convert_from_nx(named, edge_attrs=None if weight is None else {"weight": 1}))]
 
 
+MADE = ["stored", "named"]
+
+
+def pair(kind: str, directed: bool, made: str, out: Path, weight: int | None = None) -> tuple[Any, Graph]:
+    """One of `pairs`."""
+    return pairs(kind, directed, out, weight)[MADE.index(made)]
+
+
 def plain(found: Any) -> Any:
     """What a generator gives, in a list."""
     return list(found) if hasattr(found, "__next__") else found

@@ -10,8 +10,8 @@ from conftest import LARGE
 
 T = TypeVar("T")
 
-# Of a sweep's calls: so many of the first and of the last each fail, and those between are a third apart.
-FIRST, GROWTH, LAST = 6, 3, 3
+# Of a sweep's calls: so many of the first and of the last each fail, and each of those between is twice the one before.
+FIRST, LAST = 4, 2
 
 
 def sized(some: T, full: T) -> T:
@@ -47,6 +47,15 @@ def covering(*choices: Sequence[Any]) -> list[tuple[Any, ...]]:
     return [combinations[number] for number in sorted(chosen)]
 
 
+def alternating(items: Sequence[T], choices: Sequence[Any]) -> list[tuple[T, Any]]:
+    """All pairs at full size; otherwise each item with one choice and each choice with one item, in turn."""
+    if LARGE:
+        return list(itertools.product(items, choices))
+    return [
+        (items[number % len(items)], choices[number % len(choices)]) for number in range(max(len(items), len(choices)))
+    ]
+
+
 class Sweep:
     """The numbers of the calls that are made to fail, one after another, until calls fail no more.
 
@@ -80,7 +89,7 @@ class Sweep:
             tried.add(n)
             if (yield from self._fails(n)):
                 missed = 0
-                n += 1 if LARGE or n < FIRST else max(1, n // GROWTH)
+                n = n + 1 if LARGE or n < FIRST else max(n + 1, min(2 * n, self.calls_max - self.quiet))
                 first_missed = n
             else:
                 missed += 1
