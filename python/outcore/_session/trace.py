@@ -122,7 +122,7 @@ class Occupancy:
 
 
 class SlowWork(NamedTuple):
-    """A task or a transfer of a program, and when it began, in seconds after the program; the thread of its kind, from 0;
+    """A task or a transfer of a program: when it began, in seconds after the program; the thread of its kind, from 0;
     the place of the task among those of its pass, or of the first tile of a transfer among those of its array."""
 
     kind: str

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import errno
-import json
 import math
 import os
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,6 +21,7 @@ from outcore._session.trace import Run
 from outcore._show.comparison import ProfileComparison
 from outcore._show.explanation import Explanation
 from outcore._show.page import FileReads, RunGroup, content, page, run_over_graph
+from outcore._show.timeline_file import Timeline
 from outcore._show.verdict import uses
 from outcore.errors import ArgumentError
 
@@ -68,9 +67,8 @@ class Profile:
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self.outcomes: list[Outcome] = []
-        self.started = time.perf_counter()
-        self.events: list[JSONObject] = []
-        self.detail: str | None = "events" if self._is_timeline else "bins"
+        self._timeline = Timeline(path) if self._is_timeline and path is not None else None
+        self.detail: str | None = "bins" if self._timeline is None else "events"
         self._groups: dict[str, RunGroup] = {}
         self._files: dict[str, FileReads] = {}
         self._compared: set[str] = set()
@@ -196,10 +194,11 @@ class Profile:
         """The file that the path names, if there is one."""
         if self.path is None:
             return
-        timeline = {"traceEvents": self.events, "displayTimeUnit": "ms"}
-        text = self.page() if self._is_page else json.dumps(timeline)
+        if self._timeline is not None:
+            self._timeline.write()
+            return
         # Names of files need not be text.
-        self.path.write_text(text, encoding="utf-8", errors="replace")
+        self.path.write_text(self.page(), encoding="utf-8", errors="replace")
 
     def __repr__(self) -> str:
         return f"Profile({', '.join(f'{name}={value}' for name, value in self.to_dict().items())})"
@@ -237,9 +236,8 @@ class Profile:
 
     def add(self, outcome: Outcome, run: Run | None = None) -> None:
         """Takes a run that has ended."""
-        self._add_iterations(outcome)
-        if run is not None and run.events:
-            self._add_events(outcome, run)
+        if self._timeline is not None:
+            self._timeline.add(len(self.outcomes) + 1, outcome, run)
         self.outcomes.append(outcome)
         self._group(outcome, run)
         moved = outcome.bytes_read + outcome.bytes_written
@@ -280,32 +278,9 @@ class Profile:
             self._groups[least.name] = least._replace(run=None)
             self._traced_bytes -= _bytes(least.run)
 
-    def _add_events(self, outcome: Outcome, run: Run) -> None:
-        """The events of a run, as a process of its own in the timeline."""
-        offset = (time.perf_counter() - self.started - outcome.seconds) * 1e6
-        number = len(self.outcomes) + 1
-        self.events.append({"name": "process_name", "ph": "M", "pid": number, "args": {"name": str(run.call)}})
-        for event in json.loads(run.events):
-            self.events.append({**event, "pid": number, "ts": event["ts"] + offset})
-
     def join(self, session: RecordedSession) -> None:
         """Takes a session that has been made: what its disks do is counted."""
         self._before.append((session, {}))
-
-    def _add_iterations(self, outcome: Outcome) -> None:
-        """Of a run over a graph that has just ended: a bar for each row, and lines of what it did."""
-        if self.detail != "events" or "graph" not in outcome.other:
-            return
-        run = len(self.outcomes) + 1
-        at = time.perf_counter() - self.started - outcome.seconds
-        for row in outcome.other["iterations"]:
-            place = {"pid": run, "tid": 0, "ts": at * 1e6}
-            figures = {"active": row.active, "lists": row.lists, "bytes read": row.bytes_read, "cached": row.cache_hits}
-            name = f"{outcome.other['graph']} {row.first}"
-            self.events.append({"name": name, "ph": "X", "dur": row.seconds * 1e6, "args": figures, **place})
-            for what, value in figures.items():
-                self.events.append({"name": what, "ph": "C", "args": {what: value / row.number}, **place})
-            at += row.seconds
 
 
 def _bytes(run: Run | None) -> int:

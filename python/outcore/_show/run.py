@@ -133,7 +133,8 @@ def _slowest(run: Run) -> Markup:
         rows.append([*stage, f"{work.kind} {name}", where, part, f"{work.lane + 1}", began, seconds(work.seconds)])
     stages = ["stage"] if len(run.traces) > 1 else []
     head = [*stages, "work", "where, from 0", "tile, at most", "thread", "began after", "took"]
-    return table(head, rows, name="Slowest tasks and transfers", text=("stage", "work", "where, from 0", "tile, at most"))
+    text = ("stage", "work", "where, from 0", "tile, at most")
+    return table(head, rows, name="Slowest tasks and transfers", text=text)
 
 
 def _sweep_table(run: Run, outcome: Outcome) -> Markup:

@@ -26,7 +26,7 @@ use crate::run::compute::workspace::Workspace;
 use crate::run::play::player::{LeftTiles, PlayableRun, Played, Player, ThreadPlayer};
 use crate::run::play::stage::{IoAccounts, Stage};
 use crate::run::play::state::SharedState;
-use crate::run::play::trace::TraceLevel;
+use crate::run::play::trace::{EventsRoom, TraceLevel};
 use crate::run::prepare::budget::spare_bytes;
 use crate::run::prepare::function_bytes;
 use crate::run::prepare::program::{Output, PreparedProgram};
@@ -41,7 +41,7 @@ use crate::EngineError;
 pub use chain::Chain;
 pub use resume::is_begun_for;
 pub use sweep::SweepPoint;
-use traced::keep_longest;
+use traced::{bound_events, keep_longest};
 pub use traced::{timeline, ProgramTrace};
 
 /// What one program was forecast to do and did: bytes read and written, and most memory reserved at once.
@@ -84,6 +84,7 @@ impl Outcome {
             trace
         }));
         keep_longest(&mut self.traces);
+        bound_events(&mut self.traces);
         self.seconds += later.seconds;
         self.read_seconds += later.read_seconds;
         self.write_seconds += later.write_seconds;
@@ -146,7 +147,12 @@ impl PreparedProgram {
         ledger.reset_peak();
         let io = session.io.scoped_with_workspaces();
         let begin = Instant::now();
-        let shared = Arc::new(SharedState::new(level));
+        let events = (level == TraceLevel::Events).then(|| {
+            let need = ledger.held() + self.peak_bytes() as usize;
+            EventsRoom::within(ledger, ledger.limit().saturating_sub(need) as u64)
+        });
+        let (events_max, events_bytes) = events.as_ref().map_or((0, 0), |room| (room.events, room.bytes()));
+        let shared = Arc::new(SharedState::new(level, events_max));
         let mut sinks = Sinks {
             all: Vec::new(),
             memory: Vec::new(),
@@ -173,7 +179,7 @@ impl PreparedProgram {
         }
         sinks.publish(&io, progress)?;
         let counters = io.counters();
-        let peak_bytes = (ledger.peak() as u64).saturating_sub(beside);
+        let peak_bytes = (ledger.peak() as u64).saturating_sub(beside + events_bytes);
         self.keep(left);
         let results = self.remember(&sinks);
         let played = self.counted(&shared, accounts.as_ref(), begin);

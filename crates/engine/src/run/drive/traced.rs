@@ -4,7 +4,7 @@ use crate::place::occupancy::{ArrayOccupancy, Flow, Occupancy, PlacedTasks, Stri
 use crate::place::Start;
 use crate::plan::ArrayKind;
 use crate::run::play::stage::IoAccounts;
-use crate::run::play::trace::{Event, Trace, WorkKind};
+use crate::run::play::trace::{Event, Trace, WorkKind, EVENTS_MAX};
 use crate::run::prepare::program::PreparedProgram;
 use crate::run::prepare::report::{list, quoted};
 use crate::run::session::estimate::PassDone;
@@ -86,6 +86,18 @@ pub(super) fn keep_longest(traces: &mut Vec<ProgramTrace>) {
         if let Some((place, _)) = shortest {
             traces.remove(place);
         }
+    }
+}
+
+/// Leaves no more events of a computation than of one program, the earliest.
+pub(super) fn bound_events(traces: &mut [ProgramTrace]) {
+    let mut left = EVENTS_MAX;
+    for trace in traces {
+        let beyond = trace.events.len().saturating_sub(left);
+        trace.events.truncate(left);
+        trace.events.shrink_to_fit();
+        trace.events_left_out += beyond as u64;
+        left -= trace.events.len();
     }
 }
 

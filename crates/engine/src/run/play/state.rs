@@ -244,10 +244,11 @@ pub struct SharedState {
 }
 
 impl SharedState {
-    pub fn new(level: TraceLevel) -> SharedState {
+    /// State of a program of which so many events are kept, where the level has any.
+    pub fn new(level: TraceLevel, events_max: usize) -> SharedState {
         let start = Instant::now();
         let state = RunState {
-            trace: Trace::new(level, start),
+            trace: Trace::new(level, start, events_max),
             ..RunState::default()
         };
         SharedState {

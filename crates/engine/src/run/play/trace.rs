@@ -6,6 +6,8 @@
 
 use std::time::{Duration, Instant};
 
+use outcore_store::{Ledger, Reservation};
+
 use crate::place::occupancy::column;
 use crate::run::session::overhead::resident_now;
 
@@ -16,7 +18,7 @@ pub enum TraceLevel {
     None,
     /// Busy time in bins.
     Bins,
-    /// Each task and each transfer as well, `EVENTS_MAX` of them at most.
+    /// Each task and each transfer as well, as many as `EventsRoom` has memory for.
     Events,
 }
 
@@ -101,7 +103,11 @@ pub struct SizeSample {
 /// Bins of one thread, in nanoseconds of work.
 type Bins = Vec<u64>;
 
+/// Events of a computation at most, and those that the allowances beside the ledger bear.
 pub const EVENTS_MAX: usize = 1 << 18;
+const EVENTS_LEAST: usize = 1 << 10;
+/// What an event takes, with its text once the program has run.
+const EVENT_BYTES: usize = size_of::<Event>() + 160;
 const BINS: usize = 256;
 const FIRST_BIN_NS: u64 = 1 << 12;
 const SAMPLES_MAX: usize = 256;
@@ -109,6 +115,29 @@ const SLOWEST: usize = 12;
 /// Runs that are shorter have no trace, unless events are kept.
 const SECONDS_MIN: f64 = 0.005;
 const LANES_MAX: usize = 64;
+
+/// Memory for the events of a program: a part of what nobody needs while it runs.
+pub struct EventsRoom {
+    pub events: usize,
+    reserved: Option<Reservation>,
+}
+
+impl EventsRoom {
+    /// Bytes that the ledger is charged.
+    pub fn bytes(&self) -> u64 {
+        self.reserved.as_ref().map_or(0, |reserved| reserved.bytes() as u64)
+    }
+
+    pub fn within(ledger: &Ledger, spare_bytes: u64) -> EventsRoom {
+        let bytes = (spare_bytes / 2).min((EVENTS_MAX * EVENT_BYTES) as u64) as usize;
+        let reserved = ledger.reserve(bytes, "events of a timeline").ok();
+        let events = reserved.as_ref().map_or(0, |_| bytes / EVENT_BYTES);
+        EventsRoom {
+            events: events.max(EVENTS_LEAST),
+            reserved,
+        }
+    }
+}
 
 pub struct Trace {
     begin: Instant,
@@ -121,6 +150,7 @@ pub struct Trace {
     overlap: Overlap,
     slowest: Vec<Event>,
     events: Option<Vec<Event>>,
+    events_max: usize,
     /// Events beyond those that are kept.
     pub events_left_out: u64,
     /// When the first instruction of each column was issued.
@@ -131,7 +161,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    pub fn new(level: TraceLevel, begin: Instant) -> Option<Box<Trace>> {
+    pub fn new(level: TraceLevel, begin: Instant, events_max: usize) -> Option<Box<Trace>> {
         (level != TraceLevel::None).then(|| {
             Box::new(Trace {
                 begin,
@@ -143,6 +173,7 @@ impl Trace {
                 overlap: Overlap::default(),
                 slowest: Vec::with_capacity(SLOWEST),
                 events: (level == TraceLevel::Events).then(Vec::new),
+                events_max,
                 events_left_out: 0,
                 issued_ns: Vec::new(),
                 samples: Vec::new(),
@@ -193,7 +224,7 @@ impl Trace {
         self.fill(&event);
         self.rank(event);
         match &mut self.events {
-            Some(events) if events.len() < EVENTS_MAX => events.push(event),
+            Some(events) if events.len() < self.events_max => events.push(event),
             Some(_) => self.events_left_out += 1,
             None => {}
         }
@@ -337,7 +368,7 @@ mod tests {
 
     fn trace(level: TraceLevel) -> (Box<Trace>, Instant) {
         let begin = Instant::now();
-        (Trace::new(level, begin).expect("it is traced"), begin)
+        (Trace::new(level, begin, EVENTS_MAX).expect("it is traced"), begin)
     }
 
     fn at(begin: Instant, micros: u64) -> Instant {
@@ -346,7 +377,7 @@ mod tests {
 
     #[test]
     fn without_a_level_nothing_is_traced() {
-        assert!(Trace::new(TraceLevel::None, Instant::now()).is_none());
+        assert!(Trace::new(TraceLevel::None, Instant::now(), 0).is_none());
     }
 
     #[test]
