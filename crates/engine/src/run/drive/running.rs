@@ -19,8 +19,8 @@ use crate::run::play::player::{Player, ThreadPlayer};
 use crate::run::play::trace::TraceLevel;
 use crate::run::prepare::planning::{Asker, Asking, Supposed};
 use crate::run::prepare::program::PreparedProgram;
-use crate::run::session::estimate::{Pace, PassWork, TimeBand};
-use crate::run::session::progress::{Doing, Estimate, Progress, ProgressReport, StageReport};
+use crate::run::session::estimate::{Estimate, Pace, PassWork, TimeBand};
+use crate::run::session::progress::{Doing, Progress, ProgressReport, StageReport};
 use crate::run::session::{locked, nesting, Session};
 use crate::EngineError;
 

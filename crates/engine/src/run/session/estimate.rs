@@ -13,7 +13,6 @@ use outcore_kernels::Generator;
 
 use crate::place::Program;
 use crate::plan::{Base, Pass, Plan, Producer, Step, StepKind};
-use crate::run::session::progress::Estimate;
 use crate::task::costs::{PER_CALLED, PER_DRAWN, PER_ELEMENT};
 
 impl Pass {
@@ -45,6 +44,22 @@ impl Step {
             StepKind::Function(_) => PER_CALLED * elements,
         }
     }
+}
+
+/// How far a run is by time, not by bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Estimate {
+    /// Of the whole run's time, from 0 to 1.
+    pub fraction: f64,
+    /// Nothing before the first task is complete.
+    pub seconds_left: Option<f64>,
+}
+
+impl Estimate {
+    pub const DONE: Estimate = Estimate {
+        fraction: 1.0,
+        seconds_left: Some(0.0),
+    };
 }
 
 /// What the plan says of one pass.

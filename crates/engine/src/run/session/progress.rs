@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use outcore_store::IoPool;
 
-use crate::run::session::estimate::Pace;
+use crate::run::session::estimate::{Estimate, Pace};
 use crate::EngineError;
 
 /// Told how far the run is; an error stops it.
@@ -67,22 +67,6 @@ pub struct PassReport {
     /// From 1.
     pub number: usize,
     pub of: usize,
-}
-
-/// How far a run is by time, not by bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Estimate {
-    /// Of the whole run's time, from 0 to 1.
-    pub fraction: f64,
-    /// Nothing before the first task is complete.
-    pub seconds_left: Option<f64>,
-}
-
-impl Estimate {
-    pub const DONE: Estimate = Estimate {
-        fraction: 1.0,
-        seconds_left: Some(0.0),
-    };
 }
 
 /// Threads for reads and for writes: a write waits for the file system, and reads must not wait behind it. The kernel
