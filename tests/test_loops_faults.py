@@ -119,7 +119,7 @@ def test_killed_programs_go_on_to_the_same_bits(name: str, data: Path, out: Path
     seconds = time.monotonic() - started
     expected = tree_hash(out)
     chance = random.Random(4)
-    for _ in range(sized(1, KILLS // 4)):
+    for _ in range(sized(max(1, KILLS // 8), KILLS // 4)):
         shutil.rmtree(out)
         out.mkdir()
         kills = 3

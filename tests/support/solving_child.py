@@ -39,7 +39,7 @@ LARGE: dict[str, Any] = {
     "low rank": lambda: grid(34, 34, 34),
     "dense lu": (2100, 2100),
     "dense ldl": (2100, 2100),
-    "dense qr": (2100, 1600),
+    "dense qr": (2300, 1800),
 }
 
 
