@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import gc
 import os
 import shutil
 import sys
@@ -32,11 +33,19 @@ KILLS = int(_setting("TEST_KILLS", "40" if LARGE else "8"))
 
 for name in [name for name in os.environ if name.startswith("OUTCORE_")]:
     del os.environ[name]
-# A thousand children import the package, which takes twice as long without its compiled modules.
+# A thousand children import the package, which takes twice as long without its compiled modules; and each worker
+# imports the tests, whose assertions pytest rewrites.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 # Threads of BLAS wait for work by spinning, on the cores of the other workers. Workers and children read this.
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+
+
+def pytest_collection_finish() -> None:
+    """What is imported and collected stays to the end: later searches for garbage pass over it."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse
 from support.eigenproblems import digest, symmetric
 from support.running import files_below, session
+from support.sizes import alternating
 
 import outcore as oc
 from outcore import learn
@@ -79,8 +80,7 @@ LOOPS: dict[str, Callable[[int | None], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", LOOPS)
-@pytest.mark.parametrize("text", [None, b"outcore checkpoints 3\n", b""])
+@pytest.mark.parametrize(("name", "text"), alternating(list(LOOPS), [None, b"outcore checkpoints 3\n", b""]))
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_checkpoints_of_another_format_begin_anew_and_are_said(name: str, text: bytes | None, tmp_path: Path) -> None:
     run = LOOPS[name]

@@ -52,6 +52,15 @@ def fail_factorization(kind: str, data: Path, out: Path, scratch: Path, write: i
     assert not (out / "f.ocf").exists()
 
 
+@pytest.fixture(scope="module")
+def definite(shared: Path) -> Path:
+    """A folder of the large definite matrix, and of its factor."""
+    make_inputs("spd", shared, is_large=True)
+    with session(shared, pool_limit=LARGE_POOL):
+        factor("spd", shared, shared / "whole.ocf")
+    return shared
+
+
 @pytest.mark.parametrize("kind", [*SPARSE, *DENSE])
 def test_killed_factorizations_go_on_to_the_same_bits(kind: str, data: Path, out: Path, scratch: Path) -> None:
     make_inputs(kind, data, is_large=True)
@@ -83,11 +92,8 @@ def test_killed_factorizations_go_on_to_the_same_bits(kind: str, data: Path, out
         assert counted[2] <= forecast[2]
 
 
-def test_contributions_that_are_durable_spare_what_is_below_them(data: Path, out: Path, scratch: Path) -> None:
-    make_inputs("spd", data, is_large=True)
-    with session(scratch, pool_limit=LARGE_POOL):
-        factor("spd", data, out / "whole.ocf")
-    fail_factorization("spd", data, out, scratch, write=200)
+def test_contributions_that_are_durable_spare_what_is_below_them(definite: Path, out: Path, scratch: Path) -> None:
+    fail_factorization("spd", definite, out, scratch, write=200)
     assert any("beside" in path for path in files_below(scratch))
     # Contributions that are kept belong to the path of their factor.
     alone = out.parent / "alone"
@@ -96,18 +102,15 @@ def test_contributions_that_are_durable_spare_what_is_below_them(data: Path, out
     written = []
     for folder in (out, alone):
         with session(scratch, pool_limit=LARGE_POOL), oc.profile() as rest:
-            factor("spd", data, folder / "f.ocf", resume=True)
-        assert (folder / "f.ocf").read_bytes() == (out / "whole.ocf").read_bytes()
+            factor("spd", definite, folder / "f.ocf", resume=True)
+        assert (folder / "f.ocf").read_bytes() == (definite / "whole.ocf").read_bytes()
         written.append(rest.bytes_written)
     assert written[0] < written[1]
 
 
 @pytest.mark.parametrize("what", ["journal", "new", "beside"])
-def test_a_flipped_byte_is_not_believed(what: str, data: Path, out: Path, scratch: Path) -> None:
-    make_inputs("spd", data, is_large=True)
-    with session(scratch, pool_limit=LARGE_POOL):
-        factor("spd", data, out / "whole.ocf")
-    fail_factorization("spd", data, out, scratch, write=200)
+def test_a_flipped_byte_is_not_believed(what: str, definite: Path, out: Path, scratch: Path) -> None:
+    fail_factorization("spd", definite, out, scratch, write=200)
     beside = [scratch / path for path in files_below(scratch) if "beside" in path and path.endswith("new")]
     for path in beside if what == "beside" else [out / BEGUN / what]:
         size = path.stat().st_size
@@ -118,8 +121,8 @@ def test_a_flipped_byte_is_not_believed(what: str, data: Path, out: Path, scratc
                 file.seek(place)
                 file.write(bytes([byte[0] ^ 16]))
     with session(scratch, pool_limit=LARGE_POOL):
-        factor("spd", data, out / "f.ocf", resume=True)
-    assert (out / "f.ocf").read_bytes() == (out / "whole.ocf").read_bytes()
+        factor("spd", definite, out / "f.ocf", resume=True)
+    assert (out / "f.ocf").read_bytes() == (definite / "whole.ocf").read_bytes()
 
 
 def test_what_fails_is_gone_on_with(data: Path, out: Path, scratch: Path) -> None:
@@ -145,20 +148,19 @@ def test_what_fails_is_gone_on_with(data: Path, out: Path, scratch: Path) -> Non
 
 
 def test_contributions_that_a_killed_process_left_behind_a_complete_factor_are_removed(
-    data: Path, out: Path, scratch: Path
+    definite: Path, out: Path, scratch: Path
 ) -> None:
     """As if a process had died between giving the factor its name and removing what is beside it."""
-    make_inputs("spd", data, is_large=True)
-    fail_factorization("spd", data, out, scratch, write=200)
+    fail_factorization("spd", definite, out, scratch, write=200)
     left = next(path for path in scratch.iterdir() if "resume" in path.name)
     saved = shutil.copytree(left, out.parent / "saved")
     with session(scratch, pool_limit=LARGE_POOL):
-        factor("spd", data, out / "f.ocf", resume=True)
+        factor("spd", definite, out / "f.ocf", resume=True)
     assert not left.exists()
     shutil.copytree(saved, left)
     left.chmod(0o700)
     with session(scratch, pool_limit=LARGE_POOL):
-        factor("spd", data, out / "f.ocf", resume=True)
+        factor("spd", definite, out / "f.ocf", resume=True)
     assert not left.exists()
 
 
@@ -171,9 +173,8 @@ def test_an_empty_matrix_is_gone_on_with(out: Path, scratch: Path) -> None:
         assert F.solve(np.ones(0)).shape == (0,)
 
 
-def test_other_values_begin_anew_and_say_so(data: Path, out: Path, scratch: Path) -> None:
-    make_inputs("spd", data, is_large=True)
-    fail_factorization("spd", data, out, scratch, write=130)
+def test_other_values_begin_anew_and_say_so(definite: Path, out: Path, scratch: Path) -> None:
+    fail_factorization("spd", definite, out, scratch, write=130)
     other = LARGE["spd"]() * 2.0
     with session(scratch, pool_limit=LARGE_POOL):
         F = oc.sparse.linalg.analyze(other, "spd", ordering="nd")

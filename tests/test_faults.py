@@ -6,8 +6,9 @@ the same session's next run succeeds with the right answer.
 
 from __future__ import annotations
 
+import itertools
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 from support import workloads
 from support.running import assert_nothing_but_kept, files_below, load, run, session
-from support.sizes import Sweep
+from support.sizes import Sweep, alternating
 
 import outcore as oc
 from outcore.errors import MemoryLimitError, OutcoreError
@@ -71,8 +72,16 @@ def clear(folder: Path) -> None:
     folder.mkdir()
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
+def makers_and_faults(makers: Sequence[Any]) -> list[tuple[Any, str]]:
+    """Reads, writes and reservations of each program; in turn one of the other faults, which are alike in all."""
+    common = ["read:{n}", "write:{n}", "reserve:{n}"]
+    rare = alternating(makers, [fault for fault in FAULTS if fault not in common])
+    return [*itertools.product(makers, common), *rare]
+
+
+@pytest.mark.parametrize(
+    ("make", "fault"), makers_and_faults(MAKERS), ids=lambda value: getattr(value, "__name__", value)
+)
 def test_the_nth_call_fails_for_every_n(make: Any, fault: str, data: Path, out: Path, scratch: Path) -> None:
     work = make(data, MEBIBYTES)
     pool = smallest_pool(work, out, scratch)

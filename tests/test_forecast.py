@@ -10,6 +10,7 @@ import pytest
 from benchmarks.child import io_counters
 from support import workloads
 from support.running import ROOMY, forecast, load, run, session, takes_direct_io
+from support.sizes import alternating
 
 import outcore as oc
 from outcore.errors import MemoryLimitError
@@ -40,15 +41,14 @@ def pool_that_works(work: workloads.Workload, out: Path, pool: int, threads: int
 def test_outcome_equals_forecast(make: Any, data: Path, out: Path) -> None:
     work = make(data)
     expected = work.expected()
-    for threads in THREADS:
-        for share in SHARES:
-            pool = pool_that_works(work, out, int(work.data_bytes * share), threads)
-            with session(pool_limit=pool, threads=threads):
-                told = forecast(work.targets(out))
-                done = run(work.targets(out))
-            assert done == told, f"{threads} threads, pool {pool}"
-            assert told["peak_bytes"] <= pool
-            assert told["bytes_read"] > 0
+    for threads, share in alternating(THREADS, SHARES):
+        pool = pool_that_works(work, out, int(work.data_bytes * share), threads)
+        with session(pool_limit=pool, threads=threads):
+            told = forecast(work.targets(out))
+            done = run(work.targets(out))
+        assert done == told, f"{threads} threads, pool {pool}"
+        assert told["peak_bytes"] <= pool
+        assert told["bytes_read"] > 0
     for name, value in expected.items():
         np.testing.assert_allclose(load(out / name), value, rtol=1e-12, err_msg=name)
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from support.graphs import circulant, directed_of, opened, weighted, write
 from support.running import assert_nothing_but_kept, files_below, refusals, session, tree_hash
-from support.sizes import Sweep
+from support.sizes import Sweep, sized
 
 import outcore as oc
 from outcore.errors import OutcoreError
@@ -197,7 +197,7 @@ def test_the_nth_call_of_a_search_fails(fault: str, name: str, shared: Path, scr
         expected = np.asarray(LARGE[name](G)).tobytes()
     fired, n = 0, 0
     while n < CALLS_MAX:
-        n += 1 if n < 12 else 13
+        n += 1 if n < sized(4, 12) else sized(27, 13)
         with session(scratch, faults=fault.format(n=n)) as current:
             error = refusal(lambda: LARGE[name](oc.graph.open(path)))
             if error is None:

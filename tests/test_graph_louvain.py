@@ -10,7 +10,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from support.running import files_below, session
-from support.sizes import sized
+from support.sizes import alternating, sized
 
 import outcore as oc
 from outcore.errors import ArgumentError, MemoryLimitError
@@ -65,8 +65,7 @@ def made(graph: nx.Graph, path: Path) -> Graph:
     return oc.graph.from_networkx(graph, path, weight=weight)
 
 
-@pytest.mark.parametrize("resolution", [1.0, 0.3, 2.5])
-@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize(("name", "resolution"), alternating(list(GRAPHS), [1.0, 0.3, 2.5]))
 def test_the_modularity_is_that_of_networkx(name: str, resolution: float, out: Path) -> None:
     with session(out):
         graph = GRAPHS[name]()

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from support.graphs import KINDS, directed_of, graphs, weighted, write
 from support.killing import wait
 from support.running import files_below, session, tree_hash
-from support.sizes import Sweep, sized
+from support.sizes import Sweep, alternating, sized
 
 import outcore as oc
 from outcore.errors import (
@@ -271,8 +271,9 @@ def test_a_file_called_as_labels_is_nobody_s_where_there_is_no_graph(out: Path) 
         assert len(oc.graph.from_arrays([0], [2], path, overwrite=True).neighbors(0)) == 1
 
 
-@pytest.mark.parametrize("relabel", ["degree", None])
-@pytest.mark.parametrize("fault", ["write:{n}:enospc", "sync:{n}", "rename:{n}"])
+@pytest.mark.parametrize(
+    ("fault", "relabel"), alternating(["write:{n}:enospc", "sync:{n}", "rename:{n}"], ["degree", None])
+)
 def test_what_fails_leaves_the_graph_that_was_there_and_its_labels(fault: str, relabel: str | None, out: Path) -> None:
     """With scratch on another file system: labels are copied then."""
     path, scratch = out / "g.ocg", Path(tempfile.mkdtemp(dir="/dev/shm"))

@@ -18,6 +18,7 @@ from support.graph_children import FEW, MAKERS, PROGRAMS, RESERVED, SEARCHES, no
 from support.graphs import circulant, opened
 from support.killing import PATHS
 from support.running import assert_nothing_but_kept, files_below, session, tree_hash
+from support.sizes import sized
 
 import outcore as oc
 from outcore.errors import MemoryLimitError
@@ -129,7 +130,7 @@ def test_states_that_do_not_fit_are_refused(out: Path) -> None:
 @pytest.fixture(scope="module")
 def lonely(shared: Path) -> Path:
     """Many vertices, and almost no edge."""
-    n = 32_000_000
+    n = sized(16_000_000, 32_000_000)
     with session(shared, memory_limit=3 << 30):
         return oc.graph.from_arrays([0, 1], [1, n - 1], shared / "lonely.ocg", vertices=n).path
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from support.dispatched import SMALL, pairs
 from support.graphs import KINDS, graphs, write
 from support.running import session
-from support.sizes import sized
+from support.sizes import covering, sized
 
 import outcore as oc
 from outcore.errors import ArgumentError, IndexingError
@@ -44,9 +44,7 @@ def check_reading(graph: Any, G: Any) -> None:
     assert dict(G.adjacency()) == {v: dict(neighbours) for v, neighbours in graph.adjacency()}
 
 
-@pytest.mark.parametrize("weight", [None, 5])
-@pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("kind", SMALL)
+@pytest.mark.parametrize(("kind", "directed", "weight"), covering(list(SMALL), [False, True], [None, 5]))
 def test_it_reads_as_a_graph_of_networkx(kind: str, directed: bool, weight: int | None, out: Path) -> None:
     with session(out):
         graph, G = pairs(kind, directed, out, weight)[0]

@@ -52,7 +52,7 @@ def test_killed_in_a_folder_it_goes_on_to_the_same_bits(name: str, server: Serve
     check(name, server, tmp_path / "home", tmp_path, KILLS)
 
 
-@pytest.mark.parametrize("name", spread(NAMES, 14))
+@pytest.mark.parametrize("name", spread(NAMES, 7))
 def test_killed_on_a_volume_it_goes_on_to_the_same_bits(name: str, server: Server, tmp_path: Path) -> None:
     volume = volumes.made(tmp_path, 1, 1)
     check(name, server, volume.home, tmp_path, KILLS_ON_VOLUMES)

@@ -14,14 +14,14 @@ from support.loop_fixed import FIXED, FixedCase
 from support.loop_runs import ROOM, assert_close, assert_same, lazy, plain, run_within, stored
 from support.loop_sources import drawn_program
 from support.running import session
-from support.sizes import sized
+from support.sizes import alternating, sized
 
 import outcore as oc
 
 
 @pytest.mark.parametrize("kind", ["integers", "elements", "sums"])
 @settings(
-    max_examples=sized(8, 200),
+    max_examples=sized(5, 200),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
@@ -49,8 +49,7 @@ def test_drawn_programs_come_to_the_elements_of_the_plain_function(kind: str, da
 TILES = {"flat": (2, 7), "square": (4, 4), "tall": (9, 3)}
 
 
-@pytest.mark.parametrize("tile", TILES)
-@pytest.mark.parametrize("name", FIXED)
+@pytest.mark.parametrize(("name", "tile"), alternating(list(FIXED), list(TILES)))
 def test_known_programs_come_to_the_elements_of_the_plain_function(name: str, tile: str, tmp_path: Path) -> None:
     case: FixedCase = FIXED[name]
     values = case.arguments(np.random.default_rng(7))

@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse
 from support.definite import grid, residual
 from support.running import session
+from support.sizes import alternating
 
 import outcore as oc
 from outcore.errors import ArgumentError, FormatError, LinAlgError, OutcoreError
@@ -29,8 +30,7 @@ def full_bytes() -> int:
     return int(analyze(CUBE, "spd", ordering="nd").factorize().nbytes)
 
 
-@pytest.mark.parametrize("precision", ["double", "mixed"])
-@pytest.mark.parametrize("is_complex", [False, True])
+@pytest.mark.parametrize(("is_complex", "precision"), alternating([False, True], ["double", "mixed"]))
 def test_solutions_have_double_precision(is_complex: bool, precision: Any, full_bytes: int) -> None:
     matrix: Any = CUBE
     if is_complex:

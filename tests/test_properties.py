@@ -26,7 +26,7 @@ def grow(build: Builder, shapes: list[tuple[int, ...]], steps: int) -> None:
         build.step()
 
 
-@settings(max_examples=sized(200, 1500), **CALM)
+@settings(max_examples=sized(120, 1500), **CALM)
 @given(data=st.data())
 def test_small_arrays_of_every_shape(data: Any) -> None:
     """0-d, empty, of length one, odd; up to eight steps, all results from one common program."""
@@ -38,7 +38,7 @@ def test_small_arrays_of_every_shape(data: Any) -> None:
             check(value, pair, build.steps)
 
 
-@settings(max_examples=sized(50, 450), **CALM)
+@settings(max_examples=sized(30, 450), **CALM)
 @given(data=st.data())
 def test_arrays_of_many_tiles(data: Any) -> None:
     """One axis so long that the array has many tiles, with a pool that does not hold them all."""
@@ -54,7 +54,7 @@ def test_arrays_of_many_tiles(data: Any) -> None:
         check(oc.compute(last.lazy), last, build.steps)
 
 
-@settings(max_examples=sized(120, 900), **CALM)
+@settings(max_examples=sized(70, 900), **CALM)
 @given(data=st.data())
 def test_stored_results_read_back(data: Any) -> None:
     """Through a file, .npy or Zarr with drawn chunks, as the formats' own libraries read it."""
@@ -70,7 +70,7 @@ def test_stored_results_read_back(data: Any) -> None:
         check(load(path), last, build.steps)
 
 
-@settings(max_examples=sized(120, 900), **CALM)
+@settings(max_examples=sized(70, 900), **CALM)
 @given(data=st.data())
 def test_rewrites_change_no_value(data: Any) -> None:
     """With every rewrite off the plan is another, the values are the same within rounding."""

@@ -15,7 +15,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.running import session
-from support.sizes import Sweep, examples
+from support.sizes import Sweep, alternating, examples
 
 import outcore as oc
 from outcore.errors import (
@@ -72,8 +72,10 @@ def test_factors_make_the_matrix_again(
     check(a.astype(np.complex128 if dtype.startswith("c") else np.float64), factor)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "complex128"])
-@pytest.mark.parametrize("shape", [(1500, 1100), (1100, 1500), (2600, 600), (600, 1300), (1536, 1536)])
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    alternating([(1500, 1100), (1100, 1500), (2600, 600), (600, 1300), (1536, 1536)], ["float64", "complex128"]),
+)
 def test_matrices_of_several_tiles(shape: tuple[int, int], dtype: str) -> None:
     a = matrix(shape, dtype)
     factor = oc.linalg.qr_factor(a)

@@ -106,7 +106,7 @@ def test_a_damaged_file_is_never_believed(
         make(data, out, resume=True)
         assert contents(out) == expected
         looked_at = 0
-        for place in spread(range(0, len(steps), 1 + len(steps) // 12), 4):
+        for place in spread(range(0, len(steps), 1 + len(steps) // 12), 3):
             left = iter(range(place, -1, -1))
 
             def die(work: Work, step: str, content: Any, left: Any = left) -> None:

@@ -129,22 +129,27 @@ def test_refusals_name_what_is_wrong() -> None:
         large.compute()
 
 
+@pytest.fixture(scope="module")
+def inverted(shared: Path) -> Any:
+    """The diagonal of the inverse of a matrix, whose factor is stored beside it."""
+    matrix = oc.sparse.from_scipy(grid(30, 30, 30), shared / "a.ocs")
+    with session(shared):
+        factor = analyze(matrix, "spd", ordering="nd").factorize(shared / "a.ocf")
+        return factor.inverse_diagonal().compute()
+
+
 @pytest.mark.parametrize("fault", ["read:{n}", "write:{n}", "write:{n}:enospc"])
-def test_what_fails_says_so_and_the_next_try_is_right(fault: str, tmp_path: Path) -> None:
-    matrix = oc.sparse.from_scipy(grid(30, 30, 30), tmp_path / "a.ocs")
-    with session(tmp_path):
-        factor = analyze(matrix, "spd", ordering="nd").factorize(tmp_path / "a.ocf")
-        expected = factor.inverse_diagonal().compute()
+def test_what_fails_says_so_and_the_next_try_is_right(fault: str, inverted: Any, shared: Path, tmp_path: Path) -> None:
     failed = []
 
     def work() -> Any:
-        opened = oc.sparse.linalg.open_factor(tmp_path / "a.ocf", oc.sparse.open(tmp_path / "a.ocs"))
+        opened = oc.sparse.linalg.open_factor(shared / "a.ocf", oc.sparse.open(shared / "a.ocs"))
         return opened.inverse_diagonal().compute()
 
     for n in (1, 9, 40):
         with session(tmp_path, pool_limit="20MiB", faults=fault.format(n=n)):
             failed.append(failure(work))
         with session(tmp_path, pool_limit="20MiB"):
-            np.testing.assert_array_equal(work(), expected)
+            np.testing.assert_array_equal(work(), inverted)
     assert any(failed)
     assert all("\n" not in str(error) for error in failed)

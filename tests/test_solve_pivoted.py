@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from support import definite, indefinite
 from support.definite import grid, residual
 from support.running import POLICIES, files_below, session
-from support.sizes import Sweep, examples
+from support.sizes import Sweep, alternating, examples
 from test_faults import FAULTS, clear
 from test_solve_direct import failure
 
@@ -496,8 +496,7 @@ def test_bits_are_one_under_every_limit_number_of_threads_and_policy(
 # -- faults ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["sym", "lu"])
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(("fault", "kind"), alternating(list(FAULTS), ["sym", "lu"]))
 def test_the_nth_call_fails_for_every_n(fault: str, kind: Any, shared: Path, out: Path, scratch: Path) -> None:
     code, cause = FAULTS[fault]
     path = shared / f"faulty-{kind}.ocs"

@@ -20,6 +20,7 @@ import scipy.sparse.linalg
 from support import definite, indefinite
 from support.definite import grid, residual
 from support.running import files_below, refusals, session
+from support.sizes import sized
 
 import outcore as oc
 from outcore.errors import LinAlgError, MemoryLimitError, StorageError
@@ -449,7 +450,7 @@ def test_chains_of_small_fronts_are_dissected(matrix: Any) -> None:
 
 def test_right_hand_sides_are_larger_than_memory(scratch: Path) -> None:
     """More right-hand sides than memory holds, as products of the residual have too (SciPy issue 14984)."""
-    matrix, width = grid(60, 60), 5000
+    matrix, width = grid(60, 60), sized(2600, 5000)
     B = oc.random.uniform((3600, width), seed=1)
     with session(scratch, pool_limit=64 * MIB):
         F = cholesky(matrix)

@@ -13,7 +13,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.running import assert_nothing_but_kept, session
-from support.sizes import examples
+from support.sizes import alternating, examples
 from support.sparse import DTYPES, INTEGERS, by_loop, matrices, pattern, random_matrix, whole, write
 
 import outcore as oc
@@ -187,8 +187,7 @@ def pools_of(make: Any, most: int) -> list[int]:
     return [smallest, *(int(smallest + (most - smallest) * share) for share in (0.05, 0.15, 0.3, 0.6, 1.0))]
 
 
-@pytest.mark.parametrize("transposed", [False, True], ids=["", "transposed"])
-@pytest.mark.parametrize("kind", ["stored", "lazy", "in memory"])
+@pytest.mark.parametrize(("kind", "transposed"), alternating(["stored", "lazy", "in memory"], [False, True]))
 def test_x_larger_than_memory_takes_as_many_bands_as_forecast(tmp_path: Path, transposed: bool, kind: str) -> None:
     rows, columns, entries, width = BANDED
     matrix = random_matrix(rows, columns, entries)

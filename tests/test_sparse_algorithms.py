@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from support.running import session
+from support.sizes import sized
 
 import outcore as oc
 from outcore.errors import ArgumentError, ShapeError
@@ -122,7 +123,7 @@ def test_nmf_finds_factors_of_low_rank(data: Path) -> None:
     draw = np.random.default_rng(0)
     exact = draw.random((50, 3)) @ draw.random((3, 40))
     matrix = scipy.sparse.coo_array(np.where(draw.random((50, 1)) < 0.8, exact, 0))
-    w, h, loop = oc.sparse.nmf(stored(matrix, data), 3, 2000, 1e-10, full_output=True)
+    w, h, loop = oc.sparse.nmf(stored(matrix, data), 3, sized(700, 2000), 1e-10, full_output=True)
     w, h = w.compute(), h.compute()
     assert min(w.min(), h.min()) >= 0
     assert np.linalg.norm(matrix.toarray() - w @ h) <= 0.01 * np.linalg.norm(matrix.toarray())

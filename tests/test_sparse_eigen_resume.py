@@ -24,7 +24,7 @@ from outcore.errors import ArgumentError
 from outcore.sparse import linalg
 from outcore.sparse.linalg._krylov import Krylov
 
-KILLS = sized(3, 10)
+KILLS = sized(2, 10)
 BASIS = 40  # vectors at most, of any problem here
 MIB = 1 << 20
 

@@ -15,7 +15,7 @@ import zarr
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.running import session
-from support.sizes import examples
+from support.sizes import covering, examples
 
 import outcore as oc
 from outcore.errors import (
@@ -193,13 +193,15 @@ def coordinates(folder: Path, where: str, kind: str, shape: tuple[int, int], *ar
     return path
 
 
-@pytest.mark.parametrize("where", ["h5", "zarr"])
-@pytest.mark.parametrize("kind", ["COO", "COOR", "COOC"])
-@pytest.mark.parametrize(("shape", "count"), [((300, 200), 5000), ((5000, 3000), 40), ((7, 9), 0), ((1, 1), 1)])
+@pytest.mark.parametrize(
+    ("where", "kind", "shape"),
+    covering(["h5", "zarr"], ["COO", "COOR", "COOC"], [(300, 200), (5000, 3000), (7, 9), (1, 1)]),
+)
 def test_sorted_coordinates_are_opened_where_they_lie(
-    where: str, kind: str, shape: tuple[int, int], count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    where: str, kind: str, shape: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever rows are empty, and however many pieces their numbers and the pointers to them come in."""
+    count = {(300, 200): 5000, (5000, 3000): 40, (7, 9): 0, (1, 1): 1}[shape]
     matrix = drawn(12, shape, count, np.float64, "csc" if kind == "COOC" else "csr")
     rows, columns = (index.astype(np.uint32) for index in matrix.tocoo().coords)
     first, second = (columns, rows) if kind == "COOC" else (rows, columns)

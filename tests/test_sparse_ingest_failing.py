@@ -21,7 +21,7 @@ from benchmarks import cgroup
 from conftest import KILLS
 from support.killing import invoke_clean
 from support.running import assert_nothing_but_kept, files_below, session, tree_hash
-from support.sizes import Sweep, sized
+from support.sizes import Sweep, alternating, sized
 
 import outcore as oc
 from outcore._core import TextLines
@@ -77,8 +77,7 @@ def start(source: Path, target: Path, scratch: Path, pool: int, told: dict[str, 
     return child
 
 
-@pytest.mark.parametrize("kind", ["bin", "txt"])
-@pytest.mark.parametrize("transposed", [False, True], ids=["", "and its transpose"])
+@pytest.mark.parametrize(("kind", "transposed"), alternating(["bin", "txt"], [False, True]))
 def test_killed_until_it_ends(kind: str, transposed: bool, data: Path, out: Path, scratch: Path) -> None:
     source = write_source(kind, data, pairs(EDGES))
     told: dict[str, Any] = {"resume": True, "symmetrize": transposed}
@@ -272,8 +271,7 @@ CALLS_MAX, QUIET = 300, 4
 
 # A journal whose own write fails is begun anew.
 @pytest.mark.filterwarnings("ignore::outcore.errors.ResumeWarning")
-@pytest.mark.parametrize("resume", [False, True])
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(("fault", "resume"), alternating(list(FAULTS), [False, True]))
 def test_the_nth_call_of_an_ingest_fails_for_every_n(
     fault: str, resume: bool, data: Path, out: Path, scratch: Path
 ) -> None:

@@ -12,7 +12,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.running import session
-from support.sizes import examples
+from support.sizes import alternating, examples
 from support.sparse import random_matrix, write
 from test_spgemm import entries, pairs
 
@@ -62,8 +62,9 @@ def test_every_product_reads_what_was_said(folder: Path, given_pair: Any, masked
         assert (said.bytes_read, said.stages[0].forecast.bytes_written) == (read, 0)
 
 
-@pytest.mark.parametrize("pool", [56 * MIB, 64 * MIB, 1024 * MIB])
-@pytest.mark.parametrize("kind", ["none", "few", "itself", "complement"])
+@pytest.mark.parametrize(
+    ("pool", "kind"), alternating([56 * MIB, 64 * MIB, 1024 * MIB], ["none", "few", "itself", "complement"])
+)
 def test_every_memory_reads_what_was_said(tmp_path: Path, pool: int, kind: str) -> None:
     """Several groups of tile rows, each of which reads what it meets of a matrix that does not fit."""
     with session():

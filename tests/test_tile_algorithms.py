@@ -6,7 +6,8 @@ within the limit, a clear end whichever call fails, and from there on the same b
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ import numpy as np
 import pytest
 from support.algorithms import MAKERS
 from support.running import POLICIES, files_below, load, run, session, tree_hash
-from support.sizes import Sweep, alternating, sized
-from test_faults import CALLS_MAX, FAULTS, clear
+from support.sizes import Sweep, sized
+from test_faults import CALLS_MAX, FAULTS, clear, makers_and_faults
 
 import outcore as oc
 from outcore.errors import MemoryLimitError, OutcoreError
@@ -23,11 +24,11 @@ from outcore.errors import MemoryLimitError, OutcoreError
 stamped = pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
 
 
-def smallest_pool(work: Any, out: Path, scratch: Path) -> int:
-    """A pool near the smallest: first refused, then doubled until it fits."""
+def smallest_pool(work: Any, out: Path) -> int:
+    """A pool near the smallest: first refused, then a quarter more until it fits."""
     pool = 4 << 20
     while True:
-        with session(scratch, pool_limit=pool):
+        with session(out, pool_limit=pool):
             try:
                 oc.explain(work.targets(out), overwrite=True)
             except MemoryLimitError:
@@ -36,10 +37,23 @@ def smallest_pool(work: Any, out: Path, scratch: Path) -> int:
         return pool
 
 
+@pytest.fixture(scope="module")
+def made(shared: Path) -> Callable[..., tuple[Any, int]]:
+    """A program of a size, whose inputs are written once, and a pool near its smallest."""
+
+    @cache
+    def of(make: Any, *mebibytes: float) -> tuple[Any, int]:
+        folder = shared / "-".join([make.__name__, *map(str, mebibytes)])
+        folder.mkdir()
+        work = make(folder, *mebibytes)
+        return work, smallest_pool(work, folder)
+
+    return of
+
+
 @stamped
-def test_the_answer_is_numpys_and_the_bits_are_one(make: Any, data: Path, out: Path, scratch: Path) -> None:
-    work = make(data)
-    pool = smallest_pool(work, out, scratch)
+def test_the_answer_is_numpys_and_the_bits_are_one(make: Any, made: Any, out: Path, scratch: Path) -> None:
+    work, pool = made(make)
     hashes = None
     for threads, limit, policy in [
         (2, 1 << 30, "next-use"),
@@ -64,9 +78,9 @@ def test_the_answer_is_numpys_and_the_bits_are_one(make: Any, data: Path, out: P
 
 @stamped
 @pytest.mark.parametrize("factor", sized([1, 40], [1, 1.6, 3, 40]))
-def test_every_stage_does_what_was_forecast(make: Any, factor: float, data: Path, out: Path, scratch: Path) -> None:
-    work = make(data)
-    pool = int(smallest_pool(work, out, scratch) * factor)
+def test_every_stage_does_what_was_forecast(make: Any, factor: float, made: Any, out: Path, scratch: Path) -> None:
+    work, smallest = made(make)
+    pool = int(smallest * factor)
     with session(scratch, pool_limit=pool) as current:
         targets = work.targets(out)
         for array in targets.values():
@@ -98,17 +112,11 @@ def failure(work: Any, out: Path) -> tuple[str, str] | None:
     return None
 
 
-def makers_and_faults() -> list[tuple[Any, str]]:
-    """Reads, writes and reservations of each algorithm; in turn one of the other faults, which are alike in all."""
-    common = ["read:{n}", "write:{n}", "reserve:{n}"]
-    rare = alternating(MAKERS, [fault for fault in FAULTS if fault not in common])
-    return [*itertools.product(MAKERS, common), *rare]
-
-
-@pytest.mark.parametrize(("make", "fault"), makers_and_faults(), ids=lambda value: getattr(value, "__name__", value))
-def test_the_nth_call_fails_for_every_n(make: Any, fault: str, data: Path, out: Path, scratch: Path) -> None:
-    work = make(data, 3)
-    pool = smallest_pool(work, out, scratch)
+@pytest.mark.parametrize(
+    ("make", "fault"), makers_and_faults(MAKERS), ids=lambda value: getattr(value, "__name__", value)
+)
+def test_the_nth_call_fails_for_every_n(make: Any, fault: str, made: Any, out: Path, scratch: Path) -> None:
+    work, pool = made(make, 3)
     code, cause = FAULTS[fault]
     sweep = Sweep(fault, CALLS_MAX)
     for n in sweep:
@@ -128,7 +136,7 @@ def test_the_nth_call_fails_for_every_n(make: Any, fault: str, data: Path, out: 
     assert files_below(scratch) == []
 
 
-def fail_and_go_on(work: Any, out: Path, scratch: Path, pool: int, n: int) -> None:
+def fail_and_go_on(work: Any, pool: int, out: Path, scratch: Path, n: int) -> None:
     clear(out)
     with session(scratch, pool_limit=pool, faults=f"write:{n}"), pytest.raises(OutcoreError, match="output error"):
         oc.store(work.targets(out), resume=True)
@@ -138,19 +146,17 @@ def fail_and_go_on(work: Any, out: Path, scratch: Path, pool: int, n: int) -> No
 
 @stamped
 @pytest.mark.filterwarnings("ignore::outcore.errors.ResumeWarning")
-def test_what_a_failed_run_left_is_gone_on_with(make: Any, data: Path, out: Path, scratch: Path) -> None:
-    work = make(data, 3)
-    pool = smallest_pool(work, out, scratch)
+def test_what_a_failed_run_left_is_gone_on_with(make: Any, made: Any, out: Path, scratch: Path) -> None:
+    work, pool = made(make, 3)
     with session(scratch, pool_limit=pool):
         run(work.targets(out))
     hashes = tree_hash(out)
-    fail_and_go_on(work, out, scratch, pool, 4)
+    fail_and_go_on(work, pool, out, scratch, 4)
     assert tree_hash(out) == hashes
 
 
 @stamped
 @pytest.mark.filterwarnings("ignore::outcore.errors.ResumeWarning")
-def test_nothing_is_left_of_what_was_gone_on_with(make: Any, data: Path, out: Path, scratch: Path) -> None:
-    work = make(data, 3)
-    fail_and_go_on(work, out, scratch, smallest_pool(work, out, scratch), 2)
+def test_nothing_is_left_of_what_was_gone_on_with(make: Any, made: Any, out: Path, scratch: Path) -> None:
+    fail_and_go_on(*made(make, 3), out, scratch, 2)
     assert files_below(scratch) == []

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 from support.running import session
+from support.sizes import covering
 
 import outcore as oc
 from outcore.errors import ArgumentError, DTypeError, LinAlgError, MemoryLimitError, ShapeError
@@ -28,9 +29,10 @@ def definite(n: int, dtype: str = "float64", seed: int = 0) -> Any:
     return x @ x.conj().T / n + np.eye(n)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "complex128", "float32"])
-@pytest.mark.parametrize("n", [1, 7, 512, 513, 1300])
-@pytest.mark.parametrize("trans", [0, 1, 2, "N", "T", "C"])
+@pytest.mark.parametrize(
+    ("dtype", "n", "trans"),
+    covering(["float64", "complex128", "float32"], [1, 7, 512, 513, 1300], [0, 1, 2, "N", "T", "C"]),
+)
 def test_solutions_are_scipys(dtype: str, n: int, trans: Any) -> None:
     a, b = matrix(n, n, dtype) / np.sqrt(n) + 3 * np.eye(n), matrix(n, 300, dtype, 1)
     a = a.astype(dtype)

@@ -66,7 +66,7 @@ def programs() -> Iterator[list[dict[str, Any]]]:
     pairs: list[dict[str, Any]] = []
 
     def recorded(self: Session, program: Any, bar: Any = None) -> Any:
-        forecast = Explanation.from_json(program.explain())
+        forecast = Explanation.of(program)
         ran = run(self, program, bar)
         stages = ran[1].other["stages"]
         foreseen = stages[0][0] if len(stages) == 1 else [getattr(forecast, name) for name in FIGURES]

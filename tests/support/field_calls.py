@@ -337,7 +337,10 @@ GRAPH: dict[str, Call] = {
     "from_sparse": _made("from_sparse", Inputs.matrix),
     "open": lambda inputs: oc.graph.open(inputs.folder / "way.ocg").neighbors(5),
     "to_sparse": lambda inputs: oc.graph.to_sparse(inputs.graph("way"), inputs.target.with_suffix(".ocs")),
-    **{f"Graph.{name}": lambda inputs, name=name: getattr(inputs.graph("way"), name)("both") for name in ("degrees",)},
+    **{
+        f"Graph.{name}": lambda inputs, name=name: getattr(inputs.graph("way"), name)("both")
+        for name in ("degrees", "degree_counts")
+    },
     "Graph.neighbors": lambda inputs: inputs.graph("way").neighbors(3),
     "Graph.lists": lambda inputs: inputs.graph("way").lists(np.arange(4000), "in")[1],
     "Graph.successors": lambda inputs: list(inputs.graph("way").successors(3)),

@@ -24,9 +24,9 @@ SPARSE: dict[str, Any] = {
     "low rank": lambda: grid(30, 30, 30),
 }
 DENSE: dict[str, tuple[Any, tuple[int, int]]] = {
-    "dense lu": (oc.linalg.lu_factor, (2000, 2000)),
-    "dense ldl": (oc.linalg.ldl_factor, (2000, 2000)),
-    "dense qr": (oc.linalg.qr_factor, (2000, 1400)),
+    "dense lu": (oc.linalg.lu_factor, (1700, 1700)),
+    "dense ldl": (oc.linalg.ldl_factor, (1700, 1700)),
+    "dense qr": (oc.linalg.qr_factor, (1800, 1500)),
 }
 
 
@@ -37,9 +37,9 @@ LARGE: dict[str, Any] = {
     "sym": lambda: shifted(32, 1.7),
     "lu": lambda: convection(28, 0.7),
     "low rank": lambda: grid(34, 34, 34),
-    "dense lu": (2600, 2600),
-    "dense ldl": (2600, 2600),
-    "dense qr": (2600, 2100),
+    "dense lu": (2100, 2100),
+    "dense ldl": (2100, 2100),
+    "dense qr": (2300, 1800),
 }
 
 
