@@ -17,6 +17,7 @@ from outcore._show.names import short_names
 from outcore._show.style import STYLE
 from outcore._show.sweep import LimitSweep
 from outcore._show.tables import table
+from outcore._show.verdict import seconds
 
 #: The least and the most seconds, and the number of runs that they are by.
 TimeBand: TypeAlias = tuple[float, float, int]
@@ -269,7 +270,9 @@ class Explanation:
             return []
         least, most, count = self._band
         runs = f"the last {count} runs" if count > 1 else "the last run"
-        return [("time", f"{least:.2g} to {most:.2g} s by the rates of {runs}")]
+        least_time, most_time = seconds(least), seconds(most)
+        band = least_time if least_time == most_time else f"{least_time} to {most_time}"
+        return [("time", f"{band} by the rates of {runs}")]
 
     def _rows(self) -> list[tuple[str, ...]]:
         """One line per pass; those that repeat are one, with how often, and the tasks and bytes of all of them."""
