@@ -220,3 +220,12 @@ def test_the_band_of_time_is_that_of_earlier_runs(matrix: oc.Array, tmp_path: Pa
 def test_a_band_of_time_is_in_minutes_and_seconds(band: tuple[float, float, int], text: str, matrix: oc.Array) -> None:
     said = oc.explain(matrix.sum())
     assert f" {text}\n" in str(Explanation(said.to_dict(), band))
+
+
+def test_stages_that_are_alike_are_one(matrix: oc.Array) -> None:
+    content = oc.explain(oc.median(matrix)).to_dict()
+    first, last = content["stages"][0], content["stages"][-1]
+    said = Explanation(content | {"stages": [first, *[last] * 40]})
+    titles = [line for line in str(said).splitlines() if line.startswith("stage")]
+    assert [title.split(":")[0] for title in titles] == ["stage 1 of 41", "stages 2 to 41 of 41, each"]
+    assert said._repr_html_().count("<h3") == 2

@@ -346,9 +346,8 @@ class Explanation:
 
     def _stage_lines(self) -> list[str]:
         lines = []
-        for number, stage in enumerate(self.stages, 1):
-            kind = "exact" if stage.exact else "bounds"
-            lines.append(f"stage {number} of {len(self.stages)}: {stage.label} ({kind})")
+        for title, stage in _titled(self.stages):
+            lines.append(title)
             lines += [f"  {line}".rstrip() for line in stage.forecast._program_lines()]
             if stage.awaits:
                 lines.append(f"  what follows waits for: {stage.awaits}")
@@ -360,11 +359,10 @@ class Explanation:
     def _repr_html_(self) -> str:
         parts = [element("style", Markup(STYLE))]
         stages = self.stages or (Stage("", self.exact, None, self),)
-        for number, stage in enumerate(stages, 1):
+        for number, (title, stage) in enumerate(_titled(stages), 1):
             head, *body = stage.forecast._rows()
             if len(stages) > 1:
-                kind = "exact" if stage.exact else "bounds"
-                parts.append(element("h3", f"stage {number} of {len(stages)}: {stage.label} ({kind})"))
+                parts.append(element("h3", title))
             parts.append(table(head, body, name=f"Passes of stage {number}", text=("what", "over", "files")))
         totals = [[name.strip(), value] for name, value in self._totals()]
         parts.append(table(["forecast", "value"], totals, name="Forecast", text=("forecast", "value")))
@@ -372,6 +370,24 @@ class Explanation:
         if self.sweep is not None:
             parts.append(Markup(self.sweep._repr_html_()))
         return element("div", joined(parts), class_="outcore")
+
+
+def _titled(stages: Sequence[Stage]) -> list[tuple[str, Stage]]:
+    """Stages with their titles; of successive ones that are alike the first."""
+
+    def likeness(stage: Stage) -> tuple[object, ...]:
+        plan = stage.forecast
+        kinds = [_kind(part) for part in plan.passes]
+        return stage.label, stage.exact, stage.awaits, kinds, plan.bytes_read, plan.bytes_written, plan.peak_bytes
+
+    titled, first = [], 1
+    for _, alike in groupby(stages, likeness):
+        stage, *others = alike
+        last = first + len(others)
+        numbers = f"stages {first} to {last} of {len(stages)}, each" if others else f"stage {first} of {len(stages)}"
+        titled.append((f"{numbers}: {stage.label} ({'exact' if stage.exact else 'bounds'})", stage))
+        first = last + 1
+    return titled
 
 
 #: Rounds of a loop, and spilled bytes per byte of results, from which `iterate` is named.
