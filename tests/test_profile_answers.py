@@ -269,6 +269,7 @@ def test_lines_and_names_of_charts_are_explained(tmp_path: Path) -> None:
         (matrix(tmp_path) + 1).sum().compute()
     text = sentences(seen)
     assert any("Dashed line: the resident size of the process" in line for line in text)
+    assert any("in the line below it, transfers" in line for line in text)
     if "first touches" in seen.page():
         assert any(line.startswith("First touches: ") for line in text)
 
