@@ -12,8 +12,9 @@ from support.loop_fixed import product
 from support.running import session
 
 import outcore as oc
-from outcore._show.explanation import _joined_label, _repeats
+from outcore._show.explanation import Explanation, _joined_label, _repeats
 from outcore._show.names import short_names
+from outcore._show.verdict import seconds
 
 
 def text(explanation: Any) -> str:
@@ -201,8 +202,30 @@ def test_the_band_of_time_is_that_of_earlier_runs(matrix: oc.Array, tmp_path: Pa
         assert said.seconds is not None
         least, most = said.seconds
         assert 0.5 * min(took) <= least <= most <= 2 * max(took)
-        assert re.search(r"^time +[\d.e+-]+ to [\d.e+-]+ s by the rates of the last 2 runs$", str(said), re.MULTILINE)
+        band = " to ".join(dict.fromkeys(map(seconds, (least, most))))
+        assert f"\ntime                   {band} by the rates of the last 2 runs\n" in str(said)
         oc.arange(9).sum().compute()  # too short to tell anything
         staged = oc.explain({tmp_path / "z.npy": oc.median(matrix)})
         assert len(staged.stages) > 1
         assert re.search(r"^time +.* s by the rates of the last 2 runs$", str(staged), re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("band", "text"),
+    [
+        ((830.4, 831.2, 1), "13 min 50 s to 13 min 51 s by the rates of the last run"),
+        ((31.0, 31.02, 3), "31 s by the rates of the last 3 runs"),
+    ],
+)
+def test_a_band_of_time_is_in_minutes_and_seconds(band: tuple[float, float, int], text: str, matrix: oc.Array) -> None:
+    said = oc.explain(matrix.sum())
+    assert f" {text}\n" in str(Explanation(said.to_dict(), band))
+
+
+def test_stages_that_are_alike_are_one(matrix: oc.Array) -> None:
+    content = oc.explain(oc.median(matrix)).to_dict()
+    first, last = content["stages"][0], content["stages"][-1]
+    said = Explanation(content | {"stages": [first, *[last] * 40]})
+    titles = [line for line in str(said).splitlines() if line.startswith("stage")]
+    assert [title.split(":")[0] for title in titles] == ["stage 1 of 41", "stages 2 to 41 of 41, each"]
+    assert said._repr_html_().count("<h3") == 2

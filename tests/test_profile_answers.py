@@ -6,7 +6,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +21,7 @@ from outcore._session.reached import Reached
 from outcore._session.record import Outcome
 from outcore._session.trace import ArrayStrip, ProgramTrace, Run
 from outcore._show.profile import Profile
-from outcore._show.verdict import limit_cost
+from outcore._show.verdict import bound, limit_cost, read_twice
 
 POOL = 22 << 20
 BOUND = re.compile(
@@ -229,6 +229,7 @@ def test_a_run_that_computing_bound_says_that_memory_would_hardly_help(spilled: 
         "transfer_seconds": 0.1,
         "compute_seconds": 3.9,
         "both_seconds": 0.1,
+        "touch_seconds": 0.0,
         "pass_seconds": [3.9],
         "written": [],
     }
@@ -269,6 +270,7 @@ def test_lines_and_names_of_charts_are_explained(tmp_path: Path) -> None:
         (matrix(tmp_path) + 1).sum().compute()
     text = sentences(seen)
     assert any("Dashed line: the resident size of the process" in line for line in text)
+    assert any("in the line below it, transfers" in line for line in text)
     if "first touches" in seen.page():
         assert any(line.startswith("First touches: ") for line in text)
 
@@ -308,3 +310,77 @@ def test_chunks_of_which_a_slice_needs_a_part_are_told(tmp_path: Path) -> None:
     assert group.run is not None
     assert group.run.sliced == {str(target): 10 * 800 * 8}
     assert any("t.zarr is read in whole rows or chunks" in line for line in sentences(seen)), sentences(seen)
+
+
+def timed(transfer: float, compute: float, touched: float, strips: Sequence[ArrayStrip] = ()) -> Run:
+    """A run of 4 seconds."""
+    content = {
+        "program": {"bytes_read": 1 << 20, "bytes_written": 0, "budget_bytes": 2 << 20, "fixed_bytes": 0},
+        "occupancy": {
+            "columns": 1,
+            "memory": [(64, 0, 0)],
+            "passes": [],
+            "arrays": [
+                {"array" if name == "number" else name: value for name, value in strip._asdict().items()}
+                for strip in strips
+            ],
+            "flows": [],
+            "arrays_left_out": 0,
+            "results_bytes": 0,
+            "unseen_bytes": 0,
+        },
+        "lanes": {"compute": [[100]]},
+        "bin_seconds": 4.0,
+        "transfer_seconds": transfer,
+        "compute_seconds": compute,
+        "both_seconds": 0.0,
+        "touch_seconds": touched,
+        "pass_seconds": [compute],
+        "written": [],
+    }
+    return Run(Call("sum", "", 0, ""), 1 << 30, None, 1, (ProgramTrace("", 0.0, 4.0, json.dumps(content)),))
+
+
+@pytest.mark.parametrize(
+    ("transfer", "compute", "touched", "said"),
+    [
+        (1.0, 0.2, 2.8, "First touches of memory bound it, 70 % of the time"),
+        (1.5, 1.5, 1.0, "bound it together: reads and writes were under way 38 % of the time"),
+        (1.5, 1.5, 1.0, "first touches of memory, with nothing else under way, took 25 %"),
+        (0.5, 0.5, 0.0, "Neither the disk nor computing bound it"),
+    ],
+)
+def test_first_touches_of_memory_are_told(transfer: float, compute: float, touched: float, said: str) -> None:
+    run = timed(transfer, compute, touched)
+    assert said in bound(Outcome(seconds=4.0, bytes_read=1 << 20, other={"stages": [0]}), run)
+
+
+@pytest.mark.parametrize(
+    ("read", "again", "tiles", "said"),
+    [
+        (
+            600,
+            8,
+            1,
+            "a part of which was in memory, 600 B were read, of which 8 B again, since tiles left memory once",
+        ),
+        (1500, 500, 4, "x.npy was read 1.5 times: 1.46 KiB, of which 500 B again, since tiles left memory 4 times"),
+    ],
+)
+def test_reads_of_a_file_are_told_in_words(read: int, again: int, tiles: int, said: str) -> None:
+    strip = ArrayStrip(
+        ("x.npy",), "stored", (125,), "f8", (8,), 16, 1000, read, again, tiles, 0, 0, 64, (100,), (0,), 0
+    )
+    assert said in read_twice(timed(1.0, 1.0, 0.0, [strip]))[0]
+
+
+def test_programs_of_one_run_do_not_add_to_the_bytes_of_one_read(tmp_path: Path) -> None:
+    x = matrix(tmp_path)
+    with session(tmp_path, pool_limit=POOL), oc.profile() as seen:
+        oc.quantile(x, 0.9).item()
+        x.sum().compute()
+    file, size = seen.files[str(tmp_path / "x.npy")], (tmp_path / "x.npy").stat().st_size
+    assert seen.groups[0].run is not None
+    assert len(seen.groups[0].run.traces) > 1
+    assert file.once < 1.01 * size  # whole pages are read, one more for each tile at most
+    assert file.read > 2 * size

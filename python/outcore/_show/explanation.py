@@ -17,6 +17,7 @@ from outcore._show.names import short_names
 from outcore._show.style import STYLE
 from outcore._show.sweep import LimitSweep
 from outcore._show.tables import table
+from outcore._show.verdict import seconds
 
 #: The least and the most seconds, and the number of runs that they are by.
 TimeBand: TypeAlias = tuple[float, float, int]
@@ -269,7 +270,9 @@ class Explanation:
             return []
         least, most, count = self._band
         runs = f"the last {count} runs" if count > 1 else "the last run"
-        return [("time", f"{least:.2g} to {most:.2g} s by the rates of {runs}")]
+        least_time, most_time = seconds(least), seconds(most)
+        band = least_time if least_time == most_time else f"{least_time} to {most_time}"
+        return [("time", f"{band} by the rates of {runs}")]
 
     def _rows(self) -> list[tuple[str, ...]]:
         """One line per pass; those that repeat are one, with how often, and the tasks and bytes of all of them."""
@@ -343,9 +346,8 @@ class Explanation:
 
     def _stage_lines(self) -> list[str]:
         lines = []
-        for number, stage in enumerate(self.stages, 1):
-            kind = "exact" if stage.exact else "bounds"
-            lines.append(f"stage {number} of {len(self.stages)}: {stage.label} ({kind})")
+        for title, stage in _titled(self.stages):
+            lines.append(title)
             lines += [f"  {line}".rstrip() for line in stage.forecast._program_lines()]
             if stage.awaits:
                 lines.append(f"  what follows waits for: {stage.awaits}")
@@ -357,11 +359,10 @@ class Explanation:
     def _repr_html_(self) -> str:
         parts = [element("style", Markup(STYLE))]
         stages = self.stages or (Stage("", self.exact, None, self),)
-        for number, stage in enumerate(stages, 1):
+        for number, (title, stage) in enumerate(_titled(stages), 1):
             head, *body = stage.forecast._rows()
             if len(stages) > 1:
-                kind = "exact" if stage.exact else "bounds"
-                parts.append(element("h3", f"stage {number} of {len(stages)}: {stage.label} ({kind})"))
+                parts.append(element("h3", title))
             parts.append(table(head, body, name=f"Passes of stage {number}", text=("what", "over", "files")))
         totals = [[name.strip(), value] for name, value in self._totals()]
         parts.append(table(["forecast", "value"], totals, name="Forecast", text=("forecast", "value")))
@@ -369,6 +370,24 @@ class Explanation:
         if self.sweep is not None:
             parts.append(Markup(self.sweep._repr_html_()))
         return element("div", joined(parts), class_="outcore")
+
+
+def _titled(stages: Sequence[Stage]) -> list[tuple[str, Stage]]:
+    """Stages with their titles; of successive ones that are alike the first."""
+
+    def likeness(stage: Stage) -> tuple[object, ...]:
+        plan = stage.forecast
+        kinds = [_kind(part) for part in plan.passes]
+        return stage.label, stage.exact, stage.awaits, kinds, plan.bytes_read, plan.bytes_written, plan.peak_bytes
+
+    titled, first = [], 1
+    for _, alike in groupby(stages, likeness):
+        stage, *others = alike
+        last = first + len(others)
+        numbers = f"stages {first} to {last} of {len(stages)}, each" if others else f"stage {first} of {len(stages)}"
+        titled.append((f"{numbers}: {stage.label} ({'exact' if stage.exact else 'bounds'})", stage))
+        first = last + 1
+    return titled
 
 
 #: Rounds of a loop, and spilled bytes per byte of results, from which `iterate` is named.

@@ -244,7 +244,7 @@ class Profile:
         for use in () if run is None or moved < _FILES_MIN else uses(run.traces):
             if use.role == "stored" and use.read:
                 read, runs, once = self._files.get(use.name, FileReads(0, 0, 0))
-                whole = max(once, use.once, min(use.whole, use.read))
+                whole = max(once, use.once_most, min(use.whole, use.read))
                 self._files[use.name] = FileReads(read + use.read, runs + 1, whole)
         for trace in () if run is None else run.traces:
             trace.forget()

@@ -24,6 +24,7 @@ _ROWS_MAX = 200
 _SLOWEST_MAX = 12
 
 _LINES = "Red line: the limit. Dashed line: the resident size of the process, as sampled."
+_STRIPS = "Above, the share of an array that is in memory; in the line below it, transfers."
 _TOUCHES = "First touches: the system maps pages of memory that are used for the first time, and clears them."
 
 
@@ -59,7 +60,12 @@ def details(outcome: Outcome, run: Run, scale: ChartScale | None = None) -> list
         parts += [element("h3", "Stages" if len(run.traces) > 1 else "Passes"), wide(rows, "Passes over time")]
     strips = arrays(run, axis)
     if strips is not None:
-        parts += [element("h3", "Arrays"), key(STRIP_KEY), wide(strips, "Arrays over time")]
+        parts += [
+            element("h3", "Arrays"),
+            key(STRIP_KEY),
+            element("p", _STRIPS, class_="note"),
+            wide(strips, "Arrays over time"),
+        ]
     parts.append(disclosure("Files: forecast beside outcome", _files(run)))
     parts.append(disclosure("Passes: bytes and time", _passes(run)))
     parts.append(disclosure("Slowest tasks and transfers", _slowest(run)))

@@ -13,6 +13,8 @@ from outcore._show.names import scratch_names, short, shown
 
 # Shares of the time from which one thing is said to bind a run.
 _BINDING, _LEADING = 0.8, 0.5
+# Share of the time from which first touches of memory are told beside what bound a run.
+_TOLD_TOUCHES = 0.1
 _MOVED = ("bytes_read", "bytes_written")
 # Shorter runs are bound by their start, whatever their parts.
 _SHORT_SECONDS = 0.02
@@ -38,6 +40,8 @@ class Busy:
     tasks: float
     threads: int
     moved: int
+    #: Time in which memory was touched first and nothing else went on.
+    touched: float = 0.0
 
     @classmethod
     def of(cls, outcome: Outcome, run: Run) -> Busy:
@@ -55,6 +59,7 @@ class Busy:
             tasks=sum(trace.computing for trace in run.traces),
             threads=max(run.threads, lanes),
             moved=moved,
+            touched=sum(trace.touch_seconds for trace in run.traces),
         )
 
     @property
@@ -69,10 +74,12 @@ class Busy:
 
     @property
     def binding(self) -> str:
-        """The name of what bound the run: "start", "disk", "computing", "both" or "waiting"."""
+        """The name of what bound the run: "start", "touching", "disk", "computing", "both" or "waiting"."""
         if self.total < _SHORT_SECONDS:
             return "start"
         disk, tasks = self.transfer / self.total, self.tasks / (self.total * self.threads)
+        if self.touched / self.total > _LEADING:
+            return "touching"
         if self.idle / self.total > _LEADING:
             return "waiting"
         if disk >= _BINDING and disk > tasks:
@@ -91,8 +98,16 @@ def bound(outcome: Outcome, run: Run) -> str:
     rate = f" at {format_size(round(busy.rate))}/s" if busy.moved else ""
     threads = busy.tasks / busy.total
     tasks = f"tasks ran in {threads:.1f} of {busy.threads} threads on average"
+    if _TOLD_TOUCHES <= busy.touched / busy.total <= _LEADING:
+        tasks += f"; first touches of memory, with nothing else under way, took {_share(busy.touched, busy.total)}"
     if busy.binding == "start":
         return f"The run took {seconds(busy.total)}: its start and end weigh most."
+    if busy.binding == "touching":
+        return (
+            f"First touches of memory bound it, {_share(busy.touched, busy.total)} of the time with nothing else under "
+            f"way: the system clears pages that a process takes for the first time, and later runs of the session find "
+            f"them; {disk}{rate}."
+        )
     if busy.binding == "disk":
         source = _foreign(run)
         if source:
@@ -124,8 +139,10 @@ class FileUse:
 
     name: str
     role: str
-    #: Bytes that reading each tile once transfers.
+    #: Bytes that reading each tile once in each program transfers.
     once: int = 0
+    #: The same of the program that reads most.
+    once_most: int = 0
     read: int = 0
     tiles_again: int = 0
     spilled: int = 0
@@ -144,6 +161,7 @@ class FileUse:
     def add(self, strip: ArrayStrip) -> None:
         once = strip.read - strip.read_again
         self.once += once
+        self.once_most = max(self.once_most, once)
         self.read += strip.read
         self.tiles_again += strip.tiles_again
         self.spilled += strip.spilled
@@ -183,9 +201,10 @@ def read_twice(run: Run) -> list[str]:
     for use in ordered:
         if use.role == "stored" and use.read_again and not _is_between(run, use.name):
             sentences.append(
-                f"{shown(use.name, names)} was read {use.times:.1f} times: {format_size(use.read)}, of which "
-                f"{format_size(use.read_again)} again, since tiles left memory {use.tiles_again:,} times before their "
-                f"next use. Keeping all of it takes {format_size(use.whole)}; the plan had {room} for tiles."
+                f"{_read_times(shown(use.name, names), use)}, of which {format_size(use.read_again)} again, since "
+                f"tiles left memory {'once' if use.tiles_again == 1 else f'{use.tiles_again:,} times'} before their "
+                "next use. "
+                f"Keeping all of it takes {format_size(use.whole)}; the plan had {room} for tiles."
             )
         elif use.spilled:
             sentences.append(
@@ -199,6 +218,13 @@ def read_twice(run: Run) -> list[str]:
     if handed:
         sentences.append(f"Stages handed on {format_size(handed)} through scratch, which later ones read.")
     return sentences
+
+
+def _read_times(name: str, use: FileUse) -> str:
+    """How often a file was read, in words; a part of it may have been in memory before."""
+    if use.times < 1:
+        return f"Of {name}, a part of which was in memory, {format_size(use.read)} were read"
+    return f"{name} was read {use.times:.1f} times: {format_size(use.read)}"
 
 
 def beyond_slices(run: Run) -> list[str]:
