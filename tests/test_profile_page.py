@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextvars
 import json
 import re
+import sys
+import threading
 from collections.abc import Callable
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -315,3 +318,27 @@ def test_what_was_written_leaves_no_note(out: Path) -> None:
     with pytest.raises(ZeroDivisionError) as told, oc.profile(out / "run.html"):
         fails()
     assert not hasattr(told.value, "__notes__")
+
+
+def test_runs_of_several_threads_are_all_in_the_rows() -> None:
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with oc.profile() as seen:
+            runs = [contextvars.copy_context() for _ in range(8)]
+            threads = [threading.Thread(target=run.run, args=(_some_runs,)) for run in runs]
+            for thread in threads:
+                thread.start()
+            for _ in range(20):
+                seen.page()
+            for thread in threads:
+                thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert len(seen.outcomes) == 8 * 200
+    assert sum(group.number for group in seen.groups) == 8 * 200
+
+
+def _some_runs() -> None:
+    for _ in range(200):
+        oc.arange(10).sum().item()

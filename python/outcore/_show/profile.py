@@ -6,6 +6,7 @@ import errno
 import json
 import math
 import os
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -34,7 +35,18 @@ _FILES_MIN, _TRACES_BYTES_MAX = 1 << 20, 8 << 20
 # and bytes and operations a second, by which the run's time is judged that planning is held against.
 _BEYOND_MIN, _TASKS_MAX, _COMPARED_MAX, _RATE_MAX, _FLOPS_MAX = 64 << 20, 20_000, 8, 1e9, 1e11
 _FACTORS = (1.5, 2.0, 3.0, 4.0, 8.0, 64.0)
+# Held while a run is added: several threads may run within one block.
+_adding = threading.RLock()
 Disks = dict[tuple[str, str], dict[str, float]]
+
+
+def _renew_lock() -> None:
+    """In a child of a fork, which may have come while another thread held it."""
+    global _adding
+    _adding = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
 
 
 def _worked(session: RecordedSession) -> Disks:
@@ -206,7 +218,8 @@ class Profile:
 
     def fail(self, failure: Failure) -> None:
         """Notes a run that an error ended."""
-        self.failed = [*self.failed[-99:], failure]
+        with _adding:
+            self.failed = [*self.failed[-99:], failure]
 
     def limits(self, program: _core.Program, call: Call, options: Mapping[str, object]) -> list[int]:
         """Memory limits to plan a program under before it runs: once for each line, of programs that move much more
@@ -233,10 +246,15 @@ class Profile:
     @property
     def files(self) -> Mapping[str, FileReads]:
         """Reads of each file by all runs, where these moved 1 MiB and more."""
-        return self._files
+        with _adding:
+            return dict(self._files)
 
     def add(self, outcome: Outcome, run: Run | None = None) -> None:
-        """Takes a run that has ended."""
+        """Takes a run that has ended, in any thread."""
+        with _adding:
+            self._add(outcome, run)
+
+    def _add(self, outcome: Outcome, run: Run | None) -> None:
         self._add_iterations(outcome)
         if run is not None and run.events:
             self._add_events(outcome, run)
