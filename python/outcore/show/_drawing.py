@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from outcore._base.shortened import short_text
+from outcore._base.shortened import printable_text, short_text
 from outcore._base.types import NDArray
 from outcore._session.session import leave_room
 from outcore._show.axes import PlotAxis, Tick, block_ticks, count_axis, edge_ticks, height
@@ -94,7 +94,7 @@ class Drawing(ABC):
         """Draws on Axes of matplotlib, without a title."""
 
     def __repr__(self) -> str:
-        return "\n".join((self.title, self._text(), *self.notes))
+        return "\n".join((printable_text(self.title), self._text(), *map(printable_text, self.notes)))
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draws by matplotlib, on its current Axes unless others are passed, and returns them. Reads nothing.
