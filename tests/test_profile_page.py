@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import errno
 import json
 import re
 import sys
@@ -342,3 +343,33 @@ def test_runs_of_several_threads_are_all_in_the_rows() -> None:
 def _some_runs() -> None:
     for _ in range(200):
         oc.arange(10).sum().item()
+
+
+def test_a_page_that_does_not_fit_its_disk_leaves_the_one_before(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = out / "run.html"
+    path.write_text("the page before")
+    write = Path.write_bytes
+
+    def half(self: Path, content: bytes) -> int:
+        write(self, content[: len(content) // 2])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", half)
+    with pytest.raises(OSError, match="No space left") as told, oc.profile(path):
+        oc.arange(4).sum().compute()
+    assert told.value.filename == str(path)
+    with pytest.raises(OSError, match="No space left"):
+        oc.visualize(oc.arange(4), filename=path)
+    assert path.read_text() == "the page before"
+    assert [file.name for file in out.iterdir()] == ["run.html"]
+
+
+def test_a_page_keeps_the_mode_and_the_link_that_it_is_written_to(out: Path) -> None:
+    (out / "there.html").write_text("before")
+    (out / "there.html").chmod(0o600)
+    (out / "run.html").symlink_to("there.html")
+    with oc.profile(out / "run.html") as seen:
+        oc.arange(4).sum().compute()
+    assert (out / "run.html").is_symlink()
+    assert (out / "there.html").read_text() == seen.page()
+    assert (out / "there.html").stat().st_mode & 0o777 == 0o600

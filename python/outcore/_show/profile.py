@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from outcore import _core
+from outcore._base.files import write_whole
 from outcore._base.sizes import format_size
 from outcore._base.types import JSONObject
 from outcore._session.caller import Call, calling
@@ -211,7 +212,7 @@ class Profile:
         timeline = {"traceEvents": self.events, "displayTimeUnit": "ms"}
         text = self.page() if self._is_page else json.dumps(timeline)
         # Names of files need not be text.
-        self.path.write_text(text, encoding="utf-8", errors="replace")
+        write_whole(self.path, text.encode("utf-8", errors="replace"))
 
     def __repr__(self) -> str:
         return f"Profile({', '.join(f'{name}={value}' for name, value in self.to_dict().items())})"
