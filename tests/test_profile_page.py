@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
-import errno
 import json
+import os
+import pickle
 import re
+import resource
 import sys
 import threading
+import tracemalloc
 from collections.abc import Callable
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -22,7 +26,9 @@ from support.running import session
 import outcore as oc
 from outcore._base.sizes import format_size
 from outcore._session import record as _record
+from outcore._session.caller import calling
 from outcore._session.session import Outcome
+from outcore._session.trace import Run
 from outcore._show.verdict import forecast_held
 
 HOSTILE = """</title><script>alert("&'")</script>"""
@@ -261,7 +267,7 @@ def test_a_block_that_raises_has_its_page(out: Path) -> None:
     with pytest.raises(ZeroDivisionError), oc.profile(out / "run.html") as seen:
         fails()
     assert (out / "run.html").read_text() == seen.page()
-    assert seen.events == [], "a page needs no timeline"
+    assert seen.detail == "bins", "a page needs no timeline"
 
 
 @pytest.mark.parametrize("name", ["run.HTML", "run.Html"])
@@ -345,21 +351,19 @@ def _some_runs() -> None:
         oc.arange(10).sum().item()
 
 
-def test_a_page_that_does_not_fit_its_disk_leaves_the_one_before(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_that_does_not_fit_its_disk_leaves_the_one_before(out: Path) -> None:
     path = out / "run.html"
     path.write_text("the page before")
-    write = Path.write_bytes
-
-    def half(self: Path, content: bytes) -> int:
-        write(self, content[: len(content) // 2])
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_bytes", half)
-    with pytest.raises(OSError, match="No space left") as told, oc.profile(path):
-        oc.arange(4).sum().compute()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large") as told, oc.profile(path):
+            oc.arange(4).sum().compute()
+        with pytest.raises(OSError, match="File too large"):
+            oc.visualize(oc.arange(4), filename=path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert told.value.filename == str(path)
-    with pytest.raises(OSError, match="No space left"):
-        oc.visualize(oc.arange(4), filename=path)
     assert path.read_text() == "the page before"
     assert [file.name for file in out.iterdir()] == ["run.html"]
 
@@ -373,3 +377,34 @@ def test_a_page_keeps_the_mode_and_the_link_that_it_is_written_to(out: Path) -> 
     assert (out / "run.html").is_symlink()
     assert (out / "there.html").read_text() == seen.page()
     assert (out / "there.html").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_timeline_of_many_runs_is_on_disk_and_not_in_memory(out: Path) -> None:
+    with oc.profile(out / "trace.json") as seen:
+        oc.arange(4).sum().compute()
+        tracemalloc.start()
+        before = tracemalloc.get_traced_memory()[0]
+        event = {"name": "task", "ph": "X", "ts": 1.0, "dur": 1.0, "tid": 0}
+        run = Run(calling(), 0, None, 1, (), events=json.dumps([event] * 1000))
+        for _ in range(20):
+            seen._add_events(seen.outcomes[0], run)
+        grown = tracemalloc.get_traced_memory()[0] - before
+        tracemalloc.stop()
+    assert grown < 1 << 20
+    events = json.loads((out / "trace.json").read_text())["traceEvents"]
+    assert sum(event["name"] == "task" for event in events) == 20 * 1000
+    assert [file.name for file in out.iterdir()] == ["trace.json"]
+    assert pickle.loads(pickle.dumps(seen)).outcomes == seen.outcomes
+
+
+def test_runs_of_a_forked_child_stay_out_of_the_timeline(out: Path) -> None:
+    with oc.profile(out / "trace.json"):
+        oc.arange(4).sum().compute()
+        child = os.fork()
+        if child == 0:
+            with contextlib.suppress(BaseException):
+                oc.arange(5).sum().compute()
+            os._exit(0)
+        os.waitpid(child, 0)
+    events = json.loads((out / "trace.json").read_text())["traceEvents"]
+    assert {event["pid"] for event in events} == {1}

@@ -6,7 +6,7 @@ import io
 import math
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import zip_longest
 from pathlib import Path
@@ -156,12 +156,12 @@ def write_durably(path: Path, content: bytes) -> None:
     sync_name(path)
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Writes a file for users, whole or not at all; devices and pipes as they are. OSError names the file."""
+def write_whole(path: Path, content: Iterable[bytes]) -> None:
+    """Writes a file for users in blocks, whole or not at all; devices and pipes as they are. OSError names the file."""
     is_there, folder = path.exists(), path.resolve().parent
     try:
         if is_there and not (path.is_file() and os.access(path, os.W_OK) and os.access(folder, os.W_OK)):
-            path.write_bytes(content)
+            _write_blocks(path, content)
         else:
             _exchange(path.resolve(), content)
     except OSError as error:
@@ -169,17 +169,22 @@ def write_whole(path: Path, content: bytes) -> None:
         raise
 
 
-def _exchange(path: Path, content: bytes) -> None:
+def _exchange(path: Path, content: Iterable[bytes]) -> None:
     """Writes a plain file under another name first."""
     new = path.parent / f"outcore-{os.getpid()}-{os.urandom(4).hex()}.new"
     try:
-        new.write_bytes(content)
+        _write_blocks(new, content)
         if path.exists():
             new.chmod(path.stat().st_mode & 0o7777)
         new.replace(path)
     except BaseException:
         new.unlink(missing_ok=True)
         raise
+
+
+def _write_blocks(path: Path, content: Iterable[bytes]) -> None:
+    with path.open("wb") as file:
+        file.writelines(content)
 
 
 def same_bytes(path: PathLike, other: PathLike) -> bool:

@@ -535,7 +535,7 @@ def visualize(*arrays: Item | Targets, filename: AnyPath | None = None, overwrit
         names = variables()
         picture = Picture(program.dot(), json.loads(program.explain()), program.occupancy(), names)
     if path is not None:
-        write_whole(path, _DRAWINGS[path.suffix](picture))
+        write_whole(path, (_DRAWINGS[path.suffix](picture),))
     return picture
 
 

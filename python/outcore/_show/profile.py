@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import math
 import os
 import threading
@@ -23,6 +22,7 @@ from outcore._session.caller import Call, calling
 from outcore._session.record import Failure, Iterations, Outcome, RecordedSession, recorded_by, sessions
 from outcore._session.trace import Run
 from outcore._show.comparison import ProfileComparison
+from outcore._show.events import EventFile, parsed
 from outcore._show.explanation import Explanation
 from outcore._show.page import FileReads, RunGroup, content, page, run_over_graph
 from outcore._show.verdict import uses
@@ -82,8 +82,8 @@ class Profile:
         self.path = path
         self.outcomes: list[Outcome] = []
         self.started = time.perf_counter()
-        self.events: list[JSONObject] = []
-        self.detail: str | None = "events" if self._is_timeline else "bins"
+        self._events = None if path is None or self._is_page else EventFile(path)
+        self.detail: str | None = "bins" if self._events is None else "events"
         self._groups: dict[str, RunGroup] = {}
         self._files: dict[str, FileReads] = {}
         self._compared: set[str] = set()
@@ -201,18 +201,18 @@ class Profile:
         """Whether a page is to be written, for which no timeline is kept."""
         return self.path is not None and self.path.name.lower().endswith(".html")
 
-    @property
-    def _is_timeline(self) -> bool:
-        return self.path is not None and not self._is_page
-
     def _write(self) -> None:
         """The file that the path names, if there is one."""
         if self.path is None:
             return
-        timeline = {"traceEvents": self.events, "displayTimeUnit": "ms"}
-        text = self.page() if self._is_page else json.dumps(timeline)
-        # Names of files need not be text.
-        write_whole(self.path, text.encode("utf-8", errors="replace"))
+        if self._events is None:
+            # Names of files need not be text.
+            write_whole(self.path, (self.page().encode("utf-8", errors="replace"),))
+            return
+        try:
+            write_whole(self.path, self._events.text())
+        finally:
+            self._events.close()
 
     def __repr__(self) -> str:
         return f"Profile({', '.join(f'{name}={value}' for name, value in self.to_dict().items())})"
@@ -301,11 +301,12 @@ class Profile:
 
     def _add_events(self, outcome: Outcome, run: Run) -> None:
         """The events of a run, as a process of its own in the timeline."""
+        if self._events is None:
+            return
         offset = (time.perf_counter() - self.started - outcome.seconds) * 1e6
         number = len(self.outcomes) + 1
-        self.events.append({"name": "process_name", "ph": "M", "pid": number, "args": {"name": str(run.call)}})
-        for event in json.loads(run.events):
-            self.events.append({**event, "pid": number, "ts": event["ts"] + offset})
+        self._events.add([{"name": "process_name", "ph": "M", "pid": number, "args": {"name": str(run.call)}}])
+        self._events.add({**event, "pid": number, "ts": event["ts"] + offset} for event in parsed(run.events))
 
     def join(self, session: RecordedSession) -> None:
         """Takes a session that has been made: what its disks do is counted."""
@@ -313,18 +314,20 @@ class Profile:
 
     def _add_iterations(self, outcome: Outcome) -> None:
         """Of a run over a graph that has just ended: a bar for each row, and lines of what it did."""
-        if self.detail != "events" or "graph" not in outcome.other:
+        if self._events is None or "graph" not in outcome.other:
             return
         run = len(self.outcomes) + 1
         at = time.perf_counter() - self.started - outcome.seconds
+        events = list[JSONObject]()
         for row in outcome.other["iterations"]:
             place = {"pid": run, "tid": 0, "ts": at * 1e6}
             figures = {"active": row.active, "lists": row.lists, "bytes read": row.bytes_read, "cached": row.cache_hits}
             name = f"{outcome.other['graph']} {row.first}"
-            self.events.append({"name": name, "ph": "X", "dur": row.seconds * 1e6, "args": figures, **place})
+            events.append({"name": name, "ph": "X", "dur": row.seconds * 1e6, "args": figures, **place})
             for what, value in figures.items():
-                self.events.append({"name": what, "ph": "C", "args": {what: value / row.number}, **place})
+                events.append({"name": what, "ph": "C", "args": {what: value / row.number}, **place})
             at += row.seconds
+        self._events.add(events)
 
 
 def _bytes(run: Run | None) -> int:
