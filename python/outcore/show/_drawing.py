@@ -277,9 +277,11 @@ class CellDrawing(Drawing):
         return PlotAxis(self.x_title, x), PlotAxis(self.y_title, y)
 
     def _without(self, name: str) -> list[str]:
-        """How many cells have no number, by the name that such a cell has in the picture."""
-        count = int(np.count_nonzero(np.isnan(self.cells)))
-        return [f"{name}: {count:,} of {self.cells.size:,} cells hold NaN"] if count else []
+        """How many cells have no number, by the name that such a cell has in the picture, and how many have no end."""
+        absent, infinite = (int(np.count_nonzero(test(self.cells))) for test in (np.isnan, np.isinf))
+        size = f"of {self.cells.size:,} cells hold"
+        notes = [f"{name}: {absent:,} {size} NaN"] if absent else []
+        return notes + ([f"{infinite:,} {size} infinite numbers, beyond the shades"] if infinite else [])
 
     def _plot_notes(self) -> tuple[str, ...]:
         return (*self._without("white"), *self.notes)
