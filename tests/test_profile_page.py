@@ -408,3 +408,13 @@ def test_runs_of_a_forked_child_stay_out_of_the_timeline(out: Path) -> None:
         os.waitpid(child, 0)
     events = json.loads((out / "trace.json").read_text())["traceEvents"]
     assert {event["pid"] for event in events} == {1}
+
+
+def test_blocks_that_are_left_in_any_order_have_their_own_runs() -> None:
+    first, second = oc.profile(), oc.profile()
+    outer, inner = first.__enter__(), second.__enter__()
+    first.__exit__(None, None, None)
+    oc.arange(4).sum().compute()
+    second.__exit__(None, None, None)
+    oc.arange(4).sum().compute()
+    assert (len(outer.outcomes), len(inner.outcomes)) == (0, 1)
