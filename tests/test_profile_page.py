@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import json
+import os
+import pickle
 import re
+import resource
+import sys
+import threading
+import tracemalloc
 from collections.abc import Callable
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -18,7 +26,9 @@ from support.running import session
 import outcore as oc
 from outcore._base.sizes import format_size
 from outcore._session import record as _record
+from outcore._session.caller import calling
 from outcore._session.session import Outcome
+from outcore._session.trace import Run
 from outcore._show.verdict import forecast_held
 
 HOSTILE = """</title><script>alert("&'")</script>"""
@@ -263,9 +273,13 @@ def test_each_run_is_a_process_of_the_timeline(out: Path) -> None:
 
 def test_a_timeline_that_cannot_be_written_ends_no_run(out: Path) -> None:
     totals = []
-    with pytest.raises(FileNotFoundError), oc.profile(out / "trace.json"):
+
+    def runs() -> None:
         out.rmdir()
         totals.append(oc.arange(4).sum().item())
+
+    with pytest.raises(FileNotFoundError), oc.profile(out / "trace.json"):
+        runs()
     assert totals == [6]
 
 
@@ -336,3 +350,96 @@ def test_what_was_written_leaves_no_note(out: Path) -> None:
     with pytest.raises(ZeroDivisionError) as told, oc.profile(out / "run.html"):
         fails()
     assert not hasattr(told.value, "__notes__")
+
+
+def test_runs_of_several_threads_are_all_in_the_rows() -> None:
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with oc.profile() as seen:
+            runs = [contextvars.copy_context() for _ in range(8)]
+            threads = [threading.Thread(target=run.run, args=(_some_runs,)) for run in runs]
+            for thread in threads:
+                thread.start()
+            for _ in range(20):
+                seen.page()
+            for thread in threads:
+                thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert len(seen.outcomes) == 8 * 200
+    assert sum(group.number for group in seen.groups) == 8 * 200
+
+
+def _some_runs() -> None:
+    for _ in range(200):
+        oc.arange(10).sum().item()
+
+
+def test_a_page_that_does_not_fit_its_disk_leaves_the_one_before(out: Path) -> None:
+    path = out / "run.html"
+    path.write_text("the page before")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large") as told, oc.profile(path):
+            oc.arange(4).sum().compute()
+        with pytest.raises(OSError, match="File too large"):
+            oc.visualize(oc.arange(4), filename=path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert told.value.filename == str(path)
+    assert path.read_text() == "the page before"
+    assert [file.name for file in out.iterdir()] == ["run.html"]
+
+
+def test_a_page_keeps_the_mode_and_the_link_that_it_is_written_to(out: Path) -> None:
+    (out / "there.html").write_text("before")
+    (out / "there.html").chmod(0o600)
+    (out / "run.html").symlink_to("there.html")
+    with oc.profile(out / "run.html") as seen:
+        oc.arange(4).sum().compute()
+    assert (out / "run.html").is_symlink()
+    assert (out / "there.html").read_text() == seen.page()
+    assert (out / "there.html").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_timeline_of_many_runs_is_on_disk_and_not_in_memory(out: Path) -> None:
+    with oc.profile(out / "trace.json") as seen:
+        oc.arange(4).sum().compute()
+        tracemalloc.start()
+        before = tracemalloc.get_traced_memory()[0]
+        event = {"name": "task", "ph": "X", "ts": 1.0, "dur": 1.0, "tid": 0}
+        run = Run(calling(), 0, None, 1, (), events=json.dumps([event] * 1000))
+        for _ in range(20):
+            seen._add_events(seen.outcomes[0], run)
+        grown = tracemalloc.get_traced_memory()[0] - before
+        tracemalloc.stop()
+    assert grown < 1 << 20
+    events = json.loads((out / "trace.json").read_text())["traceEvents"]
+    assert sum(event["name"] == "task" for event in events) == 20 * 1000
+    assert [file.name for file in out.iterdir()] == ["trace.json"]
+    assert pickle.loads(pickle.dumps(seen)).outcomes == seen.outcomes
+
+
+def test_runs_of_a_forked_child_stay_out_of_the_timeline(out: Path) -> None:
+    with oc.profile(out / "trace.json"):
+        oc.arange(4).sum().compute()
+        child = os.fork()
+        if child == 0:
+            with contextlib.suppress(BaseException):
+                oc.arange(5).sum().compute()
+            os._exit(0)
+        os.waitpid(child, 0)
+    events = json.loads((out / "trace.json").read_text())["traceEvents"]
+    assert {event["pid"] for event in events} == {1}
+
+
+def test_blocks_that_are_left_in_any_order_have_their_own_runs() -> None:
+    first, second = oc.profile(), oc.profile()
+    outer, inner = first.__enter__(), second.__enter__()
+    first.__exit__(None, None, None)
+    oc.arange(4).sum().compute()
+    second.__exit__(None, None, None)
+    oc.arange(4).sum().compute()
+    assert (len(outer.outcomes), len(inner.outcomes)) == (0, 1)

@@ -349,3 +349,38 @@ def test_a_pipe_gets_the_lines_of_a_log(monkeypatch: pytest.MonkeyPatch) -> None
     assert isinstance(views.chosen(), views.TerminalView)
     monkeypatch.setenv("TERM", "dumb")
     assert isinstance(views.chosen(), views.LogView)
+
+
+class HungUp(io.StringIO):
+    """A file whose terminal is gone after some writes."""
+
+    def __init__(self, writes: int = 0, error: Exception | None = None) -> None:
+        super().__init__()
+        self.writes, self.error = writes, error or OSError(5, "Input/output error")
+
+    def write(self, text: str) -> int:
+        if self.writes <= 0:
+            raise self.error
+        self.writes -= 1
+        return super().write(text)
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("writes", [0, 1, 3])
+@pytest.mark.parametrize("view", [views.TerminalView, views.LogView])
+@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), ValueError("I/O operation on closed file")])
+def test_a_call_goes_on_where_its_line_cannot_be_written(
+    writes: int, view: type[views.TerminalView | views.LogView], error: Exception
+) -> None:
+    file, now = HungUp(writes, error), Clock()
+    progress = Progress("store", GIB, view=lambda: view(file), clock=now)
+    progress.begin_program()
+    for step in range(1, 5):
+        now.now += 61
+        progress.report(step, 4, step, 4, step / 4, 1.0)
+    progress.close(KeyboardInterrupt())
+    assert views._terminal.acquire(blocking=False)
+    views._terminal.release()
+    assert not type(sys.stdout).__module__.startswith("rich")

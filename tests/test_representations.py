@@ -407,3 +407,28 @@ def test_a_spy_picture_is_darker_where_entries_are() -> None:
     many = spy_picture((100, 100), list(range(10_000)))
     assert many is not None
     assert many.count("<rect") <= 41
+
+
+TURNING = "n\x1b[31m\x9b2J\u202e" + "x" * 60
+
+
+@pytest.fixture
+def turned(tmp_path: Path) -> list[object]:
+    """Plans, drawings and profiles of files whose names have control characters."""
+    np.save(tmp_path / f"{TURNING}.npy", np.arange(400.0).reshape(20, 20))
+    x = oc.open(tmp_path / f"{TURNING}.npy")
+    G = oc.graph.from_arrays([0, 1], [1, 2], tmp_path / f"{TURNING}.ocg")
+    with oc.profile() as seen:
+        oc.store({tmp_path / "y.npy": x + 1})
+        oc.graph.bfs(G, 0)
+    drawings = [oc.show.degrees(G, ax=False), oc.show.histogram(x, ax=False), oc.show.image(x, ax=False)]
+    plans = [oc.explain(x + 1), oc.explain(oc.sort(x.reshape(-1)), sweep=True), oc.visualize(x + 1)]
+    return [x, x + 1, G, seen, oc.profile.compare(seen, seen), *drawings, *plans]
+
+
+def test_names_neither_command_a_terminal_nor_turn_a_page(turned: list[object]) -> None:
+    for value in turned:
+        made = [repr(value), str(value)]
+        made += [getattr(value, name)() for name in ("_repr_html_", "_repr_svg_") if hasattr(value, name)]
+        for text in made:
+            assert not {"\x1b", "\x9b", "\u202e"} & set(text), type(value).__name__

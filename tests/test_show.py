@@ -501,3 +501,10 @@ def test_titles_end_within_the_figure_and_dates_beside_each_other(current: Any) 
         labels = [label.get_window_extent() for label in ax.get_xticklabels() if label.get_text()]
         assert all(one.x1 < other.x0 for one, other in pairwise(labels))
         pyplot.close(figure)
+
+
+def test_infinite_cells_are_said() -> None:
+    drawing = oc.show.image(np.array([[1.0, np.inf], [-np.inf, 2.0]]), ax=False)
+    assert "2 of 4 cells hold infinite numbers, beyond the shades" in repr(drawing)
+    assert "2 of 4 cells hold infinite numbers, beyond the shades" in svg_of(drawing)
+    assert "infinite" not in repr(oc.show.image(np.eye(2), ax=False))

@@ -6,7 +6,7 @@ import io
 import math
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import zip_longest
 from pathlib import Path
@@ -156,6 +156,37 @@ def write_durably(path: Path, content: bytes) -> None:
     sync_name(path)
 
 
+def write_whole(path: Path, content: Iterable[bytes]) -> None:
+    """Writes a file for users in blocks, whole or not at all; devices and pipes as they are. OSError names the file."""
+    is_there, folder = path.exists(), path.resolve().parent
+    try:
+        if is_there and not (path.is_file() and os.access(path, os.W_OK) and os.access(folder, os.W_OK)):
+            _write_blocks(path, content)
+        else:
+            _exchange(path.resolve(), content)
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None
+        raise
+
+
+def _exchange(path: Path, content: Iterable[bytes]) -> None:
+    """Writes a plain file under another name first."""
+    new = path.parent / f"outcore-{os.getpid()}-{os.urandom(4).hex()}.new"
+    try:
+        _write_blocks(new, content)
+        if path.exists():
+            new.chmod(path.stat().st_mode & 0o7777)
+        new.replace(path)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
+
+
+def _write_blocks(path: Path, content: Iterable[bytes]) -> None:
+    with path.open("wb") as file:
+        file.writelines(content)
+
+
 def same_bytes(path: PathLike, other: PathLike) -> bool:
     """Whether two files have the same content."""
     return all(mine == its for mine, its in zip_longest(in_blocks(path), in_blocks(other)))
@@ -213,4 +244,5 @@ __all__ = [
     "sync",
     "sync_name",
     "write_durably",
+    "write_whole",
 ]

@@ -14,13 +14,18 @@ _LINES = 12  # of a value among others
 _LENGTHS = 6  # of axes, of a shape of many
 
 
+def printable_text(text: str) -> str:
+    """Text in which control characters, and those that turn the direction of writing, have a mark in their place."""
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
+
+
 def short_text(text: str, width: int = COLUMNS) -> str:
     """Text in one line of so many columns at most: characters of its middle are left out for it."""
     # Far more than any line takes is not gone through, however long the text is.
     if len(text) > 4 * width:
         text = text[: 2 * width] + text[-2 * width :]
         text = text[:width] + "…" + text[-width:]
-    line = "".join(character if character.isprintable() else "�" for character in " ".join(text.split()))
+    line = printable_text(" ".join(text.split()))
     if len(line) <= width:
         return line
     head = (width - 1) // 2
@@ -122,6 +127,7 @@ __all__ = [
     "COLUMNS",
     "angle_text",
     "call_text",
+    "printable_text",
     "record_text",
     "short_names",
     "short_path",

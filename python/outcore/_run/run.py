@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Never, TypeAlias, TypeVar, overload
 
 from outcore import _core
+from outcore._base.files import write_whole
 from outcore._base.sizes import parse_size
 from outcore._base.types import NDArray
 from outcore._base.urls import refuse_url
@@ -534,7 +535,7 @@ def visualize(*arrays: Item | Targets, filename: AnyPath | None = None, overwrit
         names = variables()
         picture = Picture(program.dot(), json.loads(program.explain()), program.occupancy(), names)
     if path is not None:
-        path.write_bytes(_DRAWINGS[path.suffix](picture))
+        write_whole(path, (_DRAWINGS[path.suffix](picture),))
     return picture
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 
 from outcore import _core
@@ -131,9 +131,21 @@ class Progress:
         self._shown = now
         figures.memory = _core.rss()["current"]
         figures.memory_peak = max(figures.memory_peak, figures.memory)
-        if self._view is None:
-            self._view = self._new_view()
-        self._view.update(figures, now)
+        with self._viewing():
+            if self._view is None:
+                self._view = self._new_view()
+            self._view.update(figures, now)
+
+    @contextmanager
+    def _viewing(self) -> Iterator[None]:
+        """Has the call go on without a view where its terminal was hung up, its file closed, or its disk is full."""
+        try:
+            yield
+        except (OSError, ValueError):
+            lost, self._view = self._view, views.HiddenView()
+            if lost is not None:
+                with suppress(OSError, ValueError):
+                    lost.close(self.figures, self._clock(), "")
 
     def close(self, error: BaseException | None = None) -> None:
         """The call is over: the view says how it ended."""
@@ -142,8 +154,9 @@ class Progress:
             share = self.figures.share(self._clock())
             if ending and share is not None:
                 ending += f" at {100 * share:.0f} %"
-            self._view.close(self.figures, self._clock(), ending)
-            self._view = None
+            view, self._view = self._view, None
+            with suppress(OSError, ValueError):
+                view.close(self.figures, self._clock(), ending)
 
 
 # The progress of the call that is under way, which is None where it shows none; empty outside of calls.

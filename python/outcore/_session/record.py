@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
 from typing import ClassVar, NamedTuple, Protocol
@@ -109,7 +109,8 @@ class Recorder(Protocol):
         """A session that has been made inside the block."""
 
 
-_recorder: ContextVar[Recorder | None] = ContextVar("outcore_recorder", default=None)
+# The blocks that runs are within, the innermost last.
+_recorders: ContextVar[tuple[Recorder, ...]] = ContextVar("outcore_recorders", default=())
 _sessions: WeakSet[RecordedSession] = WeakSet()
 
 
@@ -121,32 +122,30 @@ def sessions() -> list[RecordedSession]:
 @contextmanager
 def recorded_by(recorder: Recorder) -> Iterator[None]:
     """Has the runs of the block be told to a recorder, and not to the one around it."""
-    token = _recorder.set(recorder)
+    _recorders.set((*_recorders.get(), recorder))
     try:
         yield
     finally:
-        # Generators are closed in any context, where the recorder is not set.
-        with suppress(ValueError):
-            _recorder.reset(token)
+        # Generators are left in any order, and in any context.
+        _recorders.set(tuple(other for other in _recorders.get() if other is not recorder))
 
 
 def recorder() -> Recorder | None:
     """The recorder of the block, if there is one."""
-    return _recorder.get()
+    recorders = _recorders.get()
+    return recorders[-1] if recorders else None
 
 
 def joined(session: RecordedSession) -> None:
     """Tells the recorder that a session has been made."""
     _sessions.add(session)
-    recorder = _recorder.get()
-    if recorder is not None:
+    for recorder in _recorders.get()[-1:]:
         recorder.join(session)
 
 
 def record(outcome: Outcome, run: Run | None = None) -> None:
     """Tells the recorder, if there is one, of a run."""
-    recorder = _recorder.get()
-    if recorder is not None:
+    for recorder in _recorders.get()[-1:]:
         recorder.add(outcome, run)
 
 

@@ -40,19 +40,35 @@ class TerminalView:
     def _opened(self) -> Live | None:
         """The line; none while that of another thread is there."""
         if self._live is None and _terminal.acquire(blocking=False):
-            from rich.console import Console
-            from rich.live import Live
-
-            self._live = Live(
-                console=Console(file=self._file, stderr=self._file is None),
-                auto_refresh=False,
-                vertical_overflow="crop",
-                # Text for a file or a pipe must not come to the terminal.
-                redirect_stdout=sys.stdout is not None and sys.stdout.isatty(),
-                redirect_stderr=sys.stderr is not None and sys.stderr.isatty(),
-            )
-            self._live.start()
+            try:
+                self._live = self._new()
+                self._live.start()
+            except BaseException:
+                self._leave()
+                raise
         return self._live
+
+    def _new(self) -> Live:
+        from rich.console import Console
+        from rich.live import Live
+
+        return Live(
+            console=Console(file=self._file, stderr=self._file is None),
+            auto_refresh=False,
+            vertical_overflow="crop",
+            # Text for a file or a pipe must not come to the terminal.
+            redirect_stdout=sys.stdout is not None and sys.stdout.isatty(),
+            redirect_stderr=sys.stderr is not None and sys.stderr.isatty(),
+        )
+
+    def _leave(self) -> None:
+        """Ends the line, and frees the terminal for others."""
+        live, self._live = self._live, None
+        try:
+            if live is not None:
+                live.stop()
+        finally:
+            _terminal.release()
 
     def update(self, figures: Figures, now: float) -> None:
         live = self._opened()
@@ -66,9 +82,7 @@ class TerminalView:
         try:
             _rewrite(live, _line.summary(figures, now, ending, *_room(live)))
         finally:
-            live.stop()
-            self._live = None
-            _terminal.release()
+            self._leave()
 
 
 def _room(live: Live) -> tuple[int, str]:
@@ -164,6 +178,16 @@ class DisplayView:
         self._show([_line.summary(figures, now, ending)])
 
 
+class HiddenView:
+    """Shows nothing."""
+
+    def update(self, figures: Figures, now: float) -> None:
+        """Nothing."""
+
+    def close(self, figures: Figures, now: float, ending: str) -> None:
+        """Nothing."""
+
+
 def _html(texts: list[str]) -> str:
     from html import escape
 
@@ -194,6 +218,7 @@ def chosen() -> View:
 
 __all__ = [
     "DisplayView",
+    "HiddenView",
     "LogView",
     "TerminalView",
     "View",
@@ -203,4 +228,3 @@ __all__ = [
     "on_terminal",
     "rows",
 ]
-__all__ = ["DisplayView", "LogView", "TerminalView", "View", "WidgetView", "chosen", "in_notebook", "on_terminal"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from outcore._base.shortened import printable_text
 from outcore._base.sizes import format_size
 from outcore._session.record import Outcome
 from outcore._session.trace import Run
@@ -35,7 +36,8 @@ class ProfileComparison:
 
     def __str__(self) -> str:
         rows = [("run", "", "before", "after", "after / before"), *self._rows()]
-        names = [row[0] if len(row[0]) <= 44 else f"{row[0][:43]}…" for row in rows]
+        cells = [printable_text(row[0]) for row in rows]
+        names = [cell if len(cell) <= 44 else f"{cell[:43]}…" for cell in cells]
         widths = [max(map(len, names)), *(max(len(row[at]) for row in rows) for at in range(1, 5))]
         lines = []
         for name, row in zip(names, rows, strict=True):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Protocol, TypeAlias
 
+from outcore._base.shortened import printable_text
 from outcore._base.sizes import format_size
 from outcore._base.types import JSONObject
 from outcore._show.markup import Markup, element, joined
@@ -297,8 +298,8 @@ class Explanation:
     def __str__(self) -> str:
         lines = self._stage_lines() if self.stages else self._program_lines()
         if self.sweep is not None:
-            lines += ["", str(self.sweep)]
-        return "\n".join([*lines, f"{'legend':<21}  {_LEGEND}"])
+            lines += ["", *str(self.sweep).split("\n")]
+        return "\n".join(map(printable_text, (*lines, f"{'legend':<21}  {_LEGEND}")))
 
     def _refused(self) -> list[str]:
         """The rungs of the ladder before the plan, in words."""

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-# Characters that neither XML nor HTML may have.
-_CONTROLS = {number: "\ufffd" for number in range(32) if chr(number) not in "\t\n\r"}
+# Characters that neither XML nor HTML may have, those that turn the direction of text around them, and parts of names
+# that are no text.
+_TURNING = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_CONTROLS = {
+    number: "\ufffd"
+    for number in (*range(32), *range(127, 160), *_TURNING, 0xFFFE, 0xFFFF)
+    if chr(number) not in "\t\n\r"
+} | dict.fromkeys(range(0xD800, 0xE000), "?")
 
 
 class Markup(str):

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from outcore._base.shortened import printable_text
 from outcore._base.sizes import format_size
 from outcore._base.types import JSONObject
 from outcore._session.trace import ArrayStrip, Occupancy
@@ -60,7 +61,7 @@ class Picture:
         ]
 
     def __str__(self) -> str:
-        return self.dot
+        return "\n".join(map(printable_text, self.dot.split("\n")))
 
     def __repr__(self) -> str:
         passes = sum(len(forecast.passes) for _, _, forecast, _ in self._stages)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import math
 import os
+import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,15 +15,16 @@ from pathlib import Path
 import numpy as np
 
 from outcore import _core
+from outcore._base.files import write_whole
 from outcore._base.sizes import format_size
 from outcore._base.types import JSONObject
 from outcore._session.caller import Call, calling
 from outcore._session.record import Failure, Iterations, Outcome, RecordedSession, recorded_by, sessions
 from outcore._session.trace import Run
 from outcore._show.comparison import ProfileComparison
+from outcore._show.events import EventFile, parsed
 from outcore._show.explanation import Explanation
 from outcore._show.page import FileReads, RunGroup, content, page, run_over_graph
-from outcore._show.timeline_file import Timeline
 from outcore._show.verdict import uses
 from outcore.errors import ArgumentError
 
@@ -33,7 +36,18 @@ _FILES_MIN, _TRACES_BYTES_MAX = 1 << 20, 8 << 20
 # and bytes and operations a second, by which the run's time is judged that planning is held against.
 _BEYOND_MIN, _TASKS_MAX, _COMPARED_MAX, _RATE_MAX, _FLOPS_MAX = 64 << 20, 20_000, 8, 1e9, 1e11
 _FACTORS = (1.5, 2.0, 3.0, 4.0, 8.0, 64.0)
+# Held while a run is added: several threads may run within one block.
+_adding = threading.RLock()
 Disks = dict[tuple[str, str], dict[str, float]]
+
+
+def _renew_lock() -> None:
+    """In a child of a fork, which may have come while another thread held it."""
+    global _adding
+    _adding = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
 
 
 def _worked(session: RecordedSession) -> Disks:
@@ -67,8 +81,9 @@ class Profile:
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self.outcomes: list[Outcome] = []
-        self._timeline = Timeline(path) if self._is_timeline and path is not None else None
-        self.detail: str | None = "bins" if self._timeline is None else "events"
+        self.started = time.perf_counter()
+        self._events = None if path is None or self._is_page else EventFile(path)
+        self.detail: str | None = "bins" if self._events is None else "events"
         self._groups: dict[str, RunGroup] = {}
         self._files: dict[str, FileReads] = {}
         self._compared: set[str] = set()
@@ -186,26 +201,26 @@ class Profile:
         """Whether a page is to be written, for which no timeline is kept."""
         return self.path is not None and self.path.name.lower().endswith(".html")
 
-    @property
-    def _is_timeline(self) -> bool:
-        return self.path is not None and not self._is_page
-
     def _write(self) -> None:
         """The file that the path names, if there is one."""
         if self.path is None:
             return
-        if self._timeline is not None:
-            self._timeline.write()
+        if self._events is None:
+            # Names of files need not be text.
+            write_whole(self.path, (self.page().encode("utf-8", errors="replace"),))
             return
-        # Names of files need not be text.
-        self.path.write_text(self.page(), encoding="utf-8", errors="replace")
+        try:
+            write_whole(self.path, self._events.text())
+        finally:
+            self._events.close()
 
     def __repr__(self) -> str:
         return f"Profile({', '.join(f'{name}={value}' for name, value in self.to_dict().items())})"
 
     def fail(self, failure: Failure) -> None:
         """Notes a run that an error ended."""
-        self.failed = [*self.failed[-99:], failure]
+        with _adding:
+            self.failed = [*self.failed[-99:], failure]
 
     def limits(self, program: _core.Program, call: Call, options: Mapping[str, object]) -> list[int]:
         """Memory limits to plan a program under before it runs: once for each line, of programs that move much more
@@ -232,12 +247,18 @@ class Profile:
     @property
     def files(self) -> Mapping[str, FileReads]:
         """Reads of each file by all runs, where these moved 1 MiB and more."""
-        return self._files
+        with _adding:
+            return dict(self._files)
 
     def add(self, outcome: Outcome, run: Run | None = None) -> None:
-        """Takes a run that has ended."""
-        if self._timeline is not None:
-            self._timeline.add(len(self.outcomes) + 1, outcome, run)
+        """Takes a run that has ended, in any thread."""
+        with _adding:
+            self._add(outcome, run)
+
+    def _add(self, outcome: Outcome, run: Run | None) -> None:
+        self._add_iterations(outcome)
+        if run is not None and run.events:
+            self._add_events(outcome, run)
         self.outcomes.append(outcome)
         self._group(outcome, run)
         moved = outcome.bytes_read + outcome.bytes_written
@@ -278,9 +299,35 @@ class Profile:
             self._groups[least.name] = least._replace(run=None)
             self._traced_bytes -= _bytes(least.run)
 
+    def _add_events(self, outcome: Outcome, run: Run) -> None:
+        """The events of a run, as a process of its own in the timeline."""
+        if self._events is None:
+            return
+        offset = (time.perf_counter() - self.started - outcome.seconds) * 1e6
+        number = len(self.outcomes) + 1
+        self._events.add([{"name": "process_name", "ph": "M", "pid": number, "args": {"name": str(run.call)}}])
+        self._events.add({**event, "pid": number, "ts": event["ts"] + offset} for event in parsed(run.events))
+
     def join(self, session: RecordedSession) -> None:
         """Takes a session that has been made: what its disks do is counted."""
         self._before.append((session, {}))
+
+    def _add_iterations(self, outcome: Outcome) -> None:
+        """Of a run over a graph that has just ended: a bar for each row, and lines of what it did."""
+        if self._events is None or "graph" not in outcome.other:
+            return
+        run = len(self.outcomes) + 1
+        at = time.perf_counter() - self.started - outcome.seconds
+        events = list[JSONObject]()
+        for row in outcome.other["iterations"]:
+            place = {"pid": run, "tid": 0, "ts": at * 1e6}
+            figures = {"active": row.active, "lists": row.lists, "bytes read": row.bytes_read, "cached": row.cache_hits}
+            name = f"{outcome.other['graph']} {row.first}"
+            events.append({"name": name, "ph": "X", "dur": row.seconds * 1e6, "args": figures, **place})
+            for what, value in figures.items():
+                events.append({"name": what, "ph": "C", "args": {what: value / row.number}, **place})
+            at += row.seconds
+        self._events.add(events)
 
 
 def _bytes(run: Run | None) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from outcore._base.shortened import short_text
+from outcore._base.shortened import printable_text, short_text
 from outcore._base.types import NDArray
 from outcore._session.session import leave_room
 from outcore._show.axes import PlotAxis, Tick, block_ticks, count_axis, edge_ticks, height
@@ -94,7 +94,7 @@ class Drawing(ABC):
         """Draws on Axes of matplotlib, without a title."""
 
     def __repr__(self) -> str:
-        return "\n".join((self.title, self._text(), *self.notes))
+        return "\n".join((printable_text(self.title), self._text(), *map(printable_text, self.notes)))
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draws by matplotlib, on its current Axes unless others are passed, and returns them. Reads nothing.
@@ -277,9 +277,11 @@ class CellDrawing(Drawing):
         return PlotAxis(self.x_title, x), PlotAxis(self.y_title, y)
 
     def _without(self, name: str) -> list[str]:
-        """How many cells have no number, by the name that such a cell has in the picture."""
-        count = int(np.count_nonzero(np.isnan(self.cells)))
-        return [f"{name}: {count:,} of {self.cells.size:,} cells hold NaN"] if count else []
+        """How many cells have no number, by the name that such a cell has in the picture, and how many have no end."""
+        absent, infinite = (int(np.count_nonzero(test(self.cells))) for test in (np.isnan, np.isinf))
+        size = f"of {self.cells.size:,} cells hold"
+        notes = [f"{name}: {absent:,} {size} NaN"] if absent else []
+        return notes + ([f"{infinite:,} {size} infinite numbers, beyond the shades"] if infinite else [])
 
     def _plot_notes(self) -> tuple[str, ...]:
         return (*self._without("white"), *self.notes)

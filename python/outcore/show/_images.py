@@ -67,7 +67,7 @@ def image(
 
     Blocks of all cells have equally many rows and columns, and the last ones those that remain. Means are float64:
     integers of up to 32 bits are added exactly, all others in double precision. A cell with a NaN is NaN, as NumPy has
-    it, which is drawn as no number and said. Of bool the mean is the part that is true.
+    it, which is drawn as no number and said, as infinite cells are. Of bool the mean is the part that is true.
 
     Draws on `ax` and returns it, or a `CellDrawing`: see `outcore.show`. Raises ShapeError for arrays that have not 2
     axes, or no elements, DTypeError for complex numbers, dates and text, ArgumentError for a size below 1. I/O: one
