@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use outcore_store::Slot;
 
+use crate::place::occupancy::column;
 use crate::place::{Instruction, Program};
 use crate::plan::ArrayKind;
 use crate::run::compute::value::TileMemory;
@@ -145,12 +146,15 @@ fn by_threads(
 impl<'a> Issuer<'a, '_> {
     fn issue_all(&mut self) -> Result<(), EngineError> {
         let instructions = &self.stage.program.instructions;
+        // The lock is taken once for each column: others wait for it.
+        let mut next_column = if self.stage.shared.is_traced() { 0 } else { usize::MAX };
         for (number, &instruction) in instructions.iter().enumerate() {
-            if self.stage.shared.is_traced() {
-                let mut state = self.stage.shared.lock();
-                if let Some(trace) = &mut state.trace {
-                    trace.issue(number, instructions.len(), Instant::now());
+            let column = column(number, instructions.len());
+            if column >= next_column {
+                if let Some(trace) = &mut self.stage.shared.lock().trace {
+                    trace.issue(column, Instant::now());
                 }
+                next_column = column + 1;
             }
             self.issue(instruction)?;
         }

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use outcore_store::{Ledger, Reservation};
 
-use crate::place::occupancy::column;
 use crate::run::session::overhead::resident_now;
 
 /// How much of a run is traced.
@@ -289,9 +288,8 @@ impl Trace {
         }
     }
 
-    /// An instruction of so many is issued.
-    pub fn issue(&mut self, number: usize, of: usize, at: Instant) {
-        let column = column(number, of);
+    /// The first instruction of a column is issued.
+    pub fn issue(&mut self, column: usize, at: Instant) {
         if self.issued_ns.len() <= column {
             let at_ns = self.since_begin(at);
             self.issued_ns.resize(column + 1, at_ns);
