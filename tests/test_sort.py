@@ -267,3 +267,14 @@ def test_columns_that_no_task_can_hold_are_sorted_as_rows(positions: bool, desce
     places = np.argsort(keys, axis=0, kind="stable")
     expected = places if positions else np.take_along_axis(values, places, axis=0)
     np.testing.assert_array_equal(found, expected)
+
+
+def test_columns_move_less_with_more_memory(tmp_path: Path) -> None:
+    np.lib.format.open_memmap(tmp_path / "x.npy", mode="w+", dtype="f8", shape=(2_000_000, 64)).flush()
+    moved = []
+    for pool in (620, 680, 740, 780, 820):
+        with oc.Session(memory_limit="6GiB", pool_limit=pool << 20, threads=2):
+            said = oc.explain({tmp_path / "y.npy": oc.sort(oc.open(tmp_path / "x.npy"), axis=0)})
+            moved.append(said.bytes_read + said.bytes_written)
+    assert moved == sorted(moved, reverse=True)
+    assert moved[0] < 5 * (tmp_path / "x.npy").stat().st_size

@@ -90,6 +90,15 @@ impl PlannedStage {
     }
 }
 
+/// A round of planning, in which each operator had half the room of the round before.
+struct PlanningRound {
+    halvings: usize,
+    at_once: Vec<Room>,
+    program: PreparedProgram,
+    /// By all of its stages.
+    moved_bytes: u64,
+}
+
 impl Session {
     /// Plans what `prepare` plans, also where it contains operators that are computed in stages, or does not fit the memory
     /// but in stages.
@@ -243,7 +252,7 @@ impl Chain {
         self.check_results()?;
         let mut refusal = None;
         let mut last = None;
-        let mut best: Option<(usize, Vec<Room>, PreparedProgram)> = None;
+        let mut best: Option<PlanningRound> = None;
         let outputs = self.outputs.clone();
         let halvings_max = match self.asking.memory {
             Supposed::Bytes(_) => HALVES_LOOKING,
@@ -278,18 +287,30 @@ impl Chain {
                 }
                 program => program?,
             };
-            let saves = |(_, _, before): &(_, _, PreparedProgram)| program.moved_bytes() < before.moved_bytes();
-            if !best.as_ref().is_none_or(saves) {
+            let before: u64 = self.stages.iter().map(|stage| stage.program.moved_bytes()).sum();
+            let moved_bytes = before + program.moved_bytes();
+            if best.as_ref().is_some_and(|best| moved_bytes >= best.moved_bytes) {
                 break;
             }
             // With less room for each, more of what passes between them may stay in memory.
             let is_enough = !may_take_less || program.moves_least() || program.plan.tasks() > TASKS_TO_COMPARE;
-            best = Some((halvings, std::mem::take(&mut self.at_once), program));
+            best = Some(PlanningRound {
+                halvings,
+                at_once: std::mem::take(&mut self.at_once),
+                program,
+                moved_bytes,
+            });
             if is_enough {
                 break;
             }
         }
-        let Some((halvings, at_once, program)) = best else {
+        let Some(PlanningRound {
+            halvings,
+            at_once,
+            program,
+            ..
+        }) = best
+        else {
             return Err(refusal.expect("every round that plans nothing is refused"));
         };
         if halvings < self.halvings {
