@@ -6,6 +6,7 @@ import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -150,12 +151,18 @@ def test_lines_stand_beside_each_other_and_beside_labels(x: oc.Array, tmp_path: 
     assert min(float(part.get("x", "0")) for part in figures) > max(places)
 
 
-def test_two_profiles_are_set_side_by_side(x: oc.Array, tmp_path: Path) -> None:
-    profiles = []
+@pytest.fixture
+def profiles(x: oc.Array, tmp_path: Path) -> list[Any]:
+    """Of one product, in little memory and in much."""
+    made = []
     for pool in (12 << 20, 96 << 20):
         with session(tmp_path, pool_limit=pool), oc.profile() as seen:
             (x @ x.T).sum().compute()
-        profiles.append(seen)
+        made.append(seen)
+    return made
+
+
+def test_two_profiles_are_set_side_by_side(profiles: list[Any]) -> None:
     both = oc.profile.compare(*profiles)
     small, large = profiles
     assert small.bytes_read > large.bytes_read
@@ -166,12 +173,7 @@ def test_two_profiles_are_set_side_by_side(x: oc.Array, tmp_path: Path) -> None:
         oc.profile.compare(small, 3)  # type: ignore[arg-type]
 
 
-def test_profiles_of_one_run_are_compared_on_one_scale(x: oc.Array, tmp_path: Path) -> None:
-    profiles = []
-    for pool in (12 << 20, 96 << 20):
-        with session(tmp_path, pool_limit=pool), oc.profile() as seen:
-            (x @ x.T).sum().compute()
-        profiles.append(seen)
+def test_profiles_of_one_run_are_compared_on_one_scale(profiles: list[Any], x: oc.Array, tmp_path: Path) -> None:
     both = oc.profile.compare(*profiles)
     assert "all runs" not in str(both), "the run is all there is"
     (line,) = (line for line in str(both).splitlines() if "memory limit" in line)

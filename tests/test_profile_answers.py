@@ -212,29 +212,7 @@ def test_a_file_that_is_used_whole_as_well_has_no_reads_beyond_its_slices(tmp_pa
 @pytest.mark.parametrize("spilled", [0, 1 << 20])
 def test_a_run_that_computing_bound_says_that_memory_would_hardly_help(spilled: int) -> None:
     strip = ArrayStrip(("t#1",), "temporary", (8,), "f8", (8,), 1, 64, 0, 0, 0, 0, spilled, 64, (100,), (0,), 0)
-    content = {
-        "program": {"bytes_read": 0, "bytes_written": 0, "budget_bytes": 2 << 20, "fixed_bytes": 0},
-        "occupancy": {
-            "columns": 1,
-            "memory": [(64, 0, 0)],
-            "passes": [],
-            "arrays": [{"array" if name == "number" else name: value for name, value in strip._asdict().items()}],
-            "flows": [],
-            "arrays_left_out": 0,
-            "results_bytes": 0,
-            "unseen_bytes": 0,
-        },
-        "lanes": {"compute": [[100]]},
-        "bin_seconds": 4.0,
-        "transfer_seconds": 0.1,
-        "compute_seconds": 3.9,
-        "both_seconds": 0.1,
-        "touch_seconds": 0.0,
-        "pass_seconds": [3.9],
-        "written": [],
-    }
-    trace = ProgramTrace("", 0.0, 4.0, json.dumps(content))
-    run = Run(Call("sum", "", 0, ""), 1 << 30, None, 1, (trace,))
+    run = timed(0.1, 3.9, 0.0, [strip])
     text = " ".join(limit_cost(Outcome(seconds=4.0, bytes_spilled=spilled, other={"stages": [0]}), run))
     assert "ore memory would hardly help" in text
 

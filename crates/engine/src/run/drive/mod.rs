@@ -31,7 +31,7 @@ use crate::run::prepare::budget::spare_bytes;
 use crate::run::prepare::function_bytes;
 use crate::run::prepare::program::{Output, PreparedProgram};
 use crate::run::session::aside::{aside, Demand};
-use crate::run::session::estimate::{estimate, Measured, PassWork};
+use crate::run::session::estimate::{estimate, Measured, Pace, PassWork};
 use crate::run::session::progress::{Doing, Progress, ProgressReport};
 use crate::run::session::residency::frame_bytes;
 use crate::run::session::{locked, nesting};
@@ -183,7 +183,8 @@ impl PreparedProgram {
         self.keep(left);
         let results = self.remember(&sinks);
         let played = self.counted(&shared, accounts.as_ref(), begin);
-        self.remember_pace(&shared, &counters, played.seconds);
+        let paces = &session.paces;
+        locked(paces).add(played.seconds, || self.pace(&shared, &counters, played.seconds));
         Ok(Outcome {
             read_bytes: counters.bytes_read,
             written_bytes: counters.bytes_written,
@@ -218,8 +219,8 @@ impl PreparedProgram {
         }
     }
 
-    /// Tells the session how fast the program went, for the time that others take.
-    fn remember_pace(&self, shared: &SharedState, counters: &Counters, seconds: f64) {
+    /// The pace of the program, which tells the time that others take.
+    fn pace(&self, shared: &SharedState, counters: &Counters, seconds: f64) -> Pace {
         let options = &self.session.options;
         let state = shared.lock();
         let measured = Measured {
@@ -229,8 +230,7 @@ impl PreparedProgram {
             workers: options.threads.max(1),
             io_threads: options.io_threads.max(1),
         };
-        let (_, pace) = estimate(&self.work(), &state.done, &[], &measured);
-        locked(&self.session.paces).add(pace);
+        estimate(&self.work(), &state.done, &[], &measured).1
     }
 
     /// The work of each pass.

@@ -119,7 +119,7 @@ struct Running<'a> {
     player: &'a dyn Player,
     turn: &'a Turn,
     level: TraceLevel,
-    /// What the stages before did, and how fast.
+    /// The sums of the stages before, and their pace.
     total: Outcome,
     pace: Pace,
     bytes: u64,
@@ -217,7 +217,7 @@ impl Running<'_> {
         report
     }
 
-    /// What is planned of the stages from one on: an upper bound where they follow from facts.
+    /// The planned work of the stages from one on: an upper bound where they follow from facts.
     fn work_from(&self, stage: usize) -> Vec<PassWork> {
         let stages = self.chain.stages.iter().skip(stage);
         stages.flat_map(|stage| stage.program.work()).collect()

@@ -52,7 +52,7 @@ impl WorkKind {
     }
 }
 
-/// What work is done on.
+/// The part of a program that work belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Subject {
     /// The producer of a task, the array of a transfer.
@@ -105,7 +105,7 @@ type Bins = Vec<u64>;
 /// Events of a computation at most, and those that the allowances beside the ledger bear.
 pub const EVENTS_MAX: usize = 1 << 18;
 const EVENTS_LEAST: usize = 1 << 10;
-/// What an event takes, with its text once the program has run.
+/// Bytes of an event, with its text once the program has run.
 const EVENT_BYTES: usize = size_of::<Event>() + 160;
 const BINS: usize = 256;
 const FIRST_BIN_NS: u64 = 1 << 12;

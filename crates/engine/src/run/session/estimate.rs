@@ -3,7 +3,7 @@
 //! A pass takes the longer of its computing and its transfers, since both go on at once:
 //! `time(p) = max(tasks · seconds per task / workers, bytes · seconds per byte / I/O threads)`. Passes are judged by their
 //! operations, at the rate of all work so far, until they begin; then by their own tasks, beside which that judgement
-//! weighs as one task per worker, because the first ones often tell little. What the model leaves out (waiting, other
+//! weighs as one task per worker, because the first ones often tell little. Time outside of the model (waiting, other
 //! programs) is in the ratio of the time that passed to the time it gives for what is done. Programs that follow are judged by
 //! the pace of all that ran before them.
 
@@ -62,7 +62,7 @@ impl Estimate {
     };
 }
 
-/// What the plan says of one pass.
+/// The planned work of one pass.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PassWork {
     pub tasks: u64,
@@ -89,7 +89,7 @@ impl PassWork {
     }
 }
 
-/// What is done of one pass.
+/// The complete part of one pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PassDone {
     pub tasks: u64,
@@ -160,7 +160,7 @@ impl Pace {
 
 /// A task that goes on is not nearly done, however long it takes.
 const PART_MOST: f64 = 0.9;
-/// How many runs a session remembers the pace of, and the seconds that a run tells anything from.
+/// Runs of which a session remembers the pace, and the seconds from which a run tells any.
 const PACES_MAX: usize = 16;
 const TELLING_SECONDS: f64 = 0.02;
 
@@ -177,9 +177,13 @@ pub struct TimeBand {
 }
 
 impl Paces {
-    /// Remembers a run, if it was long enough to tell.
-    pub fn add(&mut self, pace: Pace) {
-        if pace.modelled_seconds > 0.0 && pace.seconds >= TELLING_SECONDS {
+    /// Remembers a run of so many seconds, if it was long enough to tell.
+    pub fn add(&mut self, seconds: f64, pace: impl FnOnce() -> Pace) {
+        if seconds < TELLING_SECONDS {
+            return;
+        }
+        let pace = pace();
+        if pace.modelled_seconds > 0.0 {
             self.0.truncate(PACES_MAX - 1);
             self.0.push_front(pace);
         }
@@ -373,12 +377,14 @@ mod tests {
         let mut paces = Paces::default();
         assert_eq!(paces.time_of(&work), None);
         for seconds in [2.0, 4.0, 0.001] {
-            paces.add(estimate(&work, &[at(10, 4)], &[], &measured(seconds, 4, 1 << 20)).1);
+            paces.add(seconds, || {
+                estimate(&work, &[at(10, 4)], &[], &measured(seconds, 4, 1 << 20)).1
+            });
         }
         let found = paces.time_of(&[pass(3, 5e8, 0)]).unwrap();
         assert_eq!((found.least, found.most, found.runs), (1.0, 2.0, 2));
         for _ in 0..2 * PACES_MAX {
-            paces.add(estimate(&work, &[at(10, 4)], &[], &measured(2.0, 4, 1 << 20)).1);
+            paces.add(2.0, || estimate(&work, &[at(10, 4)], &[], &measured(2.0, 4, 1 << 20)).1);
         }
         let found = paces.time_of(&[pass(3, 5e8, 0)]).unwrap();
         assert_eq!((found.least, found.most, found.runs), (1.0, 1.0, PACES_MAX));

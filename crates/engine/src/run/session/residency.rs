@@ -347,7 +347,7 @@ impl KeptTiles {
         !locked(&self.0).values.is_empty()
     }
 
-    /// What is kept, the most bytes first; tiny values, which lie on the heap, are left out.
+    /// The arrays and values that are kept, the most bytes first, but for tiny values, which lie on the heap.
     pub fn arrays(&self) -> Vec<KeptArray> {
         let state = locked(&self.0);
         let mut by_array: HashMap<Digest, KeptArray> = HashMap::new();
