@@ -178,7 +178,7 @@ def test_a_reduction_is_a_nest_with_an_update() -> None:
     assert step.target == ElementTarget(1, Update.ADD, (counter(0),))
     assert step.leaves == (ElementLeaf(0, (counter(0), counter(1))),)
     assert step.value.dtype == np.float64
-    inputs, words, nodes = encoded(tree)
+    inputs, words, nodes, _ = encoded(tree)
     assert [tuple(part.shape) for part in inputs] == [(2, 3), (2,)]
     loops = [0, 0, 0, 1, 0, 1, 1, 0, 0, 0, 2, 0, 1, 1]  # two loops from 0, one item each
     target, leaf = [1, 1, 1, 1, 0, 1, 0, 1], [0, 0, 2, 0, 1, 0, 1, 0, 1, 1, 1]
@@ -253,7 +253,7 @@ def test_new_arrays_have_the_shapes_and_types_of_their_calls() -> None:
         *(((3,), "float32"), ((3,), "float32"), ((3,), "float32"), ((3, 2), "int16"), ((3,), "float64")),
     ]
     assert [array.compute().max() for array in tree.arrays] == [1, 0, 7, 0, 1]
-    inputs, words, _ = encoded(tree)
+    inputs, words, _, _ = encoded(tree)
     assert len(inputs) == words[0] == 4  # `a` is neither read nor written
     assert made.tree(np.ones(3), kind="i8").arrays[1].dtype == np.int64
 

@@ -14,6 +14,8 @@ from outcore._loops.affine import Affine
 from outcore._loops.arguments import Arguments
 from outcore._loops.bound import BoundArray, InMemory, OutOfReachError, Register
 from outcore._loops.bounds import Domain
+from outcore._loops.called import Assigning
+from outcore._loops.calls import SliceCalls
 from outcore._loops.checking import CheckedNames
 from outcore._loops.conditions import Conditions, Conjunction
 from outcore._loops.creating import created
@@ -31,7 +33,7 @@ from outcore._loops.program import (
     RegisterTarget,
     Update,
 )
-from outcore._loops.ranges import LoopRange, loop_range
+from outcore._loops.ranges import LoopRange, loop_range, refuse_end
 from outcore._loops.reaching import Facts, LoopRuns
 from outcore._loops.refusal import quoted
 from outcore._loops.scalars import CarriedScalars, ScalarAxis, ScalarElements, span_of
@@ -86,6 +88,7 @@ class BoundProgram:
         self._expressions = Expressions(listed, self._elements)
         self._turns = Turns(self._expressions, scalars)
         self._storing = Storing(self._expressions)
+        self._calls = SliceCalls(self._expressions)
         self._arrays: list[BoundArray] = []
         self._items: list[ProgramItem] = []
         self._open: _OpenBlock | None = None
@@ -131,6 +134,8 @@ class BoundProgram:
                     self._loop(statement)
                 case ast.If():
                     self._branches(statement)
+                case ast.Assign() | ast.AugAssign() if statement in self._listed.slices.called:
+                    self._call(statement)
                 case ast.Assign():
                     self._assign(statement, statement.targets[0], statement.value)
                 case ast.AnnAssign():
@@ -260,6 +265,11 @@ class BoundProgram:
         return LoopResult(element.array, True)
 
     # -- assignments --------------------------------------------------------------------------------------------
+
+    def _call(self, statement: Assigning) -> None:
+        """A statement that calls functions of whole slices is a block of its own."""
+        self._close()
+        self._items.append(self._calls.bound(statement, self._guards))
 
     def _assign(self, statement: ast.stmt, target: ast.expr, value: ast.expr) -> None:
         if self._rename(target, value):
@@ -400,12 +410,8 @@ class BoundProgram:
 
     def _refuse_slices(self, loop: ast.For) -> None:
         """Refuses slices of unequal lengths, and ends that NumPy counts from the end of the axis in some iteration."""
-        for end, length in self._listed.slices.ends.get(loop, ()):
-            groups = self._expressions.bound(end).groups
-            ranges = [[self._expressions.domain.range_of(part) or (0, 0) for part in group] for group in groups]
-            is_from_front = any(all(least >= 0 for least, _ in group) for group in ranges)
-            if not is_from_front and self._expressions.integer(length, reasons.BOUND).constant:
-                raise self._listing.refusal(end, reasons.end_from_behind(end))
+        for end in self._listed.slices.ends.get(loop, ()):
+            refuse_end(self._expressions, end)
         for check in self._listed.slices.counts.get(loop, ()):
             counts = [self._expressions.bound(part).simplified() for part in (check.elements, check.assigned)]
             is_empty = all(isinstance(count, int) and count <= 0 for count in counts)

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from outcore._loops import reasons
+from outcore._loops.called import Assigning, target_of
 from outcore._loops.functions import creation_of, is_range
 from outcore._loops.ranks import Elsewhere, NameState, Rank, Ranks
 from outcore._loops.reaching import Webs
@@ -118,6 +119,8 @@ class _Checker:
                     self._loop(statement)
                 case ast.If():
                     self._if(statement)
+                case ast.Assign() | ast.AugAssign() if statement in self._listed.slices.called:
+                    self._call(statement)
                 case ast.Assign():
                     if len(statement.targets) > 1:
                         raise self._listing.refusal(statement, "several `=` in one statement: write one for each")
@@ -220,6 +223,16 @@ class _Checker:
         return {**self._beyond(names), **states}
 
     # -- assignments --------------------------------------------------------------------------------------------
+
+    def _call(self, statement: Assigning) -> None:
+        """A statement that calls functions of whole slices."""
+        target = target_of(statement)
+        assert isinstance(target, ast.Subscript)
+        if not self._ranks.is_array(target.value):
+            self._ranks.of(target)
+            raise self._listing.refusal(target, f"{quoted(target.value)} is no array")
+        self._ranks.sliced(target)
+        self._ranks.called(statement.value)
 
     def _assign(self, target: ast.expr, value: ast.expr) -> None:
         creation = creation_of(self._listed.resolved(value.func)) if isinstance(value, ast.Call) else None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from outcore import _core
+from outcore._base.types import NDArray
 from outcore._lazy.array import Array
 from outcore._loops.affine import Affine
 from outcore._loops.compiling import Compile
@@ -84,6 +85,21 @@ class GuardedBlock:
 
 
 @dataclass(frozen=True)
+class CalledBlock:
+    """A call of a function of whole slices: the last `loops` of the loops around it go along slices, the others count.
+
+    The function takes the shape of the target, then an array for each leaf, without axes for numbers; it gives what is
+    assigned.
+    """
+
+    guards: tuple[Affine, ...]
+    function: Callable[..., NDArray]
+    loops: int
+    target: ElementTarget
+    leaves: tuple[ElementLeaf | IndexLeaf, ...]
+
+
+@dataclass(frozen=True)
 class CountedLoop:
     """A loop: the counter runs 0, 1, ..., extent // divisor, and not at all where the extent is below 0.
 
@@ -97,7 +113,7 @@ class CountedLoop:
     items: tuple[ProgramItem, ...]
 
 
-ProgramItem: TypeAlias = "CountedLoop | GuardedBlock"
+ProgramItem: TypeAlias = "CountedLoop | GuardedBlock | CalledBlock"
 
 
 @dataclass(frozen=True)
@@ -108,23 +124,25 @@ class LoopProgram:
     items: tuple[ProgramItem, ...]
 
     def assignments(self) -> Iterator[Assignment]:
-        """Assignments in the order of the source."""
-        return _assignments(self.items)
+        """Assignments in the order of the source, without calls of functions of slices."""
+        return (part for part in _steps(self.items) if isinstance(part, Assignment))
 
     def written(self) -> list[int]:
         """The arrays that are written, ascending."""
-        return sorted({part.target.array for part in self.assignments() if isinstance(part.target, ElementTarget)})
+        return sorted({part.target.array for part in _steps(self.items) if isinstance(part.target, ElementTarget)})
 
     def used(self) -> list[int]:
         """The arrays that are read or written, ascending."""
-        read = {leaf.array for part in self.assignments() for leaf in part.leaves if isinstance(leaf, ElementLeaf)}
+        read = {leaf.array for part in _steps(self.items) for leaf in part.leaves if isinstance(leaf, ElementLeaf)}
         return sorted(read | set(self.written()))
 
 
-def _assignments(items: Sequence[ProgramItem]) -> Iterator[Assignment]:
+def _steps(items: Sequence[ProgramItem]) -> Iterator[Assignment | CalledBlock]:
     for item in items:
         if isinstance(item, CountedLoop):
-            yield from _assignments(item.items)
+            yield from _steps(item.items)
+        elif isinstance(item, CalledBlock):
+            yield item
         else:
             yield from item.assignments
 
@@ -136,6 +154,7 @@ class _Encoder:
         self._number = {array: place for place, array in enumerate(program.used())}
         self.words = [len(self._number)]
         self.nodes: list[_core.Expr] = []
+        self.functions: list[Callable[..., NDArray]] = []
         self._items(program.items)
 
     def _items(self, items: Sequence[ProgramItem]) -> None:
@@ -147,6 +166,13 @@ class _Encoder:
                 self._affine(item.extent)
                 self.words.append(item.divisor)
                 self._items(item.items)
+            elif isinstance(item, CalledBlock):
+                self.words.append(2)
+                self._affines(item.guards)
+                self.words += [len(self.functions), item.loops, self._number[item.target.array]]
+                self.functions.append(item.function)
+                self._affines(item.target.subscripts)
+                self._leaves(item.leaves)
             else:
                 self.words.append(1)
                 self._affines(item.guards)
@@ -161,8 +187,12 @@ class _Encoder:
         else:
             self.words += [1, self._number[target.array], int(target.update)]
             self._affines(target.subscripts)
-        self.words.append(len(assignment.leaves))
-        for leaf in assignment.leaves:
+        self._leaves(assignment.leaves)
+        self.nodes += [assignment.value._expr, *(stand_in._expr for stand_in in assignment.stand_ins)]
+
+    def _leaves(self, leaves: Sequence[Leaf]) -> None:
+        self.words.append(len(leaves))
+        for leaf in leaves:
             if isinstance(leaf, ElementLeaf):
                 self.words += [0, self._number[leaf.array]]
                 self._affines(leaf.subscripts)
@@ -171,7 +201,6 @@ class _Encoder:
                 self._affine(leaf.value)
             else:
                 self.words += [2, leaf.number]
-        self.nodes += [assignment.value._expr, *(stand_in._expr for stand_in in assignment.stand_ins)]
 
     def _affines(self, parts: Sequence[Affine]) -> None:
         self.words.append(len(parts))
@@ -184,10 +213,20 @@ class _Encoder:
             self.words += [depth, coefficient]
 
 
-def encoded(program: LoopProgram) -> tuple[list[_core.Expr], list[int], list[_core.Expr]]:
-    """Inputs, words and nodes, as the core takes them."""
+class Encoded(NamedTuple):
+    """A program as the core takes it."""
+
+    inputs: list[_core.Expr]
+    words: list[int]
+    nodes: list[_core.Expr]
+    functions: list[Callable[..., NDArray]]
+
+
+def encoded(program: LoopProgram) -> Encoded:
+    """Inputs, words, nodes and functions, as the core takes them."""
     encoder = _Encoder(program)
-    return [program.arrays[number]._expr for number in program.used()], encoder.words, encoder.nodes
+    inputs = [program.arrays[number]._expr for number in program.used()]
+    return Encoded(inputs, encoder.words, encoder.nodes, encoder.functions)
 
 
 def results_of(program: LoopProgram, compile_block: Compile | None) -> dict[int, Array]:
@@ -200,9 +239,11 @@ def results_of(program: LoopProgram, compile_block: Compile | None) -> dict[int,
 
 __all__ = [
     "Assignment",
+    "CalledBlock",
     "CountedLoop",
     "ElementLeaf",
     "ElementTarget",
+    "Encoded",
     "GuardedBlock",
     "IndexLeaf",
     "Leaf",

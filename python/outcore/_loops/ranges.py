@@ -17,6 +17,7 @@ from outcore._loops.bounds import Domain
 from outcore._loops.expressions import Expressions
 from outcore._loops.piecewise import AffineGroup, Piecewise, essential
 from outcore._loops.refusal import quoted
+from outcore._loops.slices import SliceEnd
 
 
 class LoopRange(NamedTuple):
@@ -66,6 +67,15 @@ def loop_range(expressions: Expressions, node: ast.Call) -> LoopRange:
     guards = [guard for guard in guards if not _is_at_least_zero(guard, inner)]
     is_never_empty = all(_is_at_least_zero(-high - low, domain) for low, high in product(lowest, highest))
     return LoopRange(sign * least, extent, step, tuple(guards), is_never_empty)
+
+
+def refuse_end(expressions: Expressions, of: SliceEnd) -> None:
+    """Refuses the end of a slice that NumPy counts from the end of the axis in some iteration."""
+    groups = expressions.bound(of.end).groups
+    ranges = [[expressions.domain.range_of(part) or (0, 0) for part in group] for group in groups]
+    is_from_front = any(all(least >= 0 for least, _ in group) for group in ranges)
+    if not is_from_front and expressions.integer(of.length, reasons.BOUND).constant:
+        raise expressions.listing.refusal(of.end, reasons.end_from_behind(of.end))
 
 
 def _arguments(expressions: Expressions, node: ast.Call) -> tuple[Piecewise, Piecewise, int]:
@@ -129,4 +139,4 @@ def _mean_count(extent: Affine, domain: Domain) -> float:
     return (low + high) * (high - low + 1) / 2 / (most - least + 1)
 
 
-__all__ = ["LoopRange", "loop_range"]
+__all__ = ["LoopRange", "loop_range", "refuse_end"]

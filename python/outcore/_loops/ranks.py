@@ -10,6 +10,7 @@ import numpy as np
 
 from outcore._lazy.array import Array
 from outcore._loops import reasons
+from outcore._loops.called import is_own, parts_of
 from outcore._loops.expressions import COMPARISONS, OPERATORS
 from outcore._loops.functions import Manner, callee_of, is_length, taken_beside
 from outcore._loops.refusal import quoted
@@ -50,6 +51,13 @@ _UNTAKEN: dict[type, str] = {
     ast.Starred: "`*` before an argument is not taken",
     ast.Tuple: "tuples are not taken here",
 }
+
+
+# Nodes that give names to what is not the program's.
+_DEFINING = (
+    *(ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.NamedExpr),
+    *(ast.Yield, ast.YieldFrom, ast.Await),
+)
 
 
 class Ranks:
@@ -132,6 +140,34 @@ class Ranks:
             if isinstance(part, ast.Constant) and part.value in (None, ...):
                 raise self._listing.refusal(part, f"{quoted(part)} is no subscript of an element")
             self.affine(part, reasons.SUBSCRIPT)
+
+    def sliced(self, node: ast.Subscript) -> None:
+        """Refuses subscripts of a slice that do not follow from loop variables and integers."""
+        for part in node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]:
+            if isinstance(part, ast.Slice):
+                for end in (part.lower, part.upper):
+                    if end is not None:
+                        self.affine(end, reasons.SUBSCRIPT)
+            elif not isinstance(part, ast.Constant):
+                self.affine(part, reasons.SUBSCRIPT)
+
+    def called(self, value: ast.expr) -> None:
+        """Refuses what the right side of a statement with functions of whole slices does not take."""
+        for node in ast.walk(value):
+            said = _UNTAKEN.get(type(node)) if isinstance(node, _DEFINING) else None
+            function = self.listed.resolved(node.func) if isinstance(node, ast.Call) else None
+            if function is not None and is_own(function):
+                said = reasons.lazy_function(node)
+            if said is not None:
+                raise self._listing.refusal(node, said)
+        for part in parts_of(value, self.is_array):
+            if isinstance(part, ast.Subscript):
+                self.sliced(part)
+            elif isinstance(part, ast.Name) and part.id not in self.listed.names:
+                if isinstance(self.listed.free(part), Array):
+                    raise self._listing.refusal(part, reasons.outside(part))
+            elif isinstance(part, ast.Name) and not self.is_array(part):
+                self._name(part)
 
     def is_array(self, node: ast.expr | None) -> bool:
         """Whether the expression is the name of an array."""

@@ -144,6 +144,40 @@ def untaken_slice(node: ast.Slice) -> str:
     return f"{quoted(node)} is a slice: {said}, at most as many as are assigned"
 
 
+def many_slices(statement: ast.AST, depth: int) -> str:
+    """A call with slices of too many lengths, or with none."""
+    return (
+        f"{quoted(statement)}: functions of slices take some, and those that are read together with the loops around"
+        f" have {depth} lengths at most"
+    )
+
+
+def no_slice(node: ast.Subscript, rank: int) -> str:
+    """Subscripts that are none of a slice."""
+    return (
+        f"{quoted(node)} is no slice of {quoted(node.value)}, which has {rank} axes: subscripts are integers and slices"
+        " with steps above 0"
+    )
+
+
+def extreme_slice(node: ast.Subscript) -> str:
+    """A slice with one of several ends."""
+    return f"{quoted(node)}: a slice that a function takes has one end, no smaller or larger of several"
+
+
+def empty_slice(node: ast.AST) -> str:
+    """A slice that has no elements in some iteration."""
+    return f"{quoted(node)} may have no elements: begin the loop where it has some"
+
+
+def lazy_function(node: ast.AST) -> str:
+    """A function of this package among those of whole slices."""
+    function = quoted(node.func if isinstance(node, ast.Call) else node)
+    return (
+        f"{function} is a function of lazy arrays, and slices are those of NumPy: take a function of NumPy or your own"
+    )
+
+
 def end_from_behind(node: ast.expr) -> str:
     """The end of a slice that is below 0 in some iterations."""
     return (
@@ -208,17 +242,22 @@ __all__ = [
     "begin_by_steps",
     "beyond",
     "data",
+    "empty_slice",
     "end_from_behind",
     "exchange_count",
     "exchange_order",
     "extreme",
+    "extreme_slice",
+    "lazy_function",
     "lent",
     "lost",
     "many_kinds",
+    "many_slices",
     "mixed",
     "no_assignment",
     "no_conjunction",
     "no_result",
+    "no_slice",
     "not_affine",
     "overlapping",
     "outside",

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from outcore._loops.called import Assigning
 from outcore._loops.refusal import Listing, quoted
 
 _ALTERNATIVES = {
@@ -34,11 +35,20 @@ class SliceEnd(NamedTuple):
     length: ast.expr
 
 
-class Slices:
-    """The assignments to slices of a function, which are loops in its tree then."""
+class SlicedAxis(NamedTuple):
+    """Where a slice begins along an axis, its step, and the number of its elements; None where it has one subscript."""
 
-    def __init__(self, definition: ast.FunctionDef, listing: Listing) -> None:
-        self._listing = listing
+    begin: ast.expr | None
+    step: int
+    length: ast.expr | None
+
+
+class Slices:
+    """The assignments to slices of a function, which are loops in its tree then, but for those that call functions."""
+
+    def __init__(self, definition: ast.FunctionDef, listing: Listing, is_called: Callable[[Assigning], bool]) -> None:
+        self._listing, self._is_called = listing, is_called
+        self.called: set[ast.stmt] = set()  # statements that call functions of whole slices
         self._taken = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name)}
         self._numbers = itertools.count()
         self.counts: dict[ast.For, list[EqualCounts]] = {}  # by the outermost loop of a statement
@@ -55,11 +65,13 @@ class Slices:
                     statement.body = list(self._statements(statement.body))
                     statement.orelse = list(self._statements(statement.orelse))
                 case ast.Assign(targets=[ast.Subscript() as target]) | ast.AugAssign(target=ast.Subscript() as target):
-                    yield self._loops(statement, target)
-                    continue
+                    if self._is_called(statement):
+                        self.called.add(statement)
+                    else:
+                        statement = self._loops(statement, target)
             yield statement
 
-    def _loops(self, statement: ast.Assign | ast.AugAssign, target: ast.Subscript) -> ast.stmt:
+    def _loops(self, statement: Assigning, target: ast.Subscript) -> ast.stmt:
         """The statement within loops over its slices; the statement itself where it has none that are taken."""
         slices = _slices(target)
         if not slices:
@@ -68,12 +80,12 @@ class Slices:
         variables = [self._variable() for _ in slices]
         counts = [_count(target, axis, part) for axis, part in slices]
         checks: list[EqualCounts] = []
-        ends = _ends(target)
+        ends = ends_of(target)
         for read in list(ast.walk(statement.value)):
             parts = _slices(read) if isinstance(read, ast.Subscript) else []
             if not isinstance(read, ast.Subscript) or not parts or len(parts) > len(slices):
                 continue
-            ends += _ends(read)
+            ends += ends_of(read)
             # Axes are matched from the last on.
             first = len(slices) - len(parts)
             original = ast.copy_location(ast.Subscript(read.value, read.slice, read.ctx), read)
@@ -108,6 +120,24 @@ class Slices:
                     continue
             if any(isinstance(part, ast.Subscript) and _slices(part) for part in ast.walk(asked)):
                 raise self._listing.refusal(node, f"{quoted(node)} asks for one truth of whole slices: {advice}")
+
+
+def sliced_axes(node: ast.Subscript, rank: int) -> list[SlicedAxis] | None:
+    """What the subscripts of an array say of each axis, those that are left out too; None where they are not taken."""
+    parts = _parts(node)
+    if len(parts) > rank or any(isinstance(part, ast.Constant) and part.value in (None, ...) for part in parts):
+        return None
+    axes = []
+    for axis, part in enumerate([*parts, *(ast.Slice() for _ in range(rank - len(parts)))]):
+        if not isinstance(part, ast.Slice):
+            axes.append(SlicedAxis(part, 1, None))
+            continue
+        step = _step(part)
+        if step is None:
+            return None
+        count = ast.copy_location(_count(node, axis, ast.copy_location(part, node)), node)
+        axes.append(SlicedAxis(_begin(node.value, axis, part), step, count))
+    return axes
 
 
 def _parts(node: ast.Subscript) -> list[ast.expr]:
@@ -166,7 +196,7 @@ def _count(node: ast.Subscript, axis: int, part: ast.Slice) -> ast.expr:
     return ast.fix_missing_locations(ast.copy_location(count, part))
 
 
-def _ends(node: ast.Subscript) -> list[SliceEnd]:
+def ends_of(node: ast.Subscript) -> list[SliceEnd]:
     """The ends of slices that are no constants."""
     ends = [(axis, part.upper) for axis, part in _slices(node)]
     return [
@@ -196,4 +226,4 @@ def _subscribe(node: ast.Subscript, variables: list[str]) -> None:
     ast.fix_missing_locations(node)
 
 
-__all__ = ["EqualCounts", "Slices"]
+__all__ = ["EqualCounts", "SliceEnd", "SlicedAxis", "Slices", "ends_of", "sliced_axes"]

@@ -11,6 +11,7 @@ from types import FunctionType
 
 import numpy as np
 
+from outcore._loops.called import calls_with_slices
 from outcore._loops.refusal import Listing, Place, refuse
 from outcore._loops.slices import Slices
 from outcore.errors import ArgumentError
@@ -25,10 +26,12 @@ class Listed:
 
     def __init__(self, function: FunctionType, listing: Listing, definition: ast.FunctionDef) -> None:
         self.function, self.listing, self.definition = function, listing, definition
-        self.slices = Slices(definition, listing)
         arguments = definition.args
         self.parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
         self.names = {part.arg for part in self.parameters} | assigned_names(definition.body)
+        arrays = _names_of_arrays(definition)
+        self.slices = Slices(definition, listing, lambda part: calls_with_slices(part, self.resolved, arrays))
+        self.names |= assigned_names(definition.body)
         self.array_parameters = {part.arg for part in self.parameters} & _names_of_arrays(definition)
         self._assignments: dict[ast.AugAssign, ast.Assign] = {}
         self._assigned: dict[ast.For, set[str]] = {}

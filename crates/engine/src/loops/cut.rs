@@ -193,6 +193,9 @@ impl Cutting<'_> {
         let mut chain = vec![];
         let mut below = item;
         while let LoopItem::Loop(of) = below {
+            if program.called_along(below).is_some() {
+                break;
+            }
             chain.push(of);
             match program.loops[of].items[..] {
                 [next] => below = next,
@@ -248,7 +251,7 @@ impl Cutting<'_> {
     fn add_lines(&self, unit: &mut Unit, lengths: &[f64; DEPTH_MAX]) -> Result<(), EngineError> {
         let program = &self.parted;
         for block in unit.blocks.clone() {
-            if unit.sweeps[block].is_some() {
+            if unit.sweeps[block].is_some() || program.blocks[block].call.is_some() {
                 continue;
             }
             let depth = program.blocks[block].path.len();

@@ -66,7 +66,9 @@ pub(super) fn embed(program: &LoopProgram, blocks: &[usize], exact: usize) -> Op
     let depth = |&block: &usize| program.blocks[block].path.len();
     let main = blocks.iter().copied().max_by_key(depth)?;
     let count = depth(&main).checked_sub(exact)?.min(PLACES_MAX);
-    let has_places = blocks.iter().all(|block| depth(block) > exact);
+    let has_places = blocks
+        .iter()
+        .all(|block| depth(block) > exact && program.blocks[*block].call.is_none());
     if blocks.len() < 2 || count < 2 || !has_places {
         return None;
     }

@@ -6,6 +6,7 @@ use outcore_dtype::DType;
 use outcore_kernels::{binary_kernel, Binary, BinaryKernel};
 
 use super::affine::{Affine, CounterBox, CounterRange, DEPTH_MAX};
+use super::call::{SliceCall, SliceFunction};
 use super::formula::LineFormula;
 use super::polyhedron::{Extremes, Polyhedron};
 use crate::expr::{Expr, Op};
@@ -41,6 +42,13 @@ impl NestLoop {
         let mut last = self.bound;
         let by = std::mem::take(&mut last.coefficients[self.depth]);
         [Some(self.first), (by == -1).then_some(last)]
+    }
+
+    /// Its first counter and its bound, as far as loops around give them.
+    pub fn bounds_of_others(&self) -> [Affine; 2] {
+        let mut bound = self.bound;
+        bound.coefficients[self.depth] = 0;
+        [self.first, bound]
     }
 
     /// Its counters within a box of those around it.
@@ -118,6 +126,8 @@ pub(super) struct LoopBlock {
     pub steps: Vec<BlockStep>,
     /// The bounds of its loops and its guards: each is at least 0.
     pub constraints: Vec<Affine>,
+    /// The function that its one step calls with whole slices, if it is such a call.
+    pub call: Option<SliceCall>,
 }
 
 /// A program of loops over arrays.
@@ -138,10 +148,18 @@ pub(super) struct ArrayShape {
     pub is_written: bool,
 }
 
+/// What the words of a program speak of: values with their stand-ins, in their order, and functions by number.
+#[derive(Clone, Copy, Debug)]
+pub struct LoopValues<'a> {
+    pub nodes: &'a [Expr],
+    pub functions: &'a [Arc<dyn SliceFunction>],
+}
+
 /// Words of a program, and the nodes of its values.
 struct Reading<'a> {
     words: std::slice::Iter<'a, i64>,
     nodes: std::slice::Iter<'a, Expr>,
+    functions: &'a [Arc<dyn SliceFunction>],
     inputs: &'a [Expr],
     loops: Vec<NestLoop>,
     blocks: Vec<LoopBlock>,
@@ -159,10 +177,11 @@ impl LoopProgram {
     ///
     /// # Errors
     /// Words that tell none, subscripts beyond their arrays, values that are not element-wise.
-    pub fn read(words: &[i64], nodes: &[Expr], inputs: &[Expr]) -> Result<LoopProgram, EngineError> {
+    pub fn read(words: &[i64], values: LoopValues<'_>, inputs: &[Expr]) -> Result<LoopProgram, EngineError> {
         let mut reading = Reading {
             words: words.iter(),
-            nodes: nodes.iter(),
+            nodes: values.nodes.iter(),
+            functions: values.functions,
             inputs,
             loops: vec![],
             blocks: vec![],
@@ -197,6 +216,7 @@ impl LoopProgram {
             items,
         };
         program.check()?;
+        program.check_calls()?;
         Ok(program)
     }
 
@@ -208,6 +228,35 @@ impl LoopProgram {
                 let items = &self.loops[of].items;
                 items.iter().flat_map(|&item| self.blocks_below(item)).collect()
             }
+        }
+    }
+
+    /// The block that a loop goes along the slices of, which its function takes whole.
+    pub fn called_along(&self, item: LoopItem) -> Option<usize> {
+        let LoopItem::Loop(of) = item else { return None };
+        let mut below = item;
+        let block = loop {
+            below = match below {
+                LoopItem::Block(block) => break block,
+                LoopItem::Loop(of) => match self.loops[of].items[..] {
+                    [next] => next,
+                    _ => return None,
+                },
+            };
+        };
+        let call = self.blocks[block].call.as_ref()?;
+        (self.loops[of].depth >= call.first).then_some(block)
+    }
+
+    /// Loops along slices have their call alone.
+    fn check_calls(&self) -> Result<(), EngineError> {
+        let mut firsts = self
+            .blocks
+            .iter()
+            .filter_map(|block| Some(block.path[block.call.as_ref()?.first]));
+        match firsts.all(|first| self.called_along(LoopItem::Loop(first)).is_some()) {
+            true => Ok(()),
+            false => Err(refusal("a call of slices beside others in its loops")),
         }
     }
 
@@ -289,46 +338,6 @@ fn extremes(of: &Affine, constraints: &[Affine]) -> Option<CounterRange> {
     }
 }
 
-/// Bytes of a tile that is chosen for an array: no more and no less than this.
-const TILE_BYTES: std::ops::RangeInclusive<u64> = 256 << 10..=8 << 20;
-
-impl LoopProgram {
-    /// Cuts an array that has no tiles of its own yet as those are cut that share loops with it, so that a box of iterations lies
-    /// in few tiles of all.
-    pub fn cut_like_others(&mut self, array: usize, is_free: &dyn Fn(usize) -> bool, item: u64) {
-        let mut tile = self.arrays[array].shape.clone();
-        for (axis, length) in tile.iter_mut().enumerate() {
-            let lengths = self
-                .blocks
-                .iter()
-                .filter_map(|block| self.length_like_others(block, array, axis, is_free));
-            *length = lengths.min().unwrap_or(*length).clamp(1, (*length).max(1));
-        }
-        let bytes = tile.iter().fold(item, |bytes, &length| bytes.saturating_mul(length));
-        if TILE_BYTES.contains(&bytes) {
-            self.arrays[array].tile = tile;
-        }
-    }
-
-    /// The shortest tile of other arrays along the loop that an axis of an array follows in a block.
-    fn length_like_others(
-        &self,
-        block: &LoopBlock,
-        array: usize,
-        axis: usize,
-        is_free: &dyn Fn(usize) -> bool,
-    ) -> Option<u64> {
-        let elements = block.steps.iter().flat_map(|step| step.reads().chain(step.written()));
-        let own = elements.clone().filter(|element| element.array == array);
-        let mut depths = own.filter_map(|element| element.subscripts[axis].single_loop());
-        let depth = depths.next()?;
-        let others = elements.filter(|element| element.array != array && !is_free(element.array));
-        let lengths = others.flat_map(|element| element.subscripts.iter().zip(&self.arrays[element.array].tile));
-        let along = lengths.filter(|(subscript, _)| subscript.single_loop() == Some(depth));
-        along.map(|(_, &length)| length).min()
-    }
-}
-
 impl Reading<'_> {
     fn word(&mut self) -> Result<i64, EngineError> {
         self.words.next().copied().ok_or_else(|| refusal("words end too early"))
@@ -372,6 +381,7 @@ impl Reading<'_> {
             items.push(match self.word()? {
                 0 => self.nest(path)?,
                 1 => self.block(path)?,
+                2 => self.call(path)?,
                 _ => return Err(refusal("an item that is neither loop nor block")),
             });
             if self.loops.len().max(self.blocks.len()).max(self.steps) > PARTS_MAX {
@@ -411,11 +421,62 @@ impl Reading<'_> {
     }
 
     fn block(&mut self, path: &[usize]) -> Result<LoopItem, EngineError> {
-        let guards = (0..self.count(PARTS_MAX)?).map(|_| self.affine(path.len()));
-        let guards = guards.collect::<Result<Vec<_>, _>>()?;
+        let guards = self.guards(path.len())?;
         let registers = self.count(64)?;
         let steps = (0..self.count(PARTS_MAX)?).map(|_| self.step(path.len(), registers));
         let steps = steps.collect::<Result<Vec<_>, _>>()?;
+        Ok(self.block_of(path, guards, registers, steps, None))
+    }
+
+    fn guards(&mut self, depth: usize) -> Result<Vec<Affine>, EngineError> {
+        (0..self.count(PARTS_MAX)?).map(|_| self.affine(depth)).collect()
+    }
+
+    /// A call of a function with whole slices: the last loops go along these.
+    fn call(&mut self, path: &[usize]) -> Result<LoopItem, EngineError> {
+        let guards = self.guards(path.len())?;
+        let function = self.count(PARTS_MAX)?;
+        let function = self.functions.get(function).cloned();
+        let function = function.ok_or_else(|| refusal("a function that there is not"))?;
+        let first = path
+            .len()
+            .checked_sub(self.count(DEPTH_MAX)?)
+            .filter(|first| *first < path.len());
+        let first = first.ok_or_else(|| refusal("a call of slices without loops along them"))?;
+        let target = self.element(path.len())?;
+        let leaves = self.leaves(path.len(), 0)?;
+        let call = SliceCall { function, first };
+        let bounds = path[first..].iter().flat_map(|&of| self.loops[of].bounds_of_others());
+        let indices = leaves.iter().filter_map(|leaf| match leaf {
+            Leaf::Index(index) => Some(*index),
+            _ => None,
+        });
+        let numbers = guards.iter().copied().chain(bounds).chain(indices);
+        let are_slices = leaves.iter().all(|leaf| match leaf {
+            Leaf::Element(element) => call.is_slice(&element.subscripts),
+            leaf => matches!(leaf, Leaf::Index(_)),
+        });
+        if !call.is_rectangular(numbers) || !are_slices || !call.is_slice(&target.subscripts) {
+            return Err(refusal("a call of slices that are none"));
+        }
+        let step = BlockStep {
+            item: self.inputs[target.array].dtype.size(),
+            target: StepTarget::Store(target),
+            leaves,
+            value: None,
+            formula: None,
+        };
+        Ok(self.block_of(path, guards, 0, vec![step], Some(call)))
+    }
+
+    fn block_of(
+        &mut self,
+        path: &[usize],
+        guards: Vec<Affine>,
+        registers: usize,
+        steps: Vec<BlockStep>,
+        call: Option<SliceCall>,
+    ) -> LoopItem {
         self.steps += steps.len();
         let bounds = path.iter().map(|&of| self.loops[of].bound);
         let counters = path.iter().map(|&of| {
@@ -430,8 +491,9 @@ impl Reading<'_> {
             registers,
             steps,
             constraints,
+            call,
         });
-        Ok(LoopItem::Block(self.blocks.len() - 1))
+        LoopItem::Block(self.blocks.len() - 1)
     }
 
     fn element(&mut self, depth: usize) -> Result<ArrayElement, EngineError> {
@@ -455,6 +517,18 @@ impl Reading<'_> {
         }
     }
 
+    fn leaves(&mut self, depth: usize, registers: usize) -> Result<Vec<Leaf>, EngineError> {
+        let leaves = (0..self.count(PARTS_MAX)?).map(|_| {
+            Ok(match self.word()? {
+                0 => Leaf::Element(self.element(depth)?),
+                1 => Leaf::Index(self.affine(depth)?),
+                2 => Leaf::Register(self.register(registers)?),
+                _ => return Err(refusal("a leaf of no kind")),
+            })
+        });
+        leaves.collect()
+    }
+
     fn step(&mut self, depth: usize, registers: usize) -> Result<BlockStep, EngineError> {
         let target = match self.word()? {
             0 => (None, self.register(registers)?),
@@ -464,15 +538,7 @@ impl Reading<'_> {
             }
             _ => return Err(refusal("a step that goes nowhere")),
         };
-        let leaves = (0..self.count(PARTS_MAX)?).map(|_| {
-            Ok(match self.word()? {
-                0 => Leaf::Element(self.element(depth)?),
-                1 => Leaf::Index(self.affine(depth)?),
-                2 => Leaf::Register(self.register(registers)?),
-                _ => return Err(refusal("a leaf of no kind")),
-            })
-        });
-        let leaves = leaves.collect::<Result<Vec<Leaf>, EngineError>>()?;
+        let leaves = self.leaves(depth, registers)?;
         let value = self.node()?.clone();
         let stand_ins = (0..leaves.len()).map(|_| self.node().cloned());
         let stand_ins = stand_ins.collect::<Result<Vec<Expr>, _>>()?;

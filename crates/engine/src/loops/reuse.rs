@@ -7,11 +7,16 @@ use crate::task::{NestReuse, NestUse};
 /// Iterations of outer loops that are gone through to count those of inner ones, at most.
 const COUNTED_MAX: u32 = 1 << 16;
 
-/// The uses of arrays in each block. Blocks with guards are passed over, since their iterations are not counted.
+/// The uses of arrays in each block. Blocks with guards are passed over, since their iterations are not counted, and calls of
+/// functions with slices, which are no iterations.
 pub(super) fn nest_reuses(program: &LoopProgram) -> Vec<NestReuse> {
     let of = |block: &LoopBlock| {
         let has_guards = block.constraints.len() > 2 * block.path.len();
-        let iterations = if has_guards { None } else { iterations(program, block) }?;
+        let iterations = if has_guards || block.call.is_some() {
+            None
+        } else {
+            iterations(program, block)
+        }?;
         let elements = || block.steps.iter().flat_map(|step| step.reads().chain(step.written()));
         let mut uses: Vec<NestUse> = elements()
             .filter_map(|element| {

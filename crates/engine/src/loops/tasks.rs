@@ -7,8 +7,10 @@ use super::affine::{enclose, tighten, CounterBox, CounterRange, DEPTH_MAX};
 use super::cut::{touched, CutLoop, Cutting, ProgramPart, Unit};
 use super::embedding::{Embedding, PlaceRanges, PLACES_MAX};
 use super::kernel::LineCompiler;
-use super::program::{LoopBlock, LoopProgram};
+use super::line::TilePlaces;
+use super::program::{LoopBlock, LoopProgram, LoopValues};
 use super::reuse::nest_reuses;
+use super::slices::block_operations;
 use super::tiling::{in_own_tiles, in_wide_tiles};
 use super::walk::{scratch_bytes, TaskWalk};
 use crate::cancel;
@@ -77,7 +79,7 @@ pub(super) struct LoopTasks {
     key: Vec<u8>,
 }
 
-/// A loop program over arrays: for each that is written, its values after the program. `words` and `nodes` are as
+/// A loop program over arrays: for each that is written, its values after the program. `words` and `values` are as
 /// `program.rs` reads them; what `compiler` takes of it runs compiled, to the same bits.
 ///
 /// # Errors
@@ -85,11 +87,11 @@ pub(super) struct LoopTasks {
 pub fn loop_nest(
     inputs: &[Expr],
     words: &[i64],
-    nodes: &[Expr],
+    values: LoopValues<'_>,
     compiler: Option<&dyn LineCompiler>,
 ) -> Result<Vec<Expr>, EngineError> {
     let own: Vec<Expr> = inputs.iter().map(in_own_tiles).collect();
-    let mut program = LoopProgram::read(words, nodes, &own)?;
+    let mut program = LoopProgram::read(words, values, &own)?;
     let has_own_tiles = |array: usize| !Arc::ptr_eq(&own[array], &inputs[array]);
     let inputs = &in_wide_tiles(&mut program, &own, &has_own_tiles)[..];
     let elements = elements_of(&mut program, inputs, &has_own_tiles);
@@ -137,7 +139,7 @@ pub fn loop_nest(
             }
         }
     }
-    let key = key_of(words, nodes, &initial, &results);
+    let key = key_of(words, values, &initial, &results);
     let scratch = units.iter().map(|unit| scratch_bytes(&program, &unit.blocks)).collect();
     let mut tasks = LoopTasks {
         program: Arc::new(program),
@@ -164,10 +166,14 @@ pub fn loop_nest(
 }
 
 /// The key by which a program differs from others over the same operands.
-fn key_of(words: &[i64], nodes: &[Expr], initial: &[Initial], results: &[Grid]) -> Vec<u8> {
+fn key_of(words: &[i64], values: LoopValues<'_>, initial: &[Initial], results: &[Grid]) -> Vec<u8> {
     let mut key = Vec::new();
     words.iter().for_each(|word| key.extend(word.to_le_bytes()));
-    nodes.iter().for_each(|node| key.extend(node.digest().0));
+    values.nodes.iter().for_each(|node| key.extend(node.digest().0));
+    values
+        .functions
+        .iter()
+        .for_each(|function| key.extend(function.id().to_le_bytes()));
     initial
         .iter()
         .for_each(|initial| key.extend(format!("{initial:?}").bytes()));
@@ -554,10 +560,8 @@ impl Work for LoopTasks {
     fn operations(&self) -> f64 {
         let of = |of: &TaskBox| {
             let blocks = self.units[of.unit as usize].blocks.iter();
-            let steps: usize = blocks.map(|&block| self.program.blocks[block].steps.len()).sum();
-            let iterations: f64 = of.over.iter().map(|range| range.length() as f64).product();
-            // A step takes a few operations, and its elements as many more.
-            8.0 * steps as f64 * iterations
+            let operations = blocks.map(|&block| block_operations(&self.program.blocks[block], &of.over));
+            operations.sum::<f64>()
         };
         self.boxes.iter().map(of).sum()
     }
@@ -582,6 +586,14 @@ impl Work for LoopTasks {
             *count += 1;
         }
         let unit = &self.units[of.unit as usize];
-        TaskWalk::new(&self.parted, unit, (of.over, of.places), places, tiles, workspace).run()
+        TaskWalk::new(
+            &self.parted,
+            unit,
+            (of.over, of.places),
+            TilePlaces(places),
+            tiles,
+            workspace,
+        )
+        .run()
     }
 }

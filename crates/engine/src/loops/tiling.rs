@@ -1,11 +1,12 @@
-//! Tiles of stored arrays in products: as wide as high, since each is used along a loop that its subscripts do not have.
+//! Tiles that a program chooses: in products as wide as high, since each is used along a loop that its subscripts do not have;
+//! of arrays without tiles of their own those of others.
 
 use std::collections::BTreeSet;
 
 use outcore_kernels::Generator;
 use outcore_store::Layout;
 
-use super::program::{ArrayElement, LoopProgram};
+use super::program::{ArrayElement, LoopBlock, LoopProgram};
 use crate::expr::{grid, Expr, Node, Op};
 
 /// An input in the tiles that the program asks for: where it is a copy in other tiles of a row-major file or of one element over
@@ -56,7 +57,7 @@ pub(super) fn in_wide_tiles(
 /// Arrays of blocks in which several elements are each used along another loop.
 fn products(program: &LoopProgram) -> BTreeSet<usize> {
     let mut arrays = BTreeSet::new();
-    for block in &program.blocks {
+    for block in program.blocks.iter().filter(|block| block.call.is_none()) {
         let elements: Vec<&ArrayElement> = (block.steps.iter())
             .flat_map(|step| step.reads().chain(step.written()))
             .filter(|element| element.subscripts.len() >= 2)
@@ -76,4 +77,44 @@ fn products(program: &LoopProgram) -> BTreeSet<usize> {
         }
     }
     arrays
+}
+
+/// Bytes of a tile that is chosen for an array: no more and no less than this.
+const TILE_BYTES: std::ops::RangeInclusive<u64> = 256 << 10..=8 << 20;
+
+impl LoopProgram {
+    /// Cuts an array that has no tiles of its own yet as those are cut that share loops with it, so that a box of iterations lies
+    /// in few tiles of all.
+    pub fn cut_like_others(&mut self, array: usize, is_free: &dyn Fn(usize) -> bool, item: u64) {
+        let mut tile = self.arrays[array].shape.clone();
+        for (axis, length) in tile.iter_mut().enumerate() {
+            let lengths = self
+                .blocks
+                .iter()
+                .filter_map(|block| self.length_like_others(block, array, axis, is_free));
+            *length = lengths.min().unwrap_or(*length).clamp(1, (*length).max(1));
+        }
+        let bytes = tile.iter().fold(item, |bytes, &length| bytes.saturating_mul(length));
+        if TILE_BYTES.contains(&bytes) {
+            self.arrays[array].tile = tile;
+        }
+    }
+
+    /// The shortest tile of other arrays along the loop that an axis of an array follows in a block.
+    fn length_like_others(
+        &self,
+        block: &LoopBlock,
+        array: usize,
+        axis: usize,
+        is_free: &dyn Fn(usize) -> bool,
+    ) -> Option<u64> {
+        let elements = block.steps.iter().flat_map(|step| step.reads().chain(step.written()));
+        let own = elements.clone().filter(|element| element.array == array);
+        let mut depths = own.filter_map(|element| element.subscripts[axis].single_loop());
+        let depth = depths.next()?;
+        let others = elements.filter(|element| element.array != array && !is_free(element.array));
+        let lengths = others.flat_map(|element| element.subscripts.iter().zip(&self.arrays[element.array].tile));
+        let along = lengths.filter(|(subscript, _)| subscript.single_loop() == Some(depth));
+        along.map(|(_, &length)| length).min()
+    }
 }

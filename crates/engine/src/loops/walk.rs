@@ -5,8 +5,9 @@ use outcore_kernels::{copy_strided, BinaryKernel, StridedBytes, StridedBytesMut}
 use super::affine::{enclose, tighten, Affine, CounterBox, CounterRange, LoopCounters, DEPTH_MAX};
 use super::cut::Unit;
 use super::embedding::PlaceRanges;
-use super::line::{IterationLine, LineSpan, PlacedElement};
-use super::program::{ArrayElement, BlockStep, Leaf, LoopBlock, LoopItem, LoopProgram, StepTarget};
+use super::line::{put, IterationLine, LineSpan, PlacedElement, TilePlaces};
+use super::program::{BlockStep, Leaf, LoopBlock, LoopItem, LoopProgram, StepTarget};
+use super::slices::{call_with_slices, slice_bytes};
 use super::sweep::SweepLines;
 use crate::strips::{self, Buffers, FusedInput, REGISTER_BYTES, STRIP};
 use crate::task::Bound;
@@ -14,9 +15,6 @@ use crate::{cancel, EngineError};
 
 /// Strips besides registers and numbers: a value, and two that updates need.
 const OTHERS: usize = 3;
-
-/// Where the tiles of a task are among its operands: array and tile, in order, whether it writes them, and their number.
-pub(super) type TilePlaces = Vec<((usize, u64), (bool, usize))>;
 
 /// Strips that a task computes in.
 struct TaskStrips<'w> {
@@ -48,8 +46,13 @@ fn counts(program: &LoopProgram, blocks: &[usize]) -> [usize; 3] {
 
 /// Memory in which a task of these blocks computes.
 pub(super) fn scratch_bytes(program: &LoopProgram, blocks: &[usize]) -> u64 {
+    let slices = blocks.iter().map(|&block| slice_bytes(program, &program.blocks[block]));
+    strip_bytes(program, blocks) as u64 + slices.max().unwrap_or(0)
+}
+
+fn strip_bytes(program: &LoopProgram, blocks: &[usize]) -> usize {
     let strips: usize = counts(program, blocks).iter().sum();
-    ((strips + OTHERS) * REGISTER_BYTES) as u64
+    (strips + OTHERS) * REGISTER_BYTES
 }
 
 impl<'w> TaskStrips<'w> {
@@ -76,6 +79,8 @@ pub(super) struct TaskWalk<'a, 'w, 'b> {
     places: TilePlaces,
     tiles: &'w mut Bound<'b>,
     strips: TaskStrips<'w>,
+    /// Where slices are put together for functions that are called with them.
+    slices: &'w mut [u8],
     placed: Vec<PlacedElement>,
     /// What a compiled block is called with.
     words: Vec<i64>,
@@ -92,6 +97,7 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
         workspace: &'w mut [u8],
     ) -> Self {
         let within = (0..program.blocks.len()).map(|block| unit.within(block, &ranges));
+        let (strips, slices) = workspace.split_at_mut(strip_bytes(program, &unit.blocks).min(workspace.len()));
         TaskWalk {
             program,
             unit,
@@ -99,7 +105,8 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
             within: within.collect(),
             places,
             tiles,
-            strips: TaskStrips::of(program, &unit.blocks, workspace),
+            strips: TaskStrips::of(program, &unit.blocks, strips),
+            slices,
             placed: vec![],
             words: vec![],
             word_steps: vec![],
@@ -121,6 +128,9 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
             LoopItem::Block(block) => return self.lines(&[block], counters),
             LoopItem::Loop(of) => of,
         };
+        if let Some(block) = program.called_along(item) {
+            return call_with_slices(program, block, counters, &self.places, self.tiles, self.slices);
+        }
         if let Some(blocks) = &self.unit.lines_below[of] {
             return self.lines(blocks, counters);
         }
@@ -302,7 +312,7 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
         self.placed.clear();
         for step in &block.steps {
             for element in step.reads().chain(step.written()) {
-                let placed = self.place(element, at, direction, span)?;
+                let placed = self.places.place(self.program, element, at, direction, span)?;
                 self.placed.push(placed);
             }
         }
@@ -317,11 +327,7 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
         while !range.is_empty() {
             let at = line.at(range.low);
             let most = if is_compiled { i64::MAX } else { STRIP as i64 };
-            let mut span = LineSpan {
-                count: range.length().min(most),
-                lines: 1,
-                outer: 0,
-            };
+            let mut span = LineSpan::of(range.length().min(most));
             self.place_all(block, &at, &line.direction, &mut span)?;
             match is_compiled {
                 true => self.compiled(number, &at, &line.direction, span)?,
@@ -330,40 +336,6 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
             range.low += span.count;
         }
         Ok(())
-    }
-
-    /// Finds an element, and makes a span smaller where elements of fewer iterations lie in its tile.
-    fn place(
-        &self,
-        element: &ArrayElement,
-        at: &LoopCounters,
-        direction: &LoopCounters,
-        span: &mut LineSpan,
-    ) -> Result<PlacedElement, EngineError> {
-        let array = &self.program.arrays[element.array];
-        let (mut number, mut offset, mut stride, mut line_stride) = (0, 0, 0, 0);
-        for (axis, subscript) in element.subscripts.iter().enumerate() {
-            let (length, tile) = (array.shape[axis] as i64, array.tile[axis] as i64);
-            let (index, along) = (subscript.at(at), subscript.along(direction));
-            let first = index / tile * tile;
-            let extent = tile.min(length - first);
-            span.stay(subscript, along, index - first, extent - 1 - (index - first));
-            number = number * (array.shape[axis].div_ceil(array.tile[axis])) + (index / tile) as u64;
-            offset = offset * extent + index - first;
-            stride = stride * extent + along;
-            line_stride = line_stride * extent + subscript.coefficients[span.outer];
-        }
-        let missing = || EngineError::Internal("loops: an element is in no tile of its task".into());
-        let key = (element.array, number);
-        let found = self.places.binary_search_by_key(&key, |&(place, _)| place);
-        let (_, (is_written, tile)) = self.places[found.map_err(|_| missing())?];
-        Ok(PlacedElement {
-            is_written,
-            tile,
-            offset: offset as usize,
-            stride: stride as isize,
-            line_stride: line_stride as isize,
-        })
     }
 
     /// Runs a compiled block for lines whose elements lie in one tile of each array.
@@ -508,16 +480,6 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
         let inputs: Vec<FusedInput<'_>> = inputs.collect();
         strips::run(value, &[count], inputs, registers, &mut others[0][..count * step.item])
     }
-}
-
-/// Puts a strip where elements are.
-fn put(item: usize, count: usize, strip: &[u8], tile: &mut [u8], target: PlacedElement) {
-    copy_strided(
-        item,
-        &[count],
-        StridedBytes::new(strip, 0, &[1]),
-        StridedBytesMut::new(tile, target.offset, &[target.stride]),
-    );
 }
 
 /// Takes a strip of values, the first of three, into elements: each into its own, or one after the other into one.

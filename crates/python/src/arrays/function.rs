@@ -9,6 +9,12 @@ use pyo3::types::PyTuple;
 use super::convert::{block_array, copy_out};
 use crate::base::raised::Raised;
 
+/// The name of a function in messages.
+pub fn name_of(function: &Bound<'_, PyAny>) -> String {
+    let name = function.getattr("__name__").and_then(|name| name.extract());
+    name.unwrap_or_else(|_| "function".into())
+}
+
 /// A callable that takes NumPy arrays and returns one of the same shape.
 pub struct PyFunction {
     function: Py<PyAny>,
@@ -18,13 +24,9 @@ pub struct PyFunction {
 
 impl PyFunction {
     pub fn new(function: &Bound<'_, PyAny>, workspace: usize) -> PyFunction {
-        let name = function
-            .getattr("__name__")
-            .and_then(|name| name.extract())
-            .unwrap_or_else(|_| "function".into());
         PyFunction {
             function: function.clone().unbind(),
-            name,
+            name: name_of(function),
             workspace,
         }
     }

@@ -3,29 +3,37 @@
 use std::any::Any;
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
+use outcore_dtype::DType;
+use outcore_engine::expr::Block;
 use outcore_engine::loops::{
-    self, FormulaOperand, FormulaOperation, LineBlock, LineCompiler, LineKernel, LineLeaf, LineTarget, SharedKernel,
+    self, FormulaOperand, FormulaOperation, LineBlock, LineCompiler, LineKernel, LineLeaf, LineTarget, LoopValues,
+    SharedKernel, SliceFunction,
 };
-use outcore_engine::EngineError;
+use outcore_engine::{EngineError, FunctionError};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
-use super::function::PyFunction;
+use super::convert::{block_array, copy_out};
+use super::function::{name_of, PyFunction};
 use super::node::{built, dtype_named, exprs, Built, PyExpr};
 use crate::base::errors::to_python;
 use crate::base::raised::Raised;
 
 /// The arrays that a program of loops writes, after it. The words tell the program: the front end writes them. `compile` is
-/// asked for the address of a function for each block: of a count and words, as `LineKernel` says.
+/// asked for the address of a function for each block: of a count and words, as `LineKernel` says. `functions` are called with a
+/// shape, then slices and numbers, and give an array of that shape and of the target's type.
 #[pyfunction]
-#[pyo3(signature = (inputs, words, nodes, compile=None))]
+#[pyo3(signature = (inputs, words, nodes, functions=vec![], compile=None))]
 fn loop_nest(
     py: Python<'_>,
     inputs: Vec<PyRef<'_, PyExpr>>,
     words: Vec<i64>,
     nodes: Vec<PyRef<'_, PyExpr>>,
+    functions: Vec<Bound<'_, PyAny>>,
     compile: Option<Py<PyAny>>,
 ) -> PyResult<Vec<PyExpr>> {
     let asked = compile.map(|compile| AskedCompiler {
@@ -33,7 +41,15 @@ fn loop_nest(
         raised: RefCell::new(None),
     });
     let compiler = asked.as_ref().map(|asked| asked as &dyn LineCompiler);
-    let results = loops::loop_nest(&exprs(&inputs), &words, &exprs(&nodes), compiler);
+    let functions = functions
+        .iter()
+        .map(|function| -> Arc<dyn SliceFunction> { Arc::new(PySliceFunction::new(function)) });
+    let functions: Vec<_> = functions.collect();
+    let values = LoopValues {
+        nodes: &exprs(&nodes),
+        functions: &functions,
+    };
+    let results = loops::loop_nest(&exprs(&inputs), &words, values, compiler);
     if let Some(error) = asked.and_then(|asked| asked.raised.take()) {
         return Err(error);
     }
@@ -157,6 +173,55 @@ impl LineKernel for AddressKernel {
                 ))
             }
         }
+    }
+}
+
+/// A function of Python's that is called with slices.
+#[derive(Debug)]
+struct PySliceFunction {
+    function: Py<PyAny>,
+    name: String,
+    id: u64,
+}
+
+impl PySliceFunction {
+    fn new(function: &Bound<'_, PyAny>) -> PySliceFunction {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        PySliceFunction {
+            function: function.clone().unbind(),
+            name: name_of(function),
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+        }
+    }
+}
+
+impl SliceFunction for PySliceFunction {
+    fn id(&self) -> u64 {
+        self.id
+    }
+
+    fn call(
+        &self,
+        slices: &[Block<'_>],
+        output: &mut [u8],
+        dtype: DType,
+        shape: &[usize],
+    ) -> Result<(), FunctionError> {
+        Python::attach(|py| {
+            let mut call = || {
+                let mut arguments = vec![PyTuple::new(py, shape)?.into_any()];
+                for slice in slices {
+                    arguments.push(block_array(py, slice.data, slice.shape, slice.dtype)?);
+                }
+                let result = self.function.bind(py).call1(PyTuple::new(py, arguments)?)?;
+                copy_out(&result, output)
+            };
+            call().map_err(|error| Raised::new(&self.name, error))
+        })?;
+        if dtype == DType::Bool {
+            outcore_store::normalize_bools(output);
+        }
+        Ok(())
     }
 }
 
