@@ -127,7 +127,7 @@ REFUSED = {
     "least end": ("for i in range(5):\n        u[: min(i - 3, 4)] = 1.0", "may be below 0, which NumPy counts from"),
     "largest begin": ("for i in range(5):\n        u[max(i - 3, 0) : i] = 1.0", "not affine, and a subscript must be"),
     "known end below 0": ("m = 3 - len(u)\n    u[1:m] = v[:2]", "`m` ends a slice and may be below 0"),
-    "sum": ("u[:] = np.sum(v[:])", "`np.sum` is not taken"),
+    "sum": ("t = np.sum(v[:])", "`np.sum` is not taken"),
 }
 
 

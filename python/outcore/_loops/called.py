@@ -19,7 +19,7 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 def target_of(statement: Assigning) -> ast.expr:
-    """What a statement assigns."""
+    """The element or slice that a statement assigns."""
     return statement.target if isinstance(statement, ast.AugAssign) else statement.targets[0]
 
 

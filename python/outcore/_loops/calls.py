@@ -89,7 +89,7 @@ class SliceCalls:
             raise self._listing.refusal(statement, reasons.many_slices(statement, DEPTH_MAX))
         outer, domain = expressions.domain, expressions.domain
         for of in loops.ranges:
-            domain = domain.within(of.extent, 1)
+            domain = domain.within(of.extent, of.step)
         expressions.domain = domain
         to = ElementTarget(target.array.number, Update.STORE, self._subscripts(target, written))
         leaves = {
@@ -100,7 +100,7 @@ class SliceCalls:
         block = CalledBlock(guards, call.function, len(loops.ranges), to, tuple(call.leaves))
         items: tuple[ProgramItem, ...] = (block,)
         for of in reversed(loops.ranges):
-            items = (CountedLoop(Affine(0), of.extent, 1, items),)
+            items = (CountedLoop(Affine(0), of.extent, of.step, items),)
         return items[0]
 
     def _reads(self, statement: Assigning, parts: Sequence[ast.expr]) -> dict[ast.expr, _Slice]:
@@ -129,9 +129,8 @@ class SliceCalls:
         for end in ends_of(node):
             refuse_end(self._expressions, end)
         for at, axis in enumerate(axes):
-            if axis.length is not None:
-                call = ast.Call(ast.Name("range", ast.Load()), [axis.length], [])
-                ranges[at] = loop_range(self._expressions, ast.fix_missing_locations(ast.copy_location(call, node)))
+            if axis.elements is not None:
+                ranges[at] = loop_range(self._expressions, axis.elements)
                 if ranges[at].guards:
                     raise self._listing.refusal(node, reasons.extreme_slice(node))
         return _Slice(node, array, axes, ranges)
@@ -145,11 +144,13 @@ class SliceCalls:
     def _subscripts(self, of: _Slice, depths: Mapping[int, int]) -> tuple[Affine, ...]:
         expressions, subscripts = self._expressions, []
         for at, axis in enumerate(of.axes):
-            place = Affine(0) if axis.begin is None else expressions.integer(axis.begin, reasons.SUBSCRIPT)
-            if at in depths:
-                place += axis.step * Affine.counter(depths[at])
+            if at in of.ranges:
+                place = of.ranges[at].start + of.ranges[at].step * Affine.counter(depths[at])
+            else:
+                assert axis.subscript is not None
+                place = expressions.integer(axis.subscript, reasons.SUBSCRIPT)
             length = of.array.array.shape[at]
-            node = axis.begin or of.node
+            node = axis.subscript or of.node
             subscripts.append(expressions.bounds.subscript(of.node, node, place, at, length, expressions.domain))
         return tuple(subscripts)
 
@@ -172,7 +173,7 @@ class _SliceLoops:
 
     def _depth(self, part: LoopRange, taken: Sequence[int]) -> int:
         for place, known in enumerate(self.ranges[self._shared :], self._shared):
-            if self.first + place not in taken and known.extent == part.extent:
+            if self.first + place not in taken and (known.extent, known.step) == (part.extent, part.step):
                 return self.first + place
         self.ranges.append(part)
         return self.first + len(self.ranges) - 1
@@ -307,8 +308,8 @@ def _filling(
     """A function that assigns a value to an array of a shape, as NumPy does."""
 
     def filled(shape: tuple[int, ...], *arrays: NDArray) -> NDArray:
-        array = np.empty(shape, dtype=dtype)
-        array[...] = value(*(make(part) for make, part in zip(made, arrays, strict=True)))
+        array = np.empty(shape or 1, dtype=dtype)
+        array[... if shape else 0] = value(*(make(part) for make, part in zip(made, arrays, strict=True)))
         return array
 
     return filled

@@ -94,7 +94,8 @@ def loops(function: Callable[..., object] | None = None, /, *, compiled: bool | 
     `range(max(0, i-k), min(n, i+k+1))`. A body assigns elements one at a time, `a[i, j] = …`, `a[i] += …`,
     `a[i] = min(a[i], …)`, from operators, conditional expressions `x if c else y` and element-wise functions of numpy,
     math and outcore, or slices of equal lengths, `a[i, 1:] = b[i, :-1]`, where no other element of the array that is
-    assigned is read. Local names hold numbers, which loops may carry (`s += a[i, j]`), in the type that NumPy gives
+    assigned is read. A right side that calls functions of whole slices, `a[i, :] = f(a[i, :])` or
+    `s[i] = np.linalg.norm(a[i, 1:])`, is run by Python with NumPy arrays, once for each iteration. Local names hold numbers, which loops may carry (`s += a[i, j]`), in the type that NumPy gives
     them; a first value comes before the first use. Names of arrays are exchanged at the end of an iteration,
     `u, v = v, u`. New arrays are made before the loops, as by `oc.zeros`; those of `empty` hold zeros. Types follow
     NumPy: elements decide, loop indices and Python's numbers adapt. Both sides of a conditional expression promote
@@ -110,7 +111,7 @@ def loops(function: Callable[..., object] | None = None, /, *, compiled: bool | 
         Whether numba, the extra `jit`, compiles bodies. None: where it is installed, the memory limit is 1 GiB or more
         and loops are long enough to be worth a second; True: always, or a refusal that names the reason; False: never.
         Results have the same bits either way: bodies with functions that are not exact to the last bit (exponentials,
-        sines, powers), of complex numbers or of float16 are not compiled.
+        sines, powers), of complex numbers or of float16 are not compiled; functions of slices run as they are.
 
     Returns
     -------
@@ -126,6 +127,8 @@ def loops(function: Callable[..., object] | None = None, /, *, compiled: bool | 
         arguments (subscripts out of bounds, two arguments that are one array, types), before anything is read.
     ImportError
         `compiled=True` without numba.
+    FunctionError
+        When a result is computed: what a function of slices raised.
 
     I/O: none; when a result is computed, the arrays are read and written in blocks, as often as the order of the
     iterations and the memory limit need; `explain` tells the bytes. Reuse of blocks across whole programs is after

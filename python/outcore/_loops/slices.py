@@ -36,11 +36,10 @@ class SliceEnd(NamedTuple):
 
 
 class SlicedAxis(NamedTuple):
-    """Where a slice begins along an axis, its step, and the number of its elements; None where it has one subscript."""
+    """The subscript of an axis, or the range of its elements that a slice takes."""
 
-    begin: ast.expr | None
-    step: int
-    length: ast.expr | None
+    subscript: ast.expr | None
+    elements: ast.Call | None
 
 
 class Slices:
@@ -123,20 +122,22 @@ class Slices:
 
 
 def sliced_axes(node: ast.Subscript, rank: int) -> list[SlicedAxis] | None:
-    """What the subscripts of an array say of each axis, those that are left out too; None where they are not taken."""
+    """The axes of an array as subscripts have them, with axes that are left out; None where subscripts are not taken."""
     parts = _parts(node)
     if len(parts) > rank or any(isinstance(part, ast.Constant) and part.value in (None, ...) for part in parts):
         return None
     axes = []
     for axis, part in enumerate([*parts, *(ast.Slice() for _ in range(rank - len(parts)))]):
         if not isinstance(part, ast.Slice):
-            axes.append(SlicedAxis(part, 1, None))
+            axes.append(SlicedAxis(part, None))
             continue
         step = _step(part)
         if step is None:
             return None
-        count = ast.copy_location(_count(node, axis, ast.copy_location(part, node)), node)
-        axes.append(SlicedAxis(_begin(node.value, axis, part), step, count))
+        begin = _begin(node.value, axis, part) or ast.Constant(0)
+        end = _length(node.value, axis) if part.upper is None else _end(node.value, axis, part.upper)
+        elements = ast.Call(ast.Name("range", ast.Load()), [begin, end, ast.Constant(step)], [])
+        axes.append(SlicedAxis(None, ast.fix_missing_locations(ast.copy_location(elements, node))))
     return axes
 
 
