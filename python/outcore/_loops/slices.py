@@ -122,7 +122,7 @@ class Slices:
 
 
 def sliced_axes(node: ast.Subscript, rank: int) -> list[SlicedAxis] | None:
-    """The axes of an array as subscripts have them, with axes that are left out; None where subscripts are not taken."""
+    """The axes of an array as subscripts have them, and whole where none is; None for subscripts that are not taken."""
     parts = _parts(node)
     if len(parts) > rank or any(isinstance(part, ast.Constant) and part.value in (None, ...) for part in parts):
         return None
