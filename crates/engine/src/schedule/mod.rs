@@ -40,7 +40,12 @@ const SIMULATED_TASKS: u64 = 2_000_000;
 /// Shares of memory that list schedules are found for: less of it leaves room for what is read ahead.
 const SEARCHED: [f64; 3] = [0.9, 0.65, 0.4];
 
-/// The same for beam searches, which take more time.
+/// Shares of memory that blocks of products are cut for: one leaves room for reads ahead; others are for blocks that need less than
+/// they seem to, since operands come and go one after the other.
+const LESS_BLOCKING: f64 = 0.8;
+const MORE_BLOCKING: [f64; 4] = [1.1, 1.25, 1.45, 1.7];
+
+/// Parts of memory for beam searches, which take more time.
 const BEAMS: [f64; 2] = [1.0, 0.65];
 
 /// One way to order a program's tasks.
@@ -116,7 +121,7 @@ impl Candidate {
         if let Some(found) = self.found {
             name = found.name();
         }
-        if self.blocking < 0.9 {
+        if self.blocking != PLAIN.blocking {
             name.push_str(&format!(", blocks in {:.0} % of memory", self.blocking * 100.0));
         }
         name
@@ -188,9 +193,10 @@ pub fn candidates(plan: &Plan, options: PlanOptions, memory: u64, resumes: bool)
     }
     if plan.passes().any(blocking::is_blocked) {
         all.extend(all.clone().into_iter().map(|candidate| Candidate {
-            blocking: 0.8,
+            blocking: LESS_BLOCKING,
             ..candidate
         }));
+        all.extend(larger_blocks(plan, memory).map(|blocking| Candidate { blocking, ..plain }));
     }
     all.extend(proposed(plan, memory).into_iter().flat_map(|name| {
         let proposed = Some(name);
@@ -208,6 +214,23 @@ pub fn candidates(plan: &Plan, options: PlanOptions, memory: u64, resumes: bool)
     }
     all.dedup();
     all
+}
+
+/// Shares of memory beyond what the blocks of products seem to need, of those that make other blocks.
+fn larger_blocks(plan: &Plan, memory: u64) -> impl Iterator<Item = f64> + '_ {
+    let blocks = move |share: f64| -> Vec<[u64; 2]> {
+        let products = plan.passes().filter(|pass| blocking::is_blocked(pass));
+        products
+            .map(|pass| order::blocks_of(pass, (memory as f64 * share) as u64))
+            .collect()
+    };
+    let mut known = vec![blocks(PLAIN.blocking), blocks(LESS_BLOCKING)];
+    MORE_BLOCKING.into_iter().filter(move |&share| {
+        let found = blocks(share);
+        let is_new = !known.contains(&found);
+        known.push(found);
+        is_new
+    })
 }
 
 /// The orders found by search for a plan with works that have them.

@@ -131,7 +131,7 @@ fn blocked_cells(pass: &Pass, counts: &[u64], memory: u64) -> Vec<u32> {
     let dims = product_dims(pass);
     let count = |dim: Option<usize>| dim.map_or(1, |dim| counts[dim]);
     let (rows, columns, inner) = (count(dims.rows), count(dims.columns), counts[dims.inner]);
-    let [p, q] = block_shape(rows, columns, footprint(pass, dims.inner), memory);
+    let [p, q] = blocks_of(pass, memory);
     let stride = |dim: usize| counts[dim + 1..].iter().product::<u64>();
     let batches: u64 = counts.iter().product::<u64>() / (rows * columns * inner);
     let offset = |dim: Option<usize>, at: u64| dim.map_or(0, |dim| at * stride(dim));
@@ -162,6 +162,18 @@ fn blocked_cells(pass: &Pass, counts: &[u64], memory: u64) -> Vec<u32> {
         }
     }
     cells
+}
+
+/// Result tiles per block along rows and columns for a product with so much memory.
+pub(super) fn blocks_of(pass: &Pass, memory: u64) -> [u64; 2] {
+    let (dims, counts) = (product_dims(pass), pass.domain.counts());
+    let count = |dim: Option<usize>| dim.map_or(1, |dim| counts[dim]);
+    block_shape(
+        count(dims.rows),
+        count(dims.columns),
+        footprint(pass, dims.inner),
+        memory,
+    )
 }
 
 fn footprint(pass: &Pass, inner: usize) -> Footprint {
