@@ -290,7 +290,7 @@ def test_chunks_of_which_a_slice_needs_a_part_are_told(tmp_path: Path) -> None:
     assert any("t.zarr is read in whole rows or chunks" in line for line in sentences(seen)), sentences(seen)
 
 
-def timed(transfer: float, compute: float, touched: float, strips: Sequence[ArrayStrip] = ()) -> Run:
+def timed(transfer: float, compute: float, touched: float, strips: Sequence[ArrayStrip] = (), both: float = 0.0) -> Run:
     """A run of 4 seconds."""
     content = {
         "program": {"bytes_read": 1 << 20, "bytes_written": 0, "budget_bytes": 2 << 20, "fixed_bytes": 0},
@@ -311,7 +311,7 @@ def timed(transfer: float, compute: float, touched: float, strips: Sequence[Arra
         "bin_seconds": 4.0,
         "transfer_seconds": transfer,
         "compute_seconds": compute,
-        "both_seconds": 0.0,
+        "both_seconds": both,
         "touch_seconds": touched,
         "pass_seconds": [compute],
         "written": [],
@@ -323,7 +323,7 @@ def timed(transfer: float, compute: float, touched: float, strips: Sequence[Arra
     ("transfer", "compute", "touched", "said"),
     [
         (1.0, 0.2, 2.8, "First touches of memory bound it, 70 % of the time"),
-        (1.5, 1.5, 1.0, "bound it together: reads and writes were under way 38 % of the time"),
+        (1.5, 1.5, 1.0, "they took turns: reads and writes were under way 38 % of the time"),
         (1.5, 1.5, 1.0, "first touches of memory, with nothing else under way, took 25 %"),
         (0.5, 0.5, 0.0, "Neither the disk nor computing bound it"),
     ],
@@ -331,6 +331,24 @@ def timed(transfer: float, compute: float, touched: float, strips: Sequence[Arra
 def test_first_touches_of_memory_are_told(transfer: float, compute: float, touched: float, said: str) -> None:
     run = timed(transfer, compute, touched)
     assert said in bound(Outcome(seconds=4.0, bytes_read=1 << 20, other={"stages": [0]}), run)
+
+
+@pytest.mark.parametrize(
+    ("transfer", "compute", "both", "said"),
+    [
+        (3.1, 3.0, 2.6, "Disk and computing bound it together"),
+        (2.8, 1.6, 1.0, "The disk bound it"),
+        (1.2, 2.6, 0.6, "Computing bound it"),
+        (2.0, 2.0, 0.0, "Neither the disk nor computing bound it alone, they took turns"),
+        (1.4, 0.6, 0.2, "Neither the disk nor computing bound it: 2.2 s of 4 s passed in planning"),
+        (2.2, 2.0, 0.6, "Neither the disk nor computing bound it alone, they took turns"),
+    ],
+)
+def test_disk_and_computing_bind_together_only_where_both_go_on_most_of_the_time(
+    transfer: float, compute: float, both: float, said: str
+) -> None:
+    run = timed(transfer, compute, 0.0, both=both)
+    assert bound(Outcome(seconds=4.0, bytes_read=1 << 20, other={"stages": [0]}), run).startswith(said)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,9 @@ from outcore._show.names import scratch_names, short, shown
 
 # Shares of the time from which one thing is said to bind a run.
 _BINDING, _LEADING = 0.8, 0.5
+# Shares of the time in which anything was under way from which the disk and computing are said to bind a run together,
+# and the most by which they differ then.
+_TOGETHER, _CLOSE = 0.7, 0.15
 # Share of the time from which first touches of memory are told beside what bound a run.
 _TOLD_TOUCHES = 0.1
 _MOVED = ("bytes_read", "bytes_written")
@@ -68,25 +71,40 @@ class Busy:
         return max(self.total - (self.transfer + self.compute - self.both), 0.0)
 
     @property
+    def waited(self) -> float:
+        """The part of this in which memory was not touched first either."""
+        return max(self.idle - self.touched, 0.0)
+
+    @property
     def rate(self) -> float:
         """Bytes per second while any were under way."""
         return self.moved / self.transfer if self.transfer else 0.0
 
     @property
     def binding(self) -> str:
-        """The name of what bound the run: "start", "touching", "disk", "computing", "both" or "waiting"."""
+        """The name of what bound the run: "start", "touching", "disk", "computing", "both", "turns" or "waiting"."""
         if self.total < _SHORT_SECONDS:
             return "start"
         disk, tasks = self.transfer / self.total, self.tasks / (self.total * self.threads)
-        if self.touched / self.total > _LEADING:
+        if self.touched > max(self.transfer, self.compute, self.waited):
             return "touching"
-        if self.idle / self.total > _LEADING:
+        if self.waited > max(self.transfer, self.compute):
             return "waiting"
         if disk >= _BINDING and disk > tasks:
             return "disk"
         if self.compute / self.total >= _BINDING and tasks >= _LEADING:
             return "computing"
-        return "both"
+        return self._larger
+
+    @property
+    def _larger(self) -> str:
+        """The larger part of the time in which anything was under way: "disk" or "computing"; where they are close,
+        "both" if each went on most of that time, else "turns"."""
+        busy = max(self.total - self.idle, 1e-9)
+        disk, computing = self.transfer / busy, self.compute / busy
+        if abs(disk - computing) > _CLOSE:
+            return "disk" if disk > computing else "computing"
+        return "both" if min(disk, computing) >= _TOGETHER else "turns"
 
 
 def bound(outcome: Outcome, run: Run) -> str:
@@ -98,7 +116,7 @@ def bound(outcome: Outcome, run: Run) -> str:
     rate = f" at {format_size(round(busy.rate))}/s" if busy.moved else ""
     threads = busy.tasks / busy.total
     tasks = f"tasks ran in {threads:.1f} of {busy.threads} threads on average"
-    if _TOLD_TOUCHES <= busy.touched / busy.total <= _LEADING:
+    if busy.touched / busy.total >= _TOLD_TOUCHES:
         tasks += f"; first touches of memory, with nothing else under way, took {_share(busy.touched, busy.total)}"
     if busy.binding == "start":
         return f"The run took {seconds(busy.total)}: its start and end weigh most."
@@ -118,9 +136,12 @@ def bound(outcome: Outcome, run: Run) -> str:
         return f"Computing bound it: {tasks}; {disk}{rate}."
     if busy.binding == "waiting":
         return (
-            f"Neither the disk nor computing bound it: {seconds(busy.idle)} of {seconds(busy.total)} passed in "
-            f"planning, between programs, or while outputs were made durable; {disk}{rate}."
+            f"Neither the disk nor computing bound it: {seconds(busy.waited)} of {seconds(busy.total)} passed in "
+            f"planning, between programs, or while outputs were made durable; {disk}{rate}; {tasks}."
         )
+    if busy.binding == "turns":
+        computed = f"computing {_share(busy.compute, busy.total)}"
+        return f"Neither the disk nor computing bound it alone, they took turns: {disk}{rate}, {computed}; {tasks}."
     return f"Disk and computing bound it together: {disk}{rate}; {tasks}."
 
 
