@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from outcore._base.sizes import format_size
+from outcore._base.times import format_time
 from outcore._base.types import JSONObject
 from outcore._session.record import Failure, Iterations, Outcome
 from outcore._session.trace import Run
@@ -15,7 +16,7 @@ from outcore._show.names import is_scratch, short
 from outcore._show.run import details
 from outcore._show.style import FOOT, HEAD, STYLE
 from outcore._show.tables import disclosure, sums, table, wide
-from outcore._show.verdict import beyond_slices, bound, forecast_held, limit_cost, read_twice, searched, seconds
+from outcore._show.verdict import beyond_slices, bound, forecast_held, limit_cost, read_twice, searched
 
 # Sentences on files that many runs read, at most.
 _FILES_SHOWN = 5
@@ -106,7 +107,7 @@ def _failed(failure: Failure) -> str:
     else:
         done = "No task had been reported as done."
     message = f": {failure.message}" if failure.message else ""
-    ended = f"{failure.call} was ended after {seconds(failure.seconds)} by {failure.error}{message}"
+    ended = f"{failure.call} was ended after {format_time(failure.seconds)} by {failure.error}{message}"
     return f"{ended}{'' if ended.endswith('.') else '.'} {done}"
 
 
@@ -154,7 +155,7 @@ def _sums(profile: Runs) -> Markup:
         ("written", format_size(profile.bytes_written)),
         ("of these spilled", format_size(profile.bytes_spilled)),
         ("peak reserved", format_size(profile.peak_bytes)),
-        ("time", seconds(profile.seconds)),
+        ("time", format_time(profile.seconds)),
     ]
     return sums(figures)
 
@@ -166,7 +167,7 @@ def _runs(groups: Sequence[RunGroup]) -> Markup:
         times = f"{group.number:,} × " if group.number > 1 else ""
         name = element("a", f"{times}{group.name}", href=f"#run-{number}") if _has_section(group) else group.name
         sizes = (group.bytes_read, group.bytes_written, group.bytes_spilled, group.peak_bytes)
-        rows.append([name, *map(format_size, sizes), seconds(group.seconds)])
+        rows.append([name, *map(format_size, sizes), format_time(group.seconds)])
     return table(head, rows, name="Runs", text=("run",))
 
 
@@ -186,8 +187,8 @@ def _section(number: int, group: RunGroup) -> list[Markup]:
     if "graph" in outcome.other:
         return [*parts, *_of_graph(outcome)]
     if group.run is None or not group.run.traces:
-        took = f"The longest took {seconds(outcome.seconds)}; shorter runs are not looked at. {forecast_held(outcome)}"
-        return [*parts, element("p", took.rstrip())]
+        took = f"The longest took {format_time(outcome.seconds)}; shorter runs are not looked at."
+        return [*parts, element("p", f"{took} {forecast_held(outcome)}".rstrip())]
     traced, programs = len(group.run.traces), len(outcome.other.get("stages", ()))
     if traced < programs:
         parts.append(element("p", f"The longest {traced:,} of {programs:,} stages are shown."))

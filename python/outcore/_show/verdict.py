@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from outcore._base.sizes import format_size
+from outcore._base.times import format_time
 from outcore._session.record import Outcome
 from outcore._session.trace import ArrayStrip, ProgramTrace, Run, SweepPoint
 from outcore._show.names import scratch_names, short, shown
@@ -110,7 +111,7 @@ class Busy:
 def bound(outcome: Outcome, run: Run) -> str:
     """The cause that bound the run, in a sentence or two."""
     if not run.traces:
-        return f"The run took {seconds(outcome.seconds)}, too short to be looked at: its start and end weigh most."
+        return f"The run took {format_time(outcome.seconds)}, too short to be looked at: its start and end weigh most."
     busy = Busy.of(outcome, run)
     disk = f"reads and writes were under way {_share(busy.transfer, busy.total)} of the time"
     rate = f" at {format_size(round(busy.rate))}/s" if busy.moved else ""
@@ -119,7 +120,7 @@ def bound(outcome: Outcome, run: Run) -> str:
     if busy.touched / busy.total >= _TOLD_TOUCHES:
         tasks += f"; first touches of memory, with nothing else under way, took {_share(busy.touched, busy.total)}"
     if busy.binding == "start":
-        return f"The run took {seconds(busy.total)}: its start and end weigh most."
+        return f"The run took {format_time(busy.total)}: its start and end weigh most."
     if busy.binding == "touching":
         return (
             f"First touches of memory bound it, {_share(busy.touched, busy.total)} of the time with nothing else under "
@@ -136,8 +137,8 @@ def bound(outcome: Outcome, run: Run) -> str:
         return f"Computing bound it: {tasks}; {disk}{rate}."
     if busy.binding == "waiting":
         return (
-            f"Neither the disk nor computing bound it: {seconds(busy.waited)} of {seconds(busy.total)} passed in "
-            f"planning, between programs, or while outputs were made durable; {disk}{rate}; {tasks}."
+            f"Neither the disk nor computing bound it: {format_time(busy.waited)} of {format_time(busy.total)} passed "
+            f"in planning, between programs, or while outputs were made durable; {disk}{rate}; {tasks}."
         )
     if busy.binding == "turns":
         computed = f"computing {_share(busy.compute, busy.total)}"
@@ -205,7 +206,7 @@ def searched(outcome: Outcome) -> list[str]:
     rows = outcome.other["iterations"]
     read, hits = outcome.bytes_read, sum(row.cache_hits for row in rows)
     rate = f", {format_size(round(read / max(outcome.seconds, 1e-9)))} a second" if read else ""
-    sentences = [f"{format_size(read)} read in {seconds(outcome.seconds)}{rate}."]
+    sentences = [f"{format_size(read)} read in {format_time(outcome.seconds)}{rate}."]
     if not read:
         sentences.append("The disk did not bind it: all pages were in memory already.")
     if hits:
@@ -307,7 +308,7 @@ def limit_cost(outcome: Outcome, run: Run) -> list[str]:
     least = min(point.moved or 0 for point in better)
     lost = max(moved - least, 0)
     if busy.binding == "disk" and busy.rate:
-        time = f", {seconds(lost / busy.rate)} at this run's rate"
+        time = f", {format_time(lost / busy.rate)} at this run's rate"
     elif busy.binding == "computing":
         time = ", most of it while tasks were computed"
     else:
@@ -352,16 +353,6 @@ def forecast_held(outcome: Outcome) -> str:
     return "Bytes read, bytes written and peak of memory were as forecast, to the byte."
 
 
-def seconds(value: float) -> str:
-    """A time with three digits."""
-    if value >= 100:
-        minutes, second = divmod(round(value), 60)
-        return f"{minutes} min {second} s"
-    if value >= 0.1:
-        return f"{value:.3g} s"
-    return f"{value * 1e3:.3g} ms"
-
-
 def _share(part: float, whole: float) -> str:
     return f"{100 * part / max(whole, 1e-12):.0f} %"
 
@@ -375,6 +366,5 @@ __all__ = [
     "limit_cost",
     "read_twice",
     "searched",
-    "seconds",
     "uses",
 ]
