@@ -56,6 +56,19 @@ def test_passes_and_arrays_have_names_and_bytes(x: oc.Array, tmp_path: Path) -> 
     assert all(width > 100 for width in wide), "both read the file, each for half of the plan"
 
 
+def test_an_image_is_as_wide_as_its_names_and_figures(tmp_path: Path) -> None:
+    def extent(name: str) -> tuple[float, float]:
+        np.save(tmp_path / name, np.ones((100, 50)))
+        image = ElementTree.fromstring(oc.visualize(oc.open(tmp_path / name).sum()).svg())
+        begin, _, wide, _ = map(float, (image.get("viewBox") or "").split())
+        return begin, wide
+
+    brief, long = extent("x.npy"), extent("temperatures_of_2024.npy")
+    assert long[0] < brief[0] < 0, "names stand on the left of what begins at 0"
+    assert abs(sum(brief) - sum(long)) <= 1
+    assert brief[1] < 800
+
+
 def test_loops_are_one_row(x: oc.Array, tmp_path: Path) -> None:
     v = oc.ones((500,))
     for _ in range(40):

@@ -19,13 +19,14 @@ from outcore._show.strips import STRIP_KEY, drawn_strip
 from outcore._show.style import FOOT, HEAD, INLINE, STYLE
 from outcore._show.tables import disclosure, sums, table, wide
 
-# Points. Names stand left of the drawing, figures right of it.
-_LEFT, _WIDTH, _RIGHT = 190, 540, 250
-_ALL = _LEFT + _WIDTH + _RIGHT
+# Points from the left end of passes and arrays. Names stand left of these, figures right of them, and the image is as
+# wide as the longest of both.
+_LEFT, _WIDTH, _BESIDE, _MARGIN, _LETTER = 0, 540, 8, 16, 7.8
 _HEAD, _GAP, _MIDDLE = 26, 6, 44
 _BOX_MIN, _BOX_MAX, _STRIP, _EDGE_MAX = 16.0, 52.0, 22, 10.0
 # Passes, arrays, edges and stages that are drawn at most: those of most bytes.
 _BOXES, _STRIPS, _EDGES, _STAGES = 24, 24, 80, 12
+_NAME_MAX = 28  # letters
 _KEY = (("compute", "a pass; its area follows its bytes"), *STRIP_KEY)
 
 
@@ -38,6 +39,15 @@ class _Box(NamedTuple):
     width: float
     top: float
     height: float
+
+
+class _StageDrawing(NamedTuple):
+    """A stage: its parts, its height, and the texts on the left and on the right of it."""
+
+    parts: list[Markup]
+    height: float
+    names: list[str]
+    figures: list[str]
 
 
 class Picture:
@@ -74,18 +84,20 @@ class Picture:
     def svg(self) -> str:
         """The image, stages one below the other."""
         parts: list[Markup] = [element("style", Markup(INLINE))]
-        top = 0.0
+        top, begin, end = 0.0, float(_LEFT), float(_LEFT + _WIDTH)
         for number in range(min(len(self._stages), _STAGES)):
-            drawn, height = self._stage(number, top)
-            parts += drawn
-            top += height
+            drawn = self._stage(number, top)
+            parts += drawn.parts
+            top += drawn.height
+            begin = min(begin, _LEFT - _room(drawn.names))
+            end = max(end, _LEFT + _WIDTH + _room(drawn.figures))
         if len(self._stages) > _STAGES:
-            parts.append(element("text", f"{len(self._stages) - _STAGES:,} stages more", x=8, y=top + 16))
+            parts.append(element("text", f"{len(self._stages) - _STAGES:,} stages more", x=_LEFT, y=top + 16))
             top += 24
         inside = element("g", *parts, class_="outcore")
-        size = f"0 0 {_ALL} {top:.0f}"
+        size = f"{begin:.0f} 0 {end - begin:.0f} {top:.0f}"
         attributes: dict[str, str | float] = {
-            "width": _ALL,
+            "width": round(end - begin),
             "height": round(top),
             "font-family": "system-ui, sans-serif",
             "font-size": "12",
@@ -125,14 +137,14 @@ class Picture:
             parts.append(disclosure(f"{stage}arrays", _array_table(occupancy, self._names)))
         return parts
 
-    def _stage(self, number: int, top: float) -> tuple[list[Markup], float]:
-        """A stage below `top`, and its height."""
+    def _stage(self, number: int, top: float) -> _StageDrawing:
+        """A stage below `top`."""
         label, exact, forecast, occupancy = self._stages[number]
         parts: list[Markup] = []
         height = 4.0
         if len(self._stages) > 1:
             text = f"stage {number + 1} of {len(self._stages)}: {label}{'' if exact else ' (bounds)'}"
-            parts.append(element("text", text, x=8, y=top + 18, class_="title"))
+            parts.append(element("text", text, x=_LEFT, y=top + 18, class_="title"))
             height += _HEAD
         boxes, bottom = _boxes(forecast, occupancy, top + height)
         strips = _strips_shown(occupancy)
@@ -149,7 +161,9 @@ class Picture:
             more = "1 array more" if left_out == 1 else f"{left_out:,} arrays more"
             parts.append(element("text", f"{more}, of fewer bytes", x=_LEFT, y=top + height))
             height += 18
-        return parts, height
+        rows = [box.name for box in boxes] + [names[strip.number] for strip in strips]
+        figures = [_moved_text(box) for box in boxes] + [_figure(strip) for strip in strips]
+        return _StageDrawing(parts, height, [_cut(name, _NAME_MAX) for name in rows], figures)
 
 
 def _programs(forecast: JSONObject) -> list[tuple[str, bool, JSONObject]]:
@@ -157,6 +171,11 @@ def _programs(forecast: JSONObject) -> list[tuple[str, bool, JSONObject]]:
     if "stages" not in forecast:
         return [("", bool(forecast["exact"]), forecast)]
     return [(stage["label"], bool(stage["exact"]), stage["program"]) for stage in forecast["stages"]]
+
+
+def _room(texts: Sequence[str]) -> float:
+    """The width of a column of texts, with what lies around it."""
+    return _BESIDE + _LETTER * max(map(len, texts), default=0) + _MARGIN
 
 
 def _x(column: float, columns: int) -> float:
@@ -196,13 +215,18 @@ def _box(box: _Box) -> list[Markup]:
     hint = f"{box.name}: {tasks:,} tasks, {format_size(read)} read, {format_size(written)} written"
     middle = box.top + box.height / 2 + 4
     shape = {"x": box.left, "y": box.top, "width": box.width, "height": box.height, "rx": 3}
-    sizes = ((read, "read"), (written, "written"))
-    moved = ", ".join(f"{format_size(size)} {verb}" for size, verb in sizes if size)
     return [
         element("rect", element("title", hint), **shape, class_="ink compute"),
-        element("text", element("title", hint), _cut(box.name, 28), x=_LEFT - 8, y=middle, class_="value"),
-        element("text", moved or "in memory", x=_LEFT + _WIDTH + 8, y=middle),
+        element("text", element("title", hint), _cut(box.name, _NAME_MAX), x=_LEFT - _BESIDE, y=middle, class_="value"),
+        element("text", _moved_text(box), x=_LEFT + _WIDTH + _BESIDE, y=middle),
     ]
+
+
+def _moved_text(box: _Box) -> str:
+    """The bytes that a pass moves, in words."""
+    read, written = (sum(getattr(one, name) for one in box.passes) for name in ("bytes_read", "bytes_written"))
+    sizes = ((read, "read"), (written, "written"))
+    return ", ".join(f"{format_size(size)} {verb}" for size, verb in sizes if size) or "in memory"
 
 
 def _strips_shown(occupancy: Occupancy) -> list[ArrayStrip]:
@@ -226,8 +250,8 @@ def _strip(strip: ArrayStrip, top: float, columns: int, label: str) -> list[Mark
     return [
         element("rect", element("title", hint), **box, class_="back"),
         *drawn_strip(strip, places, top, whole),
-        element("text", element("title", hint), _cut(label, 28), x=_LEFT - 8, y=middle, class_="value"),
-        element("text", _figure(strip), x=_LEFT + _WIDTH + 8, y=middle),
+        element("text", element("title", hint), _cut(label, _NAME_MAX), x=_LEFT - _BESIDE, y=middle, class_="value"),
+        element("text", _figure(strip), x=_LEFT + _WIDTH + _BESIDE, y=middle),
     ]
 
 
