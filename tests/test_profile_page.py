@@ -302,18 +302,13 @@ def test_an_ending_in_any_case_gets_the_page(name: str, out: Path) -> None:
     assert (out / name).read_text() == seen.page()
 
 
-@pytest.mark.parametrize("name", ["run.html", "trace.json"])
-def test_a_folder_that_is_not_there_is_told_before_the_block_runs(name: str, out: Path) -> None:
-    ran = []
-    with pytest.raises(FileNotFoundError, match="no such folder") as told, oc.profile(out / "none" / name):
-        ran.append(name)
-    assert told.value.filename == str(out / "none" / name)
-    assert ran == []
+def in_no_folder(out: Path, name: str) -> Path:
+    return out / "none" / name
 
 
-def full(out: Path, name: str) -> Path:
-    (out / name).symlink_to("/dev/full")
-    return out / name
+def below_a_file(out: Path, name: str) -> Path:
+    (out / "file").write_text("")
+    return out / "file" / name
 
 
 def a_folder(out: Path, name: str) -> Path:
@@ -321,29 +316,76 @@ def a_folder(out: Path, name: str) -> Path:
     return out / name
 
 
-PLACES: list[tuple[Callable[[Path, str], Path], str]] = [(full, "No space left"), (a_folder, "Is a directory")]
+def with_nul(out: Path, name: str) -> Path:
+    return out / f"a\0{name}"
+
+
+def of_many_letters(out: Path, name: str) -> Path:
+    return out / f"{'a' * 300}{name}"
+
+
+def a_circle(out: Path, name: str) -> Path:
+    (out / name).symlink_to(name)
+    return out / name
+
+
+REFUSED: list[tuple[Callable[[Path, str], Path], type[OSError], str]] = [
+    (in_no_folder, FileNotFoundError, "No such file"),
+    (below_a_file, NotADirectoryError, "Not a directory"),
+    (a_folder, IsADirectoryError, "Is a directory"),
+    (with_nul, OSError, "Invalid argument"),
+    (of_many_letters, OSError, "too long"),
+    (a_circle, OSError, "Too many levels"),
+]
 
 
 @pytest.mark.parametrize("name", ["run.html", "trace.json"])
-@pytest.mark.parametrize(("place", "why"), PLACES)
-def test_a_file_that_cannot_be_written_is_an_error(
-    place: Callable[[Path, str], Path], why: str, name: str, out: Path
+@pytest.mark.parametrize(("place", "kind", "why"), REFUSED)
+def test_a_path_that_cannot_be_written_is_refused_before_the_block_runs(
+    place: Callable[[Path, str], Path], kind: type[OSError], why: str, name: str, out: Path
 ) -> None:
-    with pytest.raises(OSError, match=why), oc.profile(place(out, name)) as seen:
+    ran, path = [], place(out, name)
+    with pytest.raises(kind, match=f"profile: .*{why}") as told, oc.profile(path):
+        ran.append(name)
+    assert told.value.filename == str(path)
+    assert ran == []
+
+
+def test_a_folder_or_a_file_without_permission_is_refused_before_the_block_runs(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (out / "run.html").write_text("the page before")
+    (out / "later.html").symlink_to("linked.html")
+    # The answer that the system gives to users other than root.
+    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)
+    for name in ("run.html", "new.html", "later.html"):
+        ran = []
+        with pytest.raises(PermissionError) as told, oc.profile(out / name):
+            ran.append(name)
+        assert told.value.filename == str(out / name)
+        assert ran == []
+    assert (out / "run.html").read_text() == "the page before"
+
+
+def full(out: Path, name: str) -> Path:
+    (out / name).symlink_to("/dev/full")
+    return out / name
+
+
+@pytest.mark.parametrize("name", ["run.html", "trace.json"])
+def test_a_file_that_its_disk_has_no_room_for_is_an_error(name: str, out: Path) -> None:
+    with pytest.raises(OSError, match="No space left"), oc.profile(full(out, name)) as seen:
         oc.arange(4).sum().compute()
     assert len(seen.outcomes) == 1
 
 
 @pytest.mark.parametrize("name", ["run.html", "trace.json"])
-@pytest.mark.parametrize(("place", "why"), PLACES)
-def test_what_the_block_raised_stays_with_a_note_of_the_file(
-    place: Callable[[Path, str], Path], why: str, name: str, out: Path
-) -> None:
-    with pytest.raises(ZeroDivisionError) as told, oc.profile(place(out, name)):
+def test_what_the_block_raised_stays_with_a_note_of_the_file(name: str, out: Path) -> None:
+    with pytest.raises(ZeroDivisionError) as told, oc.profile(full(out, name)):
         fails()
     (note,) = told.value.__notes__
     assert note.startswith(f"profile: {out / name} could not be written: ")
-    assert why in note
+    assert "No space left" in note
 
 
 def test_what_was_written_leaves_no_note(out: Path) -> None:
@@ -433,6 +475,29 @@ def test_runs_of_a_forked_child_stay_out_of_the_timeline(out: Path) -> None:
         os.waitpid(child, 0)
     events = json.loads((out / "trace.json").read_text())["traceEvents"]
     assert {event["pid"] for event in events} == {1}
+
+
+@pytest.mark.parametrize("error", [None, ZeroDivisionError])
+@pytest.mark.parametrize("name", ["run.html", "trace.json"])
+def test_a_forked_child_that_leaves_the_block_writes_nothing(
+    name: str, error: type[Exception] | None, out: Path
+) -> None:
+    child, written = -1, []
+    try:
+        with contextlib.suppress(ZeroDivisionError), oc.profile(out / name) as seen:
+            oc.arange(4).sum().compute()
+            child = os.fork()
+            if child:
+                os.waitpid(child, 0)
+                written = os.listdir(out)
+            elif error is not None:
+                raise error
+    finally:
+        if child == 0:
+            os._exit(0)
+    assert written == []
+    assert os.listdir(out) == [name]
+    assert len(seen.outcomes) == 1
 
 
 def test_blocks_that_are_left_in_any_order_have_their_own_runs() -> None:

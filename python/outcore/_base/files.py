@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import math
 import os
+import stat
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -156,6 +158,31 @@ def write_durably(path: Path, content: bytes) -> None:
     sync_name(path)
 
 
+def check_writable(path: Path) -> None:
+    """Raises OSError, which names the file, where `write_whole` could not write it: nothing is written."""
+    reason = _unwritable(path)
+    if reason:
+        raise OSError(reason, os.strerror(reason), str(path))
+
+
+def _unwritable(path: Path) -> int:
+    """The number of the system's error for a file that is to be written there; 0 where there is none."""
+    if "\0" in str(path):
+        return errno.EINVAL
+    try:
+        is_folder = stat.S_ISDIR(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        folder = path.resolve().parent  # a link may lead to a file that is not there yet
+        if not folder.is_dir():
+            return errno.ENOTDIR if folder.exists() else errno.ENOENT
+        return 0 if os.access(folder, os.W_OK | os.X_OK) else errno.EACCES
+    except OSError as error:  # as of names that are too long, and of links in a circle
+        return error.errno or errno.EIO
+    if is_folder:
+        return errno.EISDIR
+    return 0 if os.access(path, os.W_OK) else errno.EACCES
+
+
 def write_whole(path: Path, content: Iterable[bytes]) -> None:
     """Writes a file for users in blocks, whole or not at all; devices and pipes as they are. OSError names the file."""
     is_there, folder = path.exists(), path.resolve().parent
@@ -229,6 +256,7 @@ def npy_header_of(file: IO[bytes]) -> Header:
 
 __all__ = [
     "Header",
+    "check_writable",
     "discard",
     "in_blocks",
     "is_unfinished",
