@@ -9,10 +9,11 @@ import os
 import pickle
 import re
 import resource
+import signal
 import sys
 import threading
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -24,6 +25,7 @@ import pytest
 from support.running import session
 
 import outcore as oc
+from outcore._base.files import write_whole
 from outcore._base.sizes import format_size
 from outcore._session import record as _record
 from outcore._session.caller import calling
@@ -433,6 +435,42 @@ def test_a_page_that_does_not_fit_its_disk_leaves_the_one_before(out: Path) -> N
     assert told.value.filename == str(path)
     assert path.read_text() == "the page before"
     assert [file.name for file in out.iterdir()] == ["run.html"]
+
+
+def killed_while_writing(path: Path) -> None:
+    """A process that is killed while it writes a file there."""
+    child = os.fork()
+    if child == 0:
+        try:
+            write_whole(path, (os.kill(os.getpid(), signal.SIGKILL) or b"" for _ in range(1)))
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+def test_the_next_page_clears_what_killed_processes_were_writing(out: Path) -> None:
+    (out / "run.html").write_text("the page before")
+    killed_while_writing(out / "run.html")
+    (unfinished,) = (file.name for file in out.iterdir() if file.name != "run.html")
+    assert re.fullmatch(r"outcore-\d+-[0-9a-f]{8}\.new", unfinished)
+    assert (out / "run.html").read_text() == "the page before"
+    others = ["outcore-1-0123456789.new", "outcore-1-01234567.npy", "my.new"]
+    for name in others:
+        (out / name).write_text("of the user")
+    (out / "outcore-1-01234567.new").symlink_to("my.new")
+    with oc.profile(out / "run.html"):
+        pass
+    assert {file.name for file in out.iterdir()} == {"run.html", "outcore-1-01234567.new", *others}
+
+
+def test_a_page_that_another_process_is_writing_stays(out: Path) -> None:
+    def slow() -> Iterator[bytes]:
+        write_whole(out / "quick.html", (b"quick",))
+        yield b"slow"
+
+    write_whole(out / "slow.html", slow())
+    assert (out / "slow.html").read_bytes() == b"slow"
+    assert sorted(os.listdir(out)) == ["quick.html", "slow.html"]
 
 
 def test_a_page_keeps_the_mode_and_the_link_that_it_is_written_to(out: Path) -> None:
