@@ -288,12 +288,28 @@ def test_spy_of_a_sparse_matrix_reads_the_directory_and_no_entry(current: Any, o
     assert np.array_equal(fine.cells, exact)
 
 
+def test_spy_shades_cells_at_the_ends_by_their_density(current: Any) -> None:
+    entries = np.arange(700 * 600)
+    A = oc.sparse.from_coo(entries // 600, entries % 600, np.ones(len(entries)), (700, 600), side=256)
+    drawing = oc.show.spy(A, ax=False)
+    assert drawing.cells[0, 0] > 2 * drawing.cells[-1, -1], "numbers are counts"
+    text = repr(drawing)
+    assert "shades by density: of smaller cells at the ends as of whole ones" in text
+    assert len(set("░▒▓█") & set(text)) == 1, "all cells are as dense"
+    assert (drawing._shaded() == 256 * 256).all()
+    whole = oc.show.spy(A[:512, :512], ax=False)
+    assert "density" not in repr(whole)
+    assert np.array_equal(whole._shaded(), whole.cells)
+    points = oc.show.scatter(np.asarray([0.0, 1.0]), np.asarray([0.0, 1.0]), 3, ax=False)
+    assert np.array_equal(points._shaded(), points.cells)
+
+
 def test_numbers_beside_text_are_those_of_its_rows_and_columns(current: Any) -> None:
     A = oc.sparse.from_coo([0, 699], [0, 599], [1.0, 2.0], (700, 600), side=256)
     lines = repr(oc.show.spy(A, ax=False)).splitlines()
     assert lines[1:8] == [
         "row",
-        "  0 ┤██",
+        "  0 ┤░░",  # less dense than the one below, which is smaller
         "256 ┤",
         "512 ┤    ██",
         "700 └┴───┴┴",
