@@ -15,9 +15,10 @@ import scipy.sparse
 from support.running import session
 
 import outcore as oc
+from outcore import errors
 from outcore._base.sizes import format_size
 from outcore._session.caller import Call
-from outcore._session.reached import Reached
+from outcore._session.reached import Reached, refused, tentative
 from outcore._session.record import Outcome
 from outcore._session.trace import ArrayStrip, ProgramTrace, Run
 from outcore._show.profile import Profile
@@ -276,6 +277,41 @@ def test_the_last_report_of_a_failed_run_is_on_the_page() -> None:
     assert "by ValueError: a bad tile. " in some
     assert some.endswith("3 of 12 tasks, 1.00 MiB of 4.00 MiB read and written.")
     assert none.endswith("by KeyboardInterrupt. No task had been reported as done.")
+
+
+def test_a_plan_that_is_refused_is_told_with_its_reason(tmp_path: Path) -> None:
+    x = matrix(tmp_path)
+    with session(tmp_path, pool_limit=POOL), oc.profile() as seen:
+        with pytest.raises(errors.MemoryLimitError) as told:
+            x.compute()
+        with pytest.raises(errors.MemoryLimitError) as chosen:
+            oc.cumsum(x[x > 0.5])[::-1].compute()
+        with pytest.raises(errors.TargetExistsError):
+            oc.store({tmp_path / "x.npy": oc.zeros(3)})
+        with pytest.raises(errors.MemoryLimitError):
+            oc.explain(x)
+    lines = sentences(seen)
+    assert [failure.is_refused for failure in seen.failed] == [True] * 3, lines
+    assert [failure.message for failure in seen.failed[:2]] == [str(told.value), str(chosen.value)]
+    assert re.match(r"Array\.compute \(test_profile_answers\.py:\d+\) was refused before it began, by Memory", lines[0])
+    assert lines[0].rstrip(".").endswith(str(told.value).rstrip("."))
+    assert "by TargetExistsError: " in lines[2]
+    assert not any("Nothing ran" in line or "No task" in line for line in lines)
+
+
+def test_a_plan_for_which_another_is_made_is_no_refusal(tmp_path: Path) -> None:
+    with oc.profile() as seen:
+        with tentative():
+            refused(errors.MemoryLimitError("sum: needs 2 GiB"))
+        refused(errors.MemoryLimitError("max: needs 3 GiB"))
+    assert [failure.message for failure in seen.failed] == ["max: needs 3 GiB"]
+
+
+def test_a_fit_that_is_refused_is_told(tmp_path: Path) -> None:
+    x = matrix(tmp_path)
+    with session(tmp_path, pool_limit=1 << 20), oc.profile() as seen, pytest.raises(errors.MemoryLimitError):
+        oc.learn.KMeans(4, random_state=0).fit(x)
+    assert [failure.call.partition(" ")[0] for failure in seen.failed] == ["KMeans.fit"]
 
 
 def test_chunks_of_which_a_slice_needs_a_part_are_told(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ _UNCOUNTED = {"results", "traces", "events"}
 
 class Failure(NamedTuple):
     """A run that an error ended: its call, the error, seconds until then, and bytes and tasks of the program that ran
-    last, done and planned; 0 where nothing had begun."""
+    last, done and planned; 0 where nothing had begun. Where `is_refused`, no plan was made that could run."""
 
     call: str
     error: str
@@ -83,6 +83,7 @@ class Failure(NamedTuple):
     bytes_total: int = 0
     tasks_done: int = 0
     tasks_total: int = 0
+    is_refused: bool = False
 
 
 class RecordedSession(Protocol):

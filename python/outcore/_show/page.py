@@ -98,7 +98,10 @@ def content(profile: Runs) -> Markup:
 
 
 def _failed(failure: Failure) -> str:
-    """The error that ended a run, and the part that was done until then."""
+    """The error that ended a run, and the part that was done until then; or the refusal of its plan."""
+    message = f": {failure.message}" if failure.message else ""
+    if failure.is_refused:
+        return _stopped(f"{failure.call} was refused before it began, by {failure.error}{message}")
     if failure.tasks_total:
         done = (
             f"Done of its program by the last report: {failure.tasks_done:,} of {failure.tasks_total:,} tasks, "
@@ -106,9 +109,12 @@ def _failed(failure: Failure) -> str:
         )
     else:
         done = "No task had been reported as done."
-    message = f": {failure.message}" if failure.message else ""
     ended = f"{failure.call} was ended after {format_time(failure.seconds)} by {failure.error}{message}"
-    return f"{ended}{'' if ended.endswith('.') else '.'} {done}"
+    return f"{_stopped(ended)} {done}"
+
+
+def _stopped(sentence: str) -> str:
+    return sentence if sentence.endswith(".") else f"{sentence}."
 
 
 def _lead(profile: Runs, groups: Sequence[RunGroup]) -> list[Markup]:

@@ -68,7 +68,7 @@ class Profile:
     Of a run over a graph, `other["iterations"]` has `Iterations`, and `other["bytes_beside_iterations"]` the part of
     its `bytes_read` that was read beside them, as degrees are. A run over a graph that raised is one of the runs, with
     the name of the exception as `other["error"]`. One over arrays that raised is one of `failed`: its call, the error,
-    the seconds until then, and the bytes and tasks that were done.
+    the seconds until then, and the bytes and tasks that were done; so is one whose plan was refused (`is_refused`).
 
     >>> import outcore as oc
     >>> with oc.profile() as seen:
