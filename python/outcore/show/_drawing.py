@@ -181,7 +181,8 @@ class DegreeDrawing(BarDrawing):
 
     def _draw(self, ax: Axes) -> None:
         ax.stairs(self.counts, self.edges, fill=True, baseline=0.5)
-        ax.set_xscale("symlog", base=2, linthresh=1)
+        # From 0 to 1 as wide as from 1 to 2: by default it is base / (base - 1) times that.
+        ax.set_xscale("symlog", base=2, linthresh=1, linscale=0.5)
         ax.set_yscale("log")
         ax.set_ylim(bottom=0.5)
         ax.set_xlabel(self.x_title)
