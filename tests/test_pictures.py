@@ -56,6 +56,21 @@ def test_passes_and_arrays_have_names_and_bytes(x: oc.Array, tmp_path: Path) -> 
     assert all(width > 100 for width in wide), "both read the file, each for half of the plan"
 
 
+def test_printed_pictures_have_a_line_for_each_pass(x: oc.Array, tmp_path: Path) -> None:
+    with session(tmp_path):
+        one, staged = oc.visualize(x - x.mean(axis=0)), oc.visualize(oc.median(x))
+        said = oc.explain(x - x.mean(axis=0))
+    first, *passes, last = str(one).splitlines()
+    assert first == "A plan of 2 passes:"
+    assert [line.split(":")[0] for line in passes] == ["  0", "  1"]
+    assert passes[0].endswith(f"  {format_size(said.passes[0].bytes_read)} read")
+    assert last == "svg(), html() and png() draw it; dot is its source for Graphviz"
+    assert one.dot.startswith("digraph")
+    stages = [line for line in str(staged).splitlines() if line.startswith("stage ")]
+    assert stages[0].startswith(f"stage 1 of {len(stages)}: ")
+    assert all(len(line) <= 100 for line in str(staged).splitlines())
+
+
 def test_an_image_is_as_wide_as_its_names_and_figures(tmp_path: Path) -> None:
     def extent(name: str) -> tuple[float, float]:
         np.save(tmp_path / name, np.ones((100, 50)))

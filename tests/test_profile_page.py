@@ -141,6 +141,19 @@ def test_runs_of_one_line_are_one_row(out: Path) -> None:
     assert "oc.arange(100_000).sum().compute()" in page.text, "the line itself is shown"
 
 
+def test_runs_of_a_line_are_told_in_words(out: Path) -> None:
+    with oc.profile() as seen:
+        for _ in range(3):
+            oc.arange(4).sum().compute()
+    (group,) = seen.groups
+    assert re.fullmatch(
+        r"RunGroup\( ?Array\.compute \(test_profile_page\.py:\d+\): 3 runs, 0 B read, 0 B written, peak .*B, .*s\)",
+        " ".join(repr(group).split()),
+    )
+    long = group._replace(name="f" * 300, bytes_written=1 << 40, bytes_spilled=1 << 40, seconds=1e9)
+    assert all(len(line) <= 100 for line in repr(long).splitlines())
+
+
 def test_a_run_over_a_graph_has_charts_by_iteration() -> None:
     rows = [(0, 1, 1, 1, 4096, 0, 0.1), (1, 1, 40_000, 40_000, 3 << 20, 2, 0.2), (2, 1, 7, 7, 0, 9, 0.1)]
     text = page_of(Outcome(), searched(rows), searched(rows[:1], "pagerank"))

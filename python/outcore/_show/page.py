@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from outcore._base.shortened import call_text, short_text
 from outcore._base.sizes import format_size
 from outcore._base.times import format_time
 from outcore._base.types import JSONObject
@@ -22,6 +23,7 @@ from outcore._show.verdict import beyond_slices, bound, forecast_held, limit_cos
 _FILES_SHOWN = 5
 # Lines of the user's that have charts: those with the longest runs.
 _SECTIONS_MAX = 24
+_NAME_MAX = 60  # letters of a line's name in text
 
 
 class RunGroup(NamedTuple):
@@ -38,6 +40,14 @@ class RunGroup(NamedTuple):
     longest: Outcome
     #: Its trace, where it was kept.
     run: Run | None
+
+    def __repr__(self) -> str:
+        sizes = (self.bytes_read, self.bytes_written, self.bytes_spilled, self.peak_bytes)
+        read, written, spilled, peak = map(format_size, sizes)
+        of = f" ({spilled} of them spilled)" if self.bytes_spilled else ""
+        runs = "1 run" if self.number == 1 else f"{self.number:,} runs"
+        counted = [f"{read} read", f"{written} written{of}", f"peak {peak}", format_time(self.seconds)]
+        return call_text("RunGroup", [f"{short_text(self.name, _NAME_MAX)}: {runs}", *counted])
 
 
 class FileReads(NamedTuple):

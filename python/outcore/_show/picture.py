@@ -55,7 +55,8 @@ class Picture:
 
     `svg()` is the image: passes above, each as wide as the part of the plan in which it runs, and arrays below, each as
     high as the share of it that is in memory. `html()` is a page with the passes' details, `png()` the image in pixels
-    where the package cairosvg is installed, `dot` the plan for Graphviz. None does any I/O.
+    where the package cairosvg is installed, `dot` the source of the plan for Graphviz. Printed it is a line for each
+    pass. None does any I/O.
 
     >>> import outcore as oc
     >>> "<svg" in oc.visualize(oc.arange(4).sum()).svg()
@@ -71,12 +72,34 @@ class Picture:
         ]
 
     def __str__(self) -> str:
-        return "\n".join(map(printable_text, self.dot.split("\n")))
+        lines = [f"A plan of {self._passes()}:"]
+        for number, (_, _, forecast, _) in enumerate(self._stages[:_STAGES]):
+            if len(self._stages) > 1:
+                lines.append(self._title(number))
+            rows = [
+                (_pass_name(index, times, alike), _moved_text(alike)) for index, times, alike in folded(forecast.passes)
+            ]
+            wide = max((len(name) for name, _ in rows[:_BOXES]), default=0)
+            lines += [f"  {name:<{wide}}  {moved}" for name, moved in rows[:_BOXES]]
+            if len(rows) > _BOXES:
+                lines.append(f"  {len(rows) - _BOXES:,} rows more")
+        if len(self._stages) > _STAGES:
+            lines.append(f"{len(self._stages) - _STAGES:,} stages more")
+        lines.append("svg(), html() and png() draw it; dot is its source for Graphviz")
+        return "\n".join(map(printable_text, lines))
 
     def __repr__(self) -> str:
+        return f"Picture({self._passes()}; svg(), html(), png() and dot)"
+
+    def _passes(self) -> str:
+        """The numbers of stages and passes."""
         passes = sum(len(forecast.passes) for _, _, forecast, _ in self._stages)
         stages = f"{len(self._stages)} stages, " if len(self._stages) > 1 else ""
-        return f"Picture({stages}{passes:,} pass{'' if passes == 1 else 'es'}; svg(), html(), png() and dot)"
+        return f"{stages}{passes:,} pass{'' if passes == 1 else 'es'}"
+
+    def _title(self, number: int) -> str:
+        label, exact, _, _ = self._stages[number]
+        return f"stage {number + 1} of {len(self._stages)}: {label}{'' if exact else ' (bounds)'}"
 
     def _repr_html_(self) -> str:
         return element("div", element("style", Markup(STYLE)), *self._content(), class_="outcore")
@@ -139,12 +162,11 @@ class Picture:
 
     def _stage(self, number: int, top: float) -> _StageDrawing:
         """A stage below `top`."""
-        label, exact, forecast, occupancy = self._stages[number]
+        _, _, forecast, occupancy = self._stages[number]
         parts: list[Markup] = []
         height = 4.0
         if len(self._stages) > 1:
-            text = f"stage {number + 1} of {len(self._stages)}: {label}{'' if exact else ' (bounds)'}"
-            parts.append(element("text", text, x=_LEFT, y=top + 18, class_="title"))
+            parts.append(element("text", self._title(number), x=_LEFT, y=top + 18, class_="title"))
             height += _HEAD
         boxes, bottom = _boxes(forecast, occupancy, top + height)
         strips = _strips_shown(occupancy)
@@ -162,7 +184,7 @@ class Picture:
             parts.append(element("text", f"{more}, of fewer bytes", x=_LEFT, y=top + height))
             height += 18
         rows = [box.name for box in boxes] + [names[strip.number] for strip in strips]
-        figures = [_moved_text(box) for box in boxes] + [_figure(strip) for strip in strips]
+        figures = [_moved_text(box.passes) for box in boxes] + [_figure(strip) for strip in strips]
         return _StageDrawing(parts, height, [_cut(name, _NAME_MAX) for name in rows], figures)
 
 
@@ -197,12 +219,16 @@ def _boxes(forecast: Explanation, occupancy: Occupancy, top: float) -> tuple[lis
         # Area follows bytes: a short pass of many bytes is high.
         height = _moved(alike) / most * _BOX_MAX * min(_WIDTH / width, 8.0)
         height = min(max(height, _BOX_MIN), _BOX_MAX)
-        name = f"{times:,} × " if times > 1 else f"{index}: "
-        boxes.append(_Box(f"{name}{pass_label(alike[0])}", alike, left, width, top, height))
+        boxes.append(_Box(_pass_name(index, times, alike), alike, left, width, top, height))
         top += height + _GAP
     if len(rows) > len(boxes):
         top += 4
     return boxes, top
+
+
+def _pass_name(index: int, times: int, alike: Sequence[Pass]) -> str:
+    """The number of a pass, or how often it repeats, and its operators."""
+    return f"{f'{times:,} × ' if times > 1 else f'{index}: '}{pass_label(alike[0])}"
 
 
 def _moved(passes: Sequence[Pass]) -> int:
@@ -218,13 +244,13 @@ def _box(box: _Box) -> list[Markup]:
     return [
         element("rect", element("title", hint), **shape, class_="ink compute"),
         element("text", element("title", hint), _cut(box.name, _NAME_MAX), x=_LEFT - _BESIDE, y=middle, class_="value"),
-        element("text", _moved_text(box), x=_LEFT + _WIDTH + _BESIDE, y=middle),
+        element("text", _moved_text(box.passes), x=_LEFT + _WIDTH + _BESIDE, y=middle),
     ]
 
 
-def _moved_text(box: _Box) -> str:
-    """The bytes that a pass moves, in words."""
-    read, written = (sum(getattr(one, name) for one in box.passes) for name in ("bytes_read", "bytes_written"))
+def _moved_text(passes: Sequence[Pass]) -> str:
+    """The bytes that passes move, in words."""
+    read, written = (sum(getattr(one, name) for one in passes) for name in ("bytes_read", "bytes_written"))
     sizes = ((read, "read"), (written, "written"))
     return ", ".join(f"{format_size(size)} {verb}" for size, verb in sizes if size) or "in memory"
 
