@@ -10,6 +10,7 @@ import outcore as oc
 from outcore import config, errors
 from outcore._base import machine
 from outcore._base.sizes import format_size, parse_size
+from outcore._base.times import format_time
 from outcore._session import session as _session
 
 
@@ -38,6 +39,26 @@ def test_sizes_are_read_as_people_write_them(text, size):
 def test_what_is_not_a_size_is_refused(text):
     with pytest.raises(ValueError, match="size"):
         parse_size(text)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (273_600, "3 d 4 h"),
+        (7230, "2 h 0 min"),
+        (830.4, "13 min 50 s"),
+        (31.02, "31 s"),
+        (0.1, "0.1 s"),
+        (0.0204, "20.4 ms"),
+        (1e-4, "0.1 ms"),
+        (3.14e-6, "3.14 µs"),
+        (9.9e-7, "< 1 µs"),
+        (5.1e-10, "< 1 µs"),
+        (0.0, "0 s"),
+    ],
+)
+def test_times_are_written_in_units_of_three_figures(seconds, text):
+    assert format_time(seconds) == text
 
 
 def test_sizes_are_written_in_binary_units():

@@ -12,9 +12,9 @@ from support.loop_fixed import product
 from support.running import session
 
 import outcore as oc
+from outcore._base.times import format_time
 from outcore._show.explanation import Explanation, _joined_label, _repeats
 from outcore._show.names import short_names
-from outcore._show.verdict import seconds
 
 
 def text(explanation: Any) -> str:
@@ -202,7 +202,7 @@ def test_the_band_of_time_is_that_of_earlier_runs(matrix: oc.Array, tmp_path: Pa
         assert said.seconds is not None
         least, most = said.seconds
         assert 0.5 * min(took) <= least <= most <= 2 * max(took)
-        band = " to ".join(dict.fromkeys(map(seconds, (least, most))))
+        band = " to ".join(dict.fromkeys(map(format_time, (least, most))))
         assert f"\ntime                   {band} by the rates of the last 2 runs\n" in str(said)
         oc.arange(9).sum().compute()  # too short to tell anything
         staged = oc.explain({tmp_path / "z.npy": oc.median(matrix)})
@@ -215,9 +215,10 @@ def test_the_band_of_time_is_that_of_earlier_runs(matrix: oc.Array, tmp_path: Pa
     [
         ((830.4, 831.2, 1), "13 min 50 s to 13 min 51 s by the rates of the last run"),
         ((31.0, 31.02, 3), "31 s by the rates of the last 3 runs"),
+        ((5.1e-10, 7.4e-10, 1), "< 1 µs by the rates of the last run"),
     ],
 )
-def test_a_band_of_time_is_in_minutes_and_seconds(band: tuple[float, float, int], text: str, matrix: oc.Array) -> None:
+def test_a_band_of_time_is_in_the_units_of_people(band: tuple[float, float, int], text: str, matrix: oc.Array) -> None:
     said = oc.explain(matrix.sum())
     assert f" {text}\n" in str(Explanation(said.to_dict(), band))
 

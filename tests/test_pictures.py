@@ -56,6 +56,34 @@ def test_passes_and_arrays_have_names_and_bytes(x: oc.Array, tmp_path: Path) -> 
     assert all(width > 100 for width in wide), "both read the file, each for half of the plan"
 
 
+def test_printed_pictures_have_a_line_for_each_pass(x: oc.Array, tmp_path: Path) -> None:
+    with session(tmp_path):
+        one, staged = oc.visualize(x - x.mean(axis=0)), oc.visualize(oc.median(x))
+        said = oc.explain(x - x.mean(axis=0))
+    first, *passes, last = str(one).splitlines()
+    assert first == "A plan of 2 passes:"
+    assert [line.split(":")[0] for line in passes] == ["  0", "  1"]
+    assert passes[0].endswith(f"  {format_size(said.passes[0].bytes_read)} read")
+    assert last == "svg(), html() and png() draw it; dot is its source for Graphviz"
+    assert one.dot.startswith("digraph")
+    stages = [line for line in str(staged).splitlines() if line.startswith("stage ")]
+    assert stages[0].startswith(f"stage 1 of {len(stages)}: ")
+    assert all(len(line) <= 100 for line in str(staged).splitlines())
+
+
+def test_an_image_is_as_wide_as_its_names_and_figures(tmp_path: Path) -> None:
+    def extent(name: str) -> tuple[float, float]:
+        np.save(tmp_path / name, np.ones((100, 50)))
+        image = ElementTree.fromstring(oc.visualize(oc.open(tmp_path / name).sum()).svg())
+        begin, _, wide, _ = map(float, (image.get("viewBox") or "").split())
+        return begin, wide
+
+    brief, long = extent("x.npy"), extent("temperatures_of_2024.npy")
+    assert long[0] < brief[0] < 0, "names stand on the left of what begins at 0"
+    assert abs(sum(brief) - sum(long)) <= 1
+    assert brief[1] < 800
+
+
 def test_loops_are_one_row(x: oc.Array, tmp_path: Path) -> None:
     v = oc.ones((500,))
     for _ in range(40):

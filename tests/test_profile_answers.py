@@ -15,9 +15,10 @@ import scipy.sparse
 from support.running import session
 
 import outcore as oc
+from outcore import errors
 from outcore._base.sizes import format_size
 from outcore._session.caller import Call
-from outcore._session.reached import Reached
+from outcore._session.reached import Reached, refused, tentative
 from outcore._session.record import Outcome
 from outcore._session.trace import ArrayStrip, ProgramTrace, Run
 from outcore._show.profile import Profile
@@ -278,6 +279,41 @@ def test_the_last_report_of_a_failed_run_is_on_the_page() -> None:
     assert none.endswith("by KeyboardInterrupt. No task had been reported as done.")
 
 
+def test_a_plan_that_is_refused_is_told_with_its_reason(tmp_path: Path) -> None:
+    x = matrix(tmp_path)
+    with session(tmp_path, pool_limit=POOL), oc.profile() as seen:
+        with pytest.raises(errors.MemoryLimitError) as told:
+            x.compute()
+        with pytest.raises(errors.MemoryLimitError) as chosen:
+            oc.cumsum(x[x > 0.5])[::-1].compute()
+        with pytest.raises(errors.TargetExistsError):
+            oc.store({tmp_path / "x.npy": oc.zeros(3)})
+        with pytest.raises(errors.MemoryLimitError):
+            oc.explain(x)
+    lines = sentences(seen)
+    assert [failure.is_refused for failure in seen.failed] == [True] * 3, lines
+    assert [failure.message for failure in seen.failed[:2]] == [str(told.value), str(chosen.value)]
+    assert re.match(r"Array\.compute \(test_profile_answers\.py:\d+\) was refused before it began, by Memory", lines[0])
+    assert lines[0].rstrip(".").endswith(str(told.value).rstrip("."))
+    assert "by TargetExistsError: " in lines[2]
+    assert not any("Nothing ran" in line or "No task" in line for line in lines)
+
+
+def test_a_plan_for_which_another_is_made_is_no_refusal(tmp_path: Path) -> None:
+    with oc.profile() as seen:
+        with tentative():
+            refused(errors.MemoryLimitError("sum: needs 2 GiB"))
+        refused(errors.MemoryLimitError("max: needs 3 GiB"))
+    assert [failure.message for failure in seen.failed] == ["max: needs 3 GiB"]
+
+
+def test_a_fit_that_is_refused_is_told(tmp_path: Path) -> None:
+    x = matrix(tmp_path)
+    with session(tmp_path, pool_limit=1 << 20), oc.profile() as seen, pytest.raises(errors.MemoryLimitError):
+        oc.learn.KMeans(4, random_state=0).fit(x)
+    assert [failure.call.partition(" ")[0] for failure in seen.failed] == ["KMeans.fit"]
+
+
 def test_chunks_of_which_a_slice_needs_a_part_are_told(tmp_path: Path) -> None:
     target = tmp_path / "t.zarr"
     oc.store({target: matrix(tmp_path)}, chunks={target: (5000, 40)}, compression="zstd")
@@ -290,7 +326,7 @@ def test_chunks_of_which_a_slice_needs_a_part_are_told(tmp_path: Path) -> None:
     assert any("t.zarr is read in whole rows or chunks" in line for line in sentences(seen)), sentences(seen)
 
 
-def timed(transfer: float, compute: float, touched: float, strips: Sequence[ArrayStrip] = ()) -> Run:
+def timed(transfer: float, compute: float, touched: float, strips: Sequence[ArrayStrip] = (), both: float = 0.0) -> Run:
     """A run of 4 seconds."""
     content = {
         "program": {"bytes_read": 1 << 20, "bytes_written": 0, "budget_bytes": 2 << 20, "fixed_bytes": 0},
@@ -311,7 +347,7 @@ def timed(transfer: float, compute: float, touched: float, strips: Sequence[Arra
         "bin_seconds": 4.0,
         "transfer_seconds": transfer,
         "compute_seconds": compute,
-        "both_seconds": 0.0,
+        "both_seconds": both,
         "touch_seconds": touched,
         "pass_seconds": [compute],
         "written": [],
@@ -323,7 +359,7 @@ def timed(transfer: float, compute: float, touched: float, strips: Sequence[Arra
     ("transfer", "compute", "touched", "said"),
     [
         (1.0, 0.2, 2.8, "First touches of memory bound it, 70 % of the time"),
-        (1.5, 1.5, 1.0, "bound it together: reads and writes were under way 38 % of the time"),
+        (1.5, 1.5, 1.0, "they took turns: reads and writes were under way 38 % of the time"),
         (1.5, 1.5, 1.0, "first touches of memory, with nothing else under way, took 25 %"),
         (0.5, 0.5, 0.0, "Neither the disk nor computing bound it"),
     ],
@@ -331,6 +367,24 @@ def timed(transfer: float, compute: float, touched: float, strips: Sequence[Arra
 def test_first_touches_of_memory_are_told(transfer: float, compute: float, touched: float, said: str) -> None:
     run = timed(transfer, compute, touched)
     assert said in bound(Outcome(seconds=4.0, bytes_read=1 << 20, other={"stages": [0]}), run)
+
+
+@pytest.mark.parametrize(
+    ("transfer", "compute", "both", "said"),
+    [
+        (3.1, 3.0, 2.6, "Disk and computing bound it together"),
+        (2.8, 1.6, 1.0, "The disk bound it"),
+        (1.2, 2.6, 0.6, "Computing bound it"),
+        (2.0, 2.0, 0.0, "Neither the disk nor computing bound it alone, they took turns"),
+        (1.4, 0.6, 0.2, "Neither the disk nor computing bound it: 2.2 s of 4 s passed in planning"),
+        (2.2, 2.0, 0.6, "Neither the disk nor computing bound it alone, they took turns"),
+    ],
+)
+def test_disk_and_computing_bind_together_only_where_both_go_on_most_of_the_time(
+    transfer: float, compute: float, both: float, said: str
+) -> None:
+    run = timed(transfer, compute, 0.0, both=both)
+    assert bound(Outcome(seconds=4.0, bytes_read=1 << 20, other={"stages": [0]}), run).startswith(said)
 
 
 @pytest.mark.parametrize(

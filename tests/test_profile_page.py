@@ -9,10 +9,11 @@ import os
 import pickle
 import re
 import resource
+import signal
 import sys
 import threading
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -24,6 +25,7 @@ import pytest
 from support.running import session
 
 import outcore as oc
+from outcore._base.files import write_whole
 from outcore._base.sizes import format_size
 from outcore._session import record as _record
 from outcore._session.caller import calling
@@ -137,6 +139,19 @@ def test_runs_of_one_line_are_one_row(out: Path) -> None:
     page = Parsed(seen.page())
     assert [row[0].split(" (")[0] for row in page.rows[1:2]] == ["7 × Array.compute"]
     assert "oc.arange(100_000).sum().compute()" in page.text, "the line itself is shown"
+
+
+def test_runs_of_a_line_are_told_in_words(out: Path) -> None:
+    with oc.profile() as seen:
+        for _ in range(3):
+            oc.arange(4).sum().compute()
+    (group,) = seen.groups
+    assert re.fullmatch(
+        r"RunGroup\( ?Array\.compute \(test_profile_page\.py:\d+\): 3 runs, 0 B read, 0 B written, peak .*B, .*s\)",
+        " ".join(repr(group).split()),
+    )
+    long = group._replace(name="f" * 300, bytes_written=1 << 40, bytes_spilled=1 << 40, seconds=1e9)
+    assert all(len(line) <= 100 for line in repr(long).splitlines())
 
 
 def test_a_run_over_a_graph_has_charts_by_iteration() -> None:
@@ -302,18 +317,13 @@ def test_an_ending_in_any_case_gets_the_page(name: str, out: Path) -> None:
     assert (out / name).read_text() == seen.page()
 
 
-@pytest.mark.parametrize("name", ["run.html", "trace.json"])
-def test_a_folder_that_is_not_there_is_told_before_the_block_runs(name: str, out: Path) -> None:
-    ran = []
-    with pytest.raises(FileNotFoundError, match="no such folder") as told, oc.profile(out / "none" / name):
-        ran.append(name)
-    assert told.value.filename == str(out / "none" / name)
-    assert ran == []
+def in_no_folder(out: Path, name: str) -> Path:
+    return out / "none" / name
 
 
-def full(out: Path, name: str) -> Path:
-    (out / name).symlink_to("/dev/full")
-    return out / name
+def below_a_file(out: Path, name: str) -> Path:
+    (out / "file").write_text("")
+    return out / "file" / name
 
 
 def a_folder(out: Path, name: str) -> Path:
@@ -321,29 +331,76 @@ def a_folder(out: Path, name: str) -> Path:
     return out / name
 
 
-PLACES: list[tuple[Callable[[Path, str], Path], str]] = [(full, "No space left"), (a_folder, "Is a directory")]
+def with_nul(out: Path, name: str) -> Path:
+    return out / f"a\0{name}"
+
+
+def of_many_letters(out: Path, name: str) -> Path:
+    return out / f"{'a' * 300}{name}"
+
+
+def a_circle(out: Path, name: str) -> Path:
+    (out / name).symlink_to(name)
+    return out / name
+
+
+REFUSED: list[tuple[Callable[[Path, str], Path], type[OSError], str]] = [
+    (in_no_folder, FileNotFoundError, "No such file"),
+    (below_a_file, NotADirectoryError, "Not a directory"),
+    (a_folder, IsADirectoryError, "Is a directory"),
+    (with_nul, OSError, "Invalid argument"),
+    (of_many_letters, OSError, "too long"),
+    (a_circle, OSError, "Too many levels"),
+]
 
 
 @pytest.mark.parametrize("name", ["run.html", "trace.json"])
-@pytest.mark.parametrize(("place", "why"), PLACES)
-def test_a_file_that_cannot_be_written_is_an_error(
-    place: Callable[[Path, str], Path], why: str, name: str, out: Path
+@pytest.mark.parametrize(("place", "kind", "why"), REFUSED)
+def test_a_path_that_cannot_be_written_is_refused_before_the_block_runs(
+    place: Callable[[Path, str], Path], kind: type[OSError], why: str, name: str, out: Path
 ) -> None:
-    with pytest.raises(OSError, match=why), oc.profile(place(out, name)) as seen:
+    ran, path = [], place(out, name)
+    with pytest.raises(kind, match=f"profile: .*{why}") as told, oc.profile(path):
+        ran.append(name)
+    assert told.value.filename == str(path)
+    assert ran == []
+
+
+def test_a_folder_or_a_file_without_permission_is_refused_before_the_block_runs(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (out / "run.html").write_text("the page before")
+    (out / "later.html").symlink_to("linked.html")
+    # The answer that the system gives to users other than root.
+    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)
+    for name in ("run.html", "new.html", "later.html"):
+        ran = []
+        with pytest.raises(PermissionError) as told, oc.profile(out / name):
+            ran.append(name)
+        assert told.value.filename == str(out / name)
+        assert ran == []
+    assert (out / "run.html").read_text() == "the page before"
+
+
+def full(out: Path, name: str) -> Path:
+    (out / name).symlink_to("/dev/full")
+    return out / name
+
+
+@pytest.mark.parametrize("name", ["run.html", "trace.json"])
+def test_a_file_that_its_disk_has_no_room_for_is_an_error(name: str, out: Path) -> None:
+    with pytest.raises(OSError, match="No space left"), oc.profile(full(out, name)) as seen:
         oc.arange(4).sum().compute()
     assert len(seen.outcomes) == 1
 
 
 @pytest.mark.parametrize("name", ["run.html", "trace.json"])
-@pytest.mark.parametrize(("place", "why"), PLACES)
-def test_what_the_block_raised_stays_with_a_note_of_the_file(
-    place: Callable[[Path, str], Path], why: str, name: str, out: Path
-) -> None:
-    with pytest.raises(ZeroDivisionError) as told, oc.profile(place(out, name)):
+def test_what_the_block_raised_stays_with_a_note_of_the_file(name: str, out: Path) -> None:
+    with pytest.raises(ZeroDivisionError) as told, oc.profile(full(out, name)):
         fails()
     (note,) = told.value.__notes__
     assert note.startswith(f"profile: {out / name} could not be written: ")
-    assert why in note
+    assert "No space left" in note
 
 
 def test_what_was_written_leaves_no_note(out: Path) -> None:
@@ -393,6 +450,42 @@ def test_a_page_that_does_not_fit_its_disk_leaves_the_one_before(out: Path) -> N
     assert [file.name for file in out.iterdir()] == ["run.html"]
 
 
+def killed_while_writing(path: Path) -> None:
+    """A process that is killed while it writes a file there."""
+    child = os.fork()
+    if child == 0:
+        try:
+            write_whole(path, (os.kill(os.getpid(), signal.SIGKILL) or b"" for _ in range(1)))
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+def test_the_next_page_clears_what_killed_processes_were_writing(out: Path) -> None:
+    (out / "run.html").write_text("the page before")
+    killed_while_writing(out / "run.html")
+    (unfinished,) = (file.name for file in out.iterdir() if file.name != "run.html")
+    assert re.fullmatch(r"outcore-\d+-[0-9a-f]{8}\.new", unfinished)
+    assert (out / "run.html").read_text() == "the page before"
+    others = ["outcore-1-0123456789.new", "outcore-1-01234567.npy", "my.new"]
+    for name in others:
+        (out / name).write_text("of the user")
+    (out / "outcore-1-01234567.new").symlink_to("my.new")
+    with oc.profile(out / "run.html"):
+        pass
+    assert {file.name for file in out.iterdir()} == {"run.html", "outcore-1-01234567.new", *others}
+
+
+def test_a_page_that_another_process_is_writing_stays(out: Path) -> None:
+    def slow() -> Iterator[bytes]:
+        write_whole(out / "quick.html", (b"quick",))
+        yield b"slow"
+
+    write_whole(out / "slow.html", slow())
+    assert (out / "slow.html").read_bytes() == b"slow"
+    assert sorted(os.listdir(out)) == ["quick.html", "slow.html"]
+
+
 def test_a_page_keeps_the_mode_and_the_link_that_it_is_written_to(out: Path) -> None:
     (out / "there.html").write_text("before")
     (out / "there.html").chmod(0o600)
@@ -433,6 +526,29 @@ def test_runs_of_a_forked_child_stay_out_of_the_timeline(out: Path) -> None:
         os.waitpid(child, 0)
     events = json.loads((out / "trace.json").read_text())["traceEvents"]
     assert {event["pid"] for event in events} == {1}
+
+
+@pytest.mark.parametrize("error", [None, ZeroDivisionError])
+@pytest.mark.parametrize("name", ["run.html", "trace.json"])
+def test_a_forked_child_that_leaves_the_block_writes_nothing(
+    name: str, error: type[Exception] | None, out: Path
+) -> None:
+    child, written = -1, []
+    try:
+        with contextlib.suppress(ZeroDivisionError), oc.profile(out / name) as seen:
+            oc.arange(4).sum().compute()
+            child = os.fork()
+            if child:
+                os.waitpid(child, 0)
+                written = os.listdir(out)
+            elif error is not None:
+                raise error
+    finally:
+        if child == 0:
+            os._exit(0)
+    assert written == []
+    assert os.listdir(out) == [name]
+    assert len(seen.outcomes) == 1
 
 
 def test_blocks_that_are_left_in_any_order_have_their_own_runs() -> None:

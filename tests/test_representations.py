@@ -407,6 +407,9 @@ def test_a_spy_picture_is_darker_where_entries_are() -> None:
     many = spy_picture((100, 100), list(range(10_000)))
     assert many is not None
     assert many.count("<rect") <= 41
+    more = spy_picture((100, 100), [7] * 82)  # 27 bands of 3 tiles, and one of a single tile
+    assert more is not None
+    assert len(set(re.findall(r'fill-opacity="([\d.]+)"', more))) == 1, "a band of fewer tiles is no lighter"
 
 
 TURNING = "n\x1b[31m\x9b2J\u202e" + "x" * 60

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -17,6 +18,7 @@ import pytest
 from support.running import ROOMY, session
 
 import outcore as oc
+from outcore._show.degrees import svg
 from outcore.errors import ArgumentError, DTypeError, MemoryLimitError, OutcoreError, ShapeError
 from outcore.show import _blocks
 
@@ -288,12 +290,28 @@ def test_spy_of_a_sparse_matrix_reads_the_directory_and_no_entry(current: Any, o
     assert np.array_equal(fine.cells, exact)
 
 
+def test_spy_shades_cells_at_the_ends_by_their_density(current: Any) -> None:
+    entries = np.arange(700 * 600)
+    A = oc.sparse.from_coo(entries // 600, entries % 600, np.ones(len(entries)), (700, 600), side=256)
+    drawing = oc.show.spy(A, ax=False)
+    assert drawing.cells[0, 0] > 2 * drawing.cells[-1, -1], "numbers are counts"
+    text = repr(drawing)
+    assert "shades by density: of smaller cells at the ends as of whole ones" in text
+    assert len(set("░▒▓█") & set(text)) == 1, "all cells are as dense"
+    assert (drawing._shaded() == 256 * 256).all()
+    whole = oc.show.spy(A[:512, :512], ax=False)
+    assert "density" not in repr(whole)
+    assert np.array_equal(whole._shaded(), whole.cells)
+    points = oc.show.scatter(np.asarray([0.0, 1.0]), np.asarray([0.0, 1.0]), 3, ax=False)
+    assert np.array_equal(points._shaded(), points.cells)
+
+
 def test_numbers_beside_text_are_those_of_its_rows_and_columns(current: Any) -> None:
     A = oc.sparse.from_coo([0, 699], [0, 599], [1.0, 2.0], (700, 600), side=256)
     lines = repr(oc.show.spy(A, ax=False)).splitlines()
     assert lines[1:8] == [
         "row",
-        "  0 ┤██",
+        "  0 ┤░░",  # less dense than the one below, which is smaller
         "256 ┤",
         "512 ┤    ██",
         "700 └┴───┴┴",
@@ -477,6 +495,25 @@ def test_drawings_go_on_axes_of_matplotlib(current: Any) -> None:
 
 
 @needs_matplotlib
+def test_bars_of_degrees_are_of_one_width(current: Any) -> None:
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    G = oc.graph.from_arrays([0, 0, 0, 1, 5, 5, 5, 5, 5], [1, 2, 3, 2, 6, 7, 8, 9, 10], directed=False)
+    _, ax = pyplot.subplots()
+    oc.show.degrees(G, ax=ax)
+    ends = ax.transData.transform([(edge, 1.0) for edge in (0, 1, 2, 4, 8)])[:, 0]
+    assert np.allclose(np.diff(ends), ends[1] - ends[0])
+    pyplot.close("all")
+
+
+@pytest.mark.parametrize("number", [3, 9, 14, 20, 40])
+def test_labels_below_a_plot_are_as_far_from_each_other(number: int) -> None:
+    picture = ElementTree.fromstring(svg([5] * number, "a title"))
+    labels = [text for text in picture.iter("{http://www.w3.org/2000/svg}text") if text.get("text-anchor") == "middle"]
+    places = [float(text.get("x", "")) for text in labels if re.fullmatch(r"\d+(-\d+)?", text.text or "")]
+    assert len(places) > 1
+    assert np.allclose(np.diff(places), places[1] - places[0], atol=0.11)
+
+
 def test_titles_end_within_the_figure_and_dates_beside_each_other(current: Any) -> None:
     import matplotlib
 

@@ -15,10 +15,11 @@ import outcore as oc
 from outcore import errors
 from outcore._base.sizes import format_size
 from outcore._session.trace import SweepPoint
-from outcore._show.sweep import smallest_limit
+from outcore._show.sweep import LimitSweep, smallest_limit
 
 # Bytes that limits of these tests leave to arrays, beside a process of any size.
 LEFT = 300 << 20
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture
@@ -84,11 +85,37 @@ def test_text_and_picture_mark_the_knee(product: oc.Array) -> None:
     assert "limit in force" in text
     assert all(len(line) <= 110 for line in str(said.sweep).splitlines())
     picture = ElementTree.fromstring(said.sweep.svg())
-    words = [part.text or "" for part in picture.iter("{http://www.w3.org/2000/svg}text")]
+    words = [part.text or "" for part in picture.iter(f"{SVG}text")]
     assert any(word.startswith("knee, ") for word in words)
     assert len(re.findall("<tr>", said.sweep._repr_html_())) == 17
     assert str(said.sweep).splitlines()[0].split() == ["limit", "read", "written", "spilled", "peak"]
     assert said.sweep.to_dict()["knee"] == said.sweep.knee
+
+
+def a_sweep(in_force: int, knee: int) -> LimitSweep:
+    """A sweep in MiB: less is moved up to the knee, and no less beyond it."""
+    limits = sorted({*(100 << power for power in range(8)), in_force, knee})
+    points = [SweepPoint(limit << 20, max(knee * 1000 // limit, 1000), 0, 0, 1, True, 0) for limit in limits]
+    return LimitSweep(points, in_force << 20)
+
+
+@pytest.mark.parametrize("knee", [100, 190, 1000, 1100, 6000, 12_800])
+@pytest.mark.parametrize("in_force", [100, 150, 1000, 4000, 9000, 12_800])
+def test_labels_of_marked_limits_are_whole_and_crossed_by_no_line(in_force: int, knee: int) -> None:
+    sweep = a_sweep(in_force, knee)
+    assert sweep.knee is not None
+    picture = ElementTree.fromstring(sweep.svg())
+    wide = float((picture.get("viewBox") or "").split()[2])
+    marked = [line for line in picture.iter(f"{SVG}line") if line.get("class") in ("line write", "line limit")]
+    labels = [text for text in picture.iter(f"{SVG}text") if (text.text or "").startswith(("knee", "limit in force"))]
+    assert len(marked) == len(labels) == 2
+    for label in labels:
+        x, y, length = float(label.get("x", "")), float(label.get("y", "")), 6.6 * len(label.text or "")
+        begin, end = (x - length, x) if label.get("class") == "value" else (x, x + length)
+        assert 0 <= begin < end <= wide
+        for line in marked:
+            at, top = float(line.get("x1", "")), float(line.get("y1", ""))
+            assert not (begin < at < end and top < y), "the line crosses the label"
 
 
 def test_nothing_is_made_or_read(product: oc.Array, tmp_path: Path) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import io
 import math
 import os
+import re
+import stat
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -27,6 +31,8 @@ _HEADER_MAX = 1 << 20
 # How the name of a file of a volume begins, whose bytes are elsewhere.
 _STUB = b"\x93OUTCORE-VOLUME\n"
 _BUFFER = 1 << 20
+# Names of files that are being written: the process, and a number by chance.
+_UNFINISHED = re.compile(r"outcore-\d+-[0-9a-f]{8}\.new")
 
 
 class Header(NamedTuple):
@@ -156,6 +162,31 @@ def write_durably(path: Path, content: bytes) -> None:
     sync_name(path)
 
 
+def check_writable(path: Path) -> None:
+    """Raises OSError, which names the file, where `write_whole` could not write it: nothing is written."""
+    reason = _unwritable(path)
+    if reason:
+        raise OSError(reason, os.strerror(reason), str(path))
+
+
+def _unwritable(path: Path) -> int:
+    """The number of the system's error for a file that is to be written there; 0 where there is none."""
+    if "\0" in str(path):
+        return errno.EINVAL
+    try:
+        is_folder = stat.S_ISDIR(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        folder = path.resolve().parent  # a link may lead to a file that is not there yet
+        if not folder.is_dir():
+            return errno.ENOTDIR if folder.exists() else errno.ENOENT
+        return 0 if os.access(folder, os.W_OK | os.X_OK) else errno.EACCES
+    except OSError as error:  # as of names that are too long, and of links in a circle
+        return error.errno or errno.EIO
+    if is_folder:
+        return errno.EISDIR
+    return 0 if os.access(path, os.W_OK) else errno.EACCES
+
+
 def write_whole(path: Path, content: Iterable[bytes]) -> None:
     """Writes a file for users in blocks, whole or not at all; devices and pipes as they are. OSError names the file."""
     is_there, folder = path.exists(), path.resolve().parent
@@ -170,8 +201,9 @@ def write_whole(path: Path, content: Iterable[bytes]) -> None:
 
 
 def _exchange(path: Path, content: Iterable[bytes]) -> None:
-    """Writes a plain file under another name first."""
-    new = path.parent / f"outcore-{os.getpid()}-{os.urandom(4).hex()}.new"
+    """Writes a plain file under another name first, which is locked while its process lives."""
+    _clear_unfinished(path.parent)
+    new, held = _locked_file(path.parent)
     try:
         _write_blocks(new, content)
         if path.exists():
@@ -180,6 +212,38 @@ def _exchange(path: Path, content: Iterable[bytes]) -> None:
     except BaseException:
         new.unlink(missing_ok=True)
         raise
+    finally:
+        os.close(held)
+
+
+def _locked_file(folder: Path) -> tuple[Path, int]:
+    """A new file, and the lock on it. Until it is locked it looks as if its process were dead, and may be cleared."""
+    while True:
+        new = folder / f"outcore-{os.getpid()}-{os.urandom(4).hex()}.new"
+        held = os.open(new, os.O_RDONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        with suppress(OSError):  # file systems without locks clear nothing
+            fcntl.flock(held, fcntl.LOCK_SH)
+        if os.fstat(held).st_nlink:
+            return new, held
+        os.close(held)
+
+
+def _clear_unfinished(folder: Path) -> None:
+    """Removes files that killed processes were writing: those that no process has locked."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for name in [entry.name for entry in entries if _UNFINISHED.fullmatch(entry.name)]:
+            _clear_unlocked(folder / name)
+
+
+def _clear_unlocked(path: Path) -> None:
+    with suppress(OSError):
+        file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            if stat.S_ISREG(os.fstat(file).st_mode):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()
+        finally:
+            os.close(file)
 
 
 def _write_blocks(path: Path, content: Iterable[bytes]) -> None:
@@ -229,6 +293,7 @@ def npy_header_of(file: IO[bytes]) -> Header:
 
 __all__ = [
     "Header",
+    "check_writable",
     "discard",
     "in_blocks",
     "is_unfinished",

@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from typing import TypeVar
 
 from outcore import _core
+from outcore._session.reached import refused, tentative
 from outcore.errors import MemoryLimitError
 
 Made = TypeVar("Made")
@@ -35,25 +36,28 @@ def for_all(make: Callable[[], Made], plan: Callable[[], object]) -> Made:
         return make()
     token = _asked.set(True)
     try:
-        return make()
-    except MemoryLimitError as refused:
-        raise _larger(refused, plan) from None
+        with tentative():
+            return make()
+    except MemoryLimitError as error:
+        larger = _larger(error, plan)
+        refused(larger)
+        raise larger from None
     finally:
         _asked.reset(token)
 
 
-def _larger(refused: MemoryLimitError, plan: Callable[[], object]) -> MemoryLimitError:
+def _larger(refusal: MemoryLimitError, plan: Callable[[], object]) -> MemoryLimitError:
     token = _foreseeing.set(True)
     try:
         with suppress(UnforeseenError):
             plan()
     except MemoryLimitError as following:
-        if (following.smallest or 0) > (refused.smallest or 0):
+        if (following.smallest or 0) > (refusal.smallest or 0):
             text = str(following).replace("the smallest limit that works is", "a limit that works is")
             return MemoryLimitError(text, following.details)
     finally:
         _foreseeing.reset(token)
-    return refused
+    return refusal
 
 
 def stored(node: _core.Expr) -> _core.Expr:

@@ -8,6 +8,7 @@ from typing import Any
 from outcore import _core
 from outcore._lazy.array import Array
 from outcore._run.running import plan_and_run
+from outcore._session.reached import tentative
 from outcore._session.record import Outcome
 from outcore._session.session import current
 from outcore.errors import MemoryLimitError
@@ -54,11 +55,12 @@ class Holder:
         """The arrays with their values computed, and the values of others, all by one program."""
         while True:
             on_disk = [self._on_disk[place] for place in places or [0] * len(arrays)]
-            try:
+            if self._on_disk == self._most:
                 return self._held(arrays, beside, on_disk)
+            try:
+                with tentative():
+                    return self._held(arrays, beside, on_disk)
             except MemoryLimitError:
-                if self._on_disk == self._most:
-                    raise
                 self._on_disk = self._most
 
     def _held(

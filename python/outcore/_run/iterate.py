@@ -13,6 +13,7 @@ import numpy.typing as npt
 from outcore import _core
 from outcore._base.arguments import count
 from outcore._base.sizes import format_size
+from outcore._base.times import format_time
 from outcore._base.types import DType, NDArray, Scalar
 from outcore._lazy.array import Array
 from outcore._lazy.carded import Carded, NamedFact
@@ -52,7 +53,7 @@ class Loop(Carded, tuple[Array, ...]):
         return [
             *facts,
             ("moved", f"{format_size(moved[0])} read, {format_size(moved[1])} written"),
-            ("planning", f"{self.plan_seconds:.3g} s"),
+            ("planning", format_time(self.plan_seconds)),
         ]
 
     @property

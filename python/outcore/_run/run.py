@@ -519,7 +519,8 @@ def visualize(*arrays: Item | Targets, filename: AnyPath | None = None, overwrit
     Passes stand above, in their order, each as wide as the part of the plan in which it runs and as large as the bytes
     that it moves; arrays below, each as high as the share of it that is in memory, with marks where it is read, read
     again, spilled and written. Lines between them are as wide as what flows. Passes that repeat are one. `.html` has
-    the details of each; `.png` needs the package cairosvg.
+    the details of each; `.png` needs the package cairosvg; `.dot` is the source for Graphviz, which `Picture.dot` has
+    as text. Printed, a picture is a line for each pass.
 
     Raises ShapeError for another ending, ImportError for `.png` without that package, errors else as `explain`. I/O:
     that file only.

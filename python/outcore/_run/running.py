@@ -12,10 +12,11 @@ from outcore._base.types import NDArray
 from outcore._lazy.foreign import check_not_reading
 from outcore._run.foresight import UnforeseenError, is_foreseeing
 from outcore._session.progress import Progress, of_program
+from outcore._session.reached import refused
 from outcore._session.record import Outcome
 from outcore._session.session import current
 from outcore._session.slices import slices_of
-from outcore.errors import ResumeWarning
+from outcore.errors import OutcoreError, ResumeWarning
 
 
 def plan_and_run(
@@ -35,7 +36,11 @@ def plan_and_run(
         goes_on = shown is not None and any(
             target is not None and target.get("resume") and is_unfinished(target["path"]) for target in targets
         )
-        program = session.plan(exprs, targets, shown)
+        try:
+            program = session.plan(exprs, targets, shown)
+        except OutcoreError as error:
+            refused(error)
+            raise
         for note in program.notes():
             warnings.warn(note, ResumeWarning, stacklevel=3)
         if goes_on and shown is not None:

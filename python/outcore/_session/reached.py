@@ -1,16 +1,21 @@
-"""How far a run came, for records of runs that an error ends."""
+"""How far a run came, for records of runs that an error ends, or that are refused before they begin."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
-from outcore._session.caller import Call
+from outcore._session import record
+from outcore._session.caller import Call, calling
 from outcore._session.record import Failure
+from outcore.errors import MemoryLimitError, OutcoreError
 
 Report = Callable[[int, int, int, int, float, float | None], None]
 # Characters of a message that are kept.
 _MESSAGE_MAX = 400
+_tentative: ContextVar[bool] = ContextVar("outcore_tentative", default=False)
 
 
 class Reached:
@@ -38,10 +43,32 @@ class Reached:
 
     def failure(self, error: BaseException) -> Failure:
         """The record of a run that an error has ended now."""
-        message = str(error)
-        message = message if len(message) <= _MESSAGE_MAX else f"{message[: _MESSAGE_MAX - 1]}…"
         seconds = time.perf_counter() - self._begun
-        return Failure(str(self._call), type(error).__name__, message, seconds, *self._last)
+        return Failure(str(self._call), type(error).__name__, _message(error), seconds, *self._last)
 
 
-__all__ = ["Reached"]
+def refused(error: OutcoreError) -> None:
+    """Tells the recorder, if there is one, of a plan that was refused."""
+    recorder = record.recorder()
+    if recorder is not None and not (_tentative.get() and isinstance(error, MemoryLimitError)):
+        call = str(calling())
+        recorder.fail(Failure(call, type(error).__name__, _message(error), 0.0, is_refused=True))
+
+
+@contextmanager
+def tentative() -> Iterator[None]:
+    """No recorder is told of a plan in the block that does not fit the memory: whoever is around it makes another, or
+    tells of the refusal."""
+    token = _tentative.set(True)
+    try:
+        yield
+    finally:
+        _tentative.reset(token)
+
+
+def _message(error: BaseException) -> str:
+    message = str(error)
+    return message if len(message) <= _MESSAGE_MAX else f"{message[: _MESSAGE_MAX - 1]}…"
+
+
+__all__ = ["Reached", "refused", "tentative"]

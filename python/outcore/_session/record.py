@@ -11,6 +11,7 @@ from weakref import WeakSet
 
 from outcore import _core
 from outcore._base.sizes import format_size
+from outcore._base.times import format_time
 from outcore._base.types import JSONObject
 from outcore._session.caller import Call
 from outcore._session.trace import Run
@@ -40,7 +41,7 @@ class Outcome:
         spilled = f" ({format_size(self.bytes_spilled)} of them spilled)" if self.bytes_spilled else ""
         return (
             f"Outcome({format_size(self.bytes_read)} read, {format_size(self.bytes_written)} written{spilled}, "
-            f"peak {format_size(self.peak_bytes)}, {self.seconds:.3g} s)"
+            f"peak {format_size(self.peak_bytes)}, {format_time(self.seconds)})"
         )
 
     def _repr_html_(self) -> str:
@@ -72,7 +73,7 @@ _UNCOUNTED = {"results", "traces", "events"}
 
 class Failure(NamedTuple):
     """A run that an error ended: its call, the error, seconds until then, and bytes and tasks of the program that ran
-    last, done and planned; 0 where nothing had begun."""
+    last, done and planned; 0 where nothing had begun. Where `is_refused`, no plan was made that could run."""
 
     call: str
     error: str
@@ -82,6 +83,7 @@ class Failure(NamedTuple):
     bytes_total: int = 0
     tasks_done: int = 0
     tasks_total: int = 0
+    is_refused: bool = False
 
 
 class RecordedSession(Protocol):

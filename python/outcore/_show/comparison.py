@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from outcore._base.shortened import printable_text
 from outcore._base.sizes import format_size
+from outcore._base.times import format_time
 from outcore._session.record import Outcome
 from outcore._session.trace import Run
 from outcore._show.markup import Markup, element, joined
@@ -13,7 +14,7 @@ from outcore._show.page import RunGroup, Runs
 from outcore._show.run import ChartScale, details
 from outcore._show.style import FOOT, HEAD, STYLE
 from outcore._show.tables import table
-from outcore._show.verdict import bound, limit_cost, seconds
+from outcore._show.verdict import bound, limit_cost
 
 # Runs that have charts beside each other: those of most time.
 _CHARTS_MAX = 4
@@ -31,7 +32,7 @@ class ProfileComparison:
         return (
             f"ProfileComparison({format_size(was.bytes_read)} → {format_size(now.bytes_read)} read, "
             f"{format_size(was.bytes_written)} → {format_size(now.bytes_written)} written, "
-            f"{seconds(was.seconds)} → {seconds(now.seconds)})"
+            f"{format_time(was.seconds)} → {format_time(now.seconds)})"
         )
 
     def __str__(self) -> str:
@@ -113,7 +114,7 @@ _FIGURES: tuple[tuple[str, Callable[[Runs | RunGroup], float], Callable[[float],
     ("written", lambda runs: runs.bytes_written, lambda size: format_size(int(size))),
     ("spilled", lambda runs: runs.bytes_spilled, lambda size: format_size(int(size))),
     ("peak reserved", lambda runs: runs.peak_bytes, lambda size: format_size(int(size))),
-    ("time", lambda runs: runs.seconds, seconds),
+    ("time", lambda runs: runs.seconds, format_time),
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from outcore._base.sizes import format_size
+from outcore._base.times import format_time
 from outcore._session.record import Outcome
 from outcore._session.session import KeptArray, Session
 from outcore._show.card import Fact, card, path_fact
@@ -49,8 +50,11 @@ def outcome_card(outcome: Outcome) -> str:
         Fact("read", format_size(outcome.bytes_read)),
         Fact("written", format_size(outcome.bytes_written) + spilled),
         Fact("peak", f"{format_size(outcome.peak_bytes)} reserved"),
-        Fact("time", f"{outcome.seconds:.3g} s"),
-        Fact("of all threads", f"{outcome.read_seconds:.3g} s reading, {outcome.compute_seconds:.3g} s computing"),
+        Fact("time", format_time(outcome.seconds)),
+        Fact(
+            "of all threads",
+            f"{format_time(outcome.read_seconds)} reading, {format_time(outcome.compute_seconds)} computing",
+        ),
     ]
     for name, value in outcome.other.items():
         if not value:

@@ -12,13 +12,13 @@ from typing import Protocol, TypeAlias
 
 from outcore._base.shortened import printable_text
 from outcore._base.sizes import format_size
+from outcore._base.times import format_time
 from outcore._base.types import JSONObject
 from outcore._show.markup import Markup, element, joined
 from outcore._show.names import short_names
 from outcore._show.style import STYLE
 from outcore._show.sweep import LimitSweep
 from outcore._show.tables import table
-from outcore._show.verdict import seconds
 
 #: The least and the most seconds, and the number of runs that they are by.
 TimeBand: TypeAlias = tuple[float, float, int]
@@ -271,7 +271,7 @@ class Explanation:
             return []
         least, most, count = self._band
         runs = f"the last {count} runs" if count > 1 else "the last run"
-        least_time, most_time = seconds(least), seconds(most)
+        least_time, most_time = format_time(least), format_time(most)
         band = least_time if least_time == most_time else f"{least_time} to {most_time}"
         return [("time", f"{band} by the rates of {runs}")]
 

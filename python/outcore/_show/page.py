@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from outcore._base.shortened import call_text, short_text
 from outcore._base.sizes import format_size
+from outcore._base.times import format_time
 from outcore._base.types import JSONObject
 from outcore._session.record import Failure, Iterations, Outcome
 from outcore._session.trace import Run
@@ -15,12 +17,13 @@ from outcore._show.names import is_scratch, short
 from outcore._show.run import details
 from outcore._show.style import FOOT, HEAD, STYLE
 from outcore._show.tables import disclosure, sums, table, wide
-from outcore._show.verdict import beyond_slices, bound, forecast_held, limit_cost, read_twice, searched, seconds
+from outcore._show.verdict import beyond_slices, bound, forecast_held, limit_cost, read_twice, searched
 
 # Sentences on files that many runs read, at most.
 _FILES_SHOWN = 5
 # Lines of the user's that have charts: those with the longest runs.
 _SECTIONS_MAX = 24
+_NAME_MAX = 60  # letters of a line's name in text
 
 
 class RunGroup(NamedTuple):
@@ -37,6 +40,14 @@ class RunGroup(NamedTuple):
     longest: Outcome
     #: Its trace, where it was kept.
     run: Run | None
+
+    def __repr__(self) -> str:
+        sizes = (self.bytes_read, self.bytes_written, self.bytes_spilled, self.peak_bytes)
+        read, written, spilled, peak = map(format_size, sizes)
+        of = f" ({spilled} of them spilled)" if self.bytes_spilled else ""
+        runs = "1 run" if self.number == 1 else f"{self.number:,} runs"
+        counted = [f"{read} read", f"{written} written{of}", f"peak {peak}", format_time(self.seconds)]
+        return call_text("RunGroup", [f"{short_text(self.name, _NAME_MAX)}: {runs}", *counted])
 
 
 class FileReads(NamedTuple):
@@ -97,7 +108,10 @@ def content(profile: Runs) -> Markup:
 
 
 def _failed(failure: Failure) -> str:
-    """The error that ended a run, and the part that was done until then."""
+    """The error that ended a run, and the part that was done until then; or the refusal of its plan."""
+    message = f": {failure.message}" if failure.message else ""
+    if failure.is_refused:
+        return _stopped(f"{failure.call} was refused before it began, by {failure.error}{message}")
     if failure.tasks_total:
         done = (
             f"Done of its program by the last report: {failure.tasks_done:,} of {failure.tasks_total:,} tasks, "
@@ -105,9 +119,12 @@ def _failed(failure: Failure) -> str:
         )
     else:
         done = "No task had been reported as done."
-    message = f": {failure.message}" if failure.message else ""
-    ended = f"{failure.call} was ended after {seconds(failure.seconds)} by {failure.error}{message}"
-    return f"{ended}{'' if ended.endswith('.') else '.'} {done}"
+    ended = f"{failure.call} was ended after {format_time(failure.seconds)} by {failure.error}{message}"
+    return f"{_stopped(ended)} {done}"
+
+
+def _stopped(sentence: str) -> str:
+    return sentence if sentence.endswith(".") else f"{sentence}."
 
 
 def _lead(profile: Runs, groups: Sequence[RunGroup]) -> list[Markup]:
@@ -154,7 +171,7 @@ def _sums(profile: Runs) -> Markup:
         ("written", format_size(profile.bytes_written)),
         ("of these spilled", format_size(profile.bytes_spilled)),
         ("peak reserved", format_size(profile.peak_bytes)),
-        ("time", seconds(profile.seconds)),
+        ("time", format_time(profile.seconds)),
     ]
     return sums(figures)
 
@@ -166,7 +183,7 @@ def _runs(groups: Sequence[RunGroup]) -> Markup:
         times = f"{group.number:,} × " if group.number > 1 else ""
         name = element("a", f"{times}{group.name}", href=f"#run-{number}") if _has_section(group) else group.name
         sizes = (group.bytes_read, group.bytes_written, group.bytes_spilled, group.peak_bytes)
-        rows.append([name, *map(format_size, sizes), seconds(group.seconds)])
+        rows.append([name, *map(format_size, sizes), format_time(group.seconds)])
     return table(head, rows, name="Runs", text=("run",))
 
 
@@ -186,8 +203,8 @@ def _section(number: int, group: RunGroup) -> list[Markup]:
     if "graph" in outcome.other:
         return [*parts, *_of_graph(outcome)]
     if group.run is None or not group.run.traces:
-        took = f"The longest took {seconds(outcome.seconds)}; shorter runs are not looked at. {forecast_held(outcome)}"
-        return [*parts, element("p", took.rstrip())]
+        took = f"The longest took {format_time(outcome.seconds)}; shorter runs are not looked at."
+        return [*parts, element("p", f"{took} {forecast_held(outcome)}".rstrip())]
     traced, programs = len(group.run.traces), len(outcome.other.get("stages", ()))
     if traced < programs:
         parts.append(element("p", f"The longest {traced:,} of {programs:,} stages are shown."))

@@ -19,13 +19,14 @@ from outcore._show.strips import STRIP_KEY, drawn_strip
 from outcore._show.style import FOOT, HEAD, INLINE, STYLE
 from outcore._show.tables import disclosure, sums, table, wide
 
-# Points. Names stand left of the drawing, figures right of it.
-_LEFT, _WIDTH, _RIGHT = 190, 540, 250
-_ALL = _LEFT + _WIDTH + _RIGHT
+# Points from the left end of passes and arrays. Names stand left of these, figures right of them, and the image is as
+# wide as the longest of both.
+_LEFT, _WIDTH, _BESIDE, _MARGIN, _LETTER = 0, 540, 8, 16, 7.8
 _HEAD, _GAP, _MIDDLE = 26, 6, 44
 _BOX_MIN, _BOX_MAX, _STRIP, _EDGE_MAX = 16.0, 52.0, 22, 10.0
 # Passes, arrays, edges and stages that are drawn at most: those of most bytes.
 _BOXES, _STRIPS, _EDGES, _STAGES = 24, 24, 80, 12
+_NAME_MAX = 28  # letters
 _KEY = (("compute", "a pass; its area follows its bytes"), *STRIP_KEY)
 
 
@@ -40,12 +41,22 @@ class _Box(NamedTuple):
     height: float
 
 
+class _StageDrawing(NamedTuple):
+    """A stage: its parts, its height, and the texts on the left and on the right of it."""
+
+    parts: list[Markup]
+    height: float
+    names: list[str]
+    figures: list[str]
+
+
 class Picture:
     """A drawing of a plan; notebooks show it. Made by `visualize`.
 
     `svg()` is the image: passes above, each as wide as the part of the plan in which it runs, and arrays below, each as
     high as the share of it that is in memory. `html()` is a page with the passes' details, `png()` the image in pixels
-    where the package cairosvg is installed, `dot` the plan for Graphviz. None does any I/O.
+    where the package cairosvg is installed, `dot` the source of the plan for Graphviz. Printed it is a line for each
+    pass. None does any I/O.
 
     >>> import outcore as oc
     >>> "<svg" in oc.visualize(oc.arange(4).sum()).svg()
@@ -61,12 +72,34 @@ class Picture:
         ]
 
     def __str__(self) -> str:
-        return "\n".join(map(printable_text, self.dot.split("\n")))
+        lines = [f"A plan of {self._passes()}:"]
+        for number, (_, _, forecast, _) in enumerate(self._stages[:_STAGES]):
+            if len(self._stages) > 1:
+                lines.append(self._title(number))
+            rows = [
+                (_pass_name(index, times, alike), _moved_text(alike)) for index, times, alike in folded(forecast.passes)
+            ]
+            wide = max((len(name) for name, _ in rows[:_BOXES]), default=0)
+            lines += [f"  {name:<{wide}}  {moved}" for name, moved in rows[:_BOXES]]
+            if len(rows) > _BOXES:
+                lines.append(f"  {len(rows) - _BOXES:,} rows more")
+        if len(self._stages) > _STAGES:
+            lines.append(f"{len(self._stages) - _STAGES:,} stages more")
+        lines.append("svg(), html() and png() draw it; dot is its source for Graphviz")
+        return "\n".join(map(printable_text, lines))
 
     def __repr__(self) -> str:
+        return f"Picture({self._passes()}; svg(), html(), png() and dot)"
+
+    def _passes(self) -> str:
+        """The numbers of stages and passes."""
         passes = sum(len(forecast.passes) for _, _, forecast, _ in self._stages)
         stages = f"{len(self._stages)} stages, " if len(self._stages) > 1 else ""
-        return f"Picture({stages}{passes:,} pass{'' if passes == 1 else 'es'}; svg(), html(), png() and dot)"
+        return f"{stages}{passes:,} pass{'' if passes == 1 else 'es'}"
+
+    def _title(self, number: int) -> str:
+        label, exact, _, _ = self._stages[number]
+        return f"stage {number + 1} of {len(self._stages)}: {label}{'' if exact else ' (bounds)'}"
 
     def _repr_html_(self) -> str:
         return element("div", element("style", Markup(STYLE)), *self._content(), class_="outcore")
@@ -74,18 +107,20 @@ class Picture:
     def svg(self) -> str:
         """The image, stages one below the other."""
         parts: list[Markup] = [element("style", Markup(INLINE))]
-        top = 0.0
+        top, begin, end = 0.0, float(_LEFT), float(_LEFT + _WIDTH)
         for number in range(min(len(self._stages), _STAGES)):
-            drawn, height = self._stage(number, top)
-            parts += drawn
-            top += height
+            drawn = self._stage(number, top)
+            parts += drawn.parts
+            top += drawn.height
+            begin = min(begin, _LEFT - _room(drawn.names))
+            end = max(end, _LEFT + _WIDTH + _room(drawn.figures))
         if len(self._stages) > _STAGES:
-            parts.append(element("text", f"{len(self._stages) - _STAGES:,} stages more", x=8, y=top + 16))
+            parts.append(element("text", f"{len(self._stages) - _STAGES:,} stages more", x=_LEFT, y=top + 16))
             top += 24
         inside = element("g", *parts, class_="outcore")
-        size = f"0 0 {_ALL} {top:.0f}"
+        size = f"{begin:.0f} 0 {end - begin:.0f} {top:.0f}"
         attributes: dict[str, str | float] = {
-            "width": _ALL,
+            "width": round(end - begin),
             "height": round(top),
             "font-family": "system-ui, sans-serif",
             "font-size": "12",
@@ -125,14 +160,13 @@ class Picture:
             parts.append(disclosure(f"{stage}arrays", _array_table(occupancy, self._names)))
         return parts
 
-    def _stage(self, number: int, top: float) -> tuple[list[Markup], float]:
-        """A stage below `top`, and its height."""
-        label, exact, forecast, occupancy = self._stages[number]
+    def _stage(self, number: int, top: float) -> _StageDrawing:
+        """A stage below `top`."""
+        _, _, forecast, occupancy = self._stages[number]
         parts: list[Markup] = []
         height = 4.0
         if len(self._stages) > 1:
-            text = f"stage {number + 1} of {len(self._stages)}: {label}{'' if exact else ' (bounds)'}"
-            parts.append(element("text", text, x=8, y=top + 18, class_="title"))
+            parts.append(element("text", self._title(number), x=_LEFT, y=top + 18, class_="title"))
             height += _HEAD
         boxes, bottom = _boxes(forecast, occupancy, top + height)
         strips = _strips_shown(occupancy)
@@ -149,7 +183,9 @@ class Picture:
             more = "1 array more" if left_out == 1 else f"{left_out:,} arrays more"
             parts.append(element("text", f"{more}, of fewer bytes", x=_LEFT, y=top + height))
             height += 18
-        return parts, height
+        rows = [box.name for box in boxes] + [names[strip.number] for strip in strips]
+        figures = [_moved_text(box.passes) for box in boxes] + [_figure(strip) for strip in strips]
+        return _StageDrawing(parts, height, [_cut(name, _NAME_MAX) for name in rows], figures)
 
 
 def _programs(forecast: JSONObject) -> list[tuple[str, bool, JSONObject]]:
@@ -157,6 +193,11 @@ def _programs(forecast: JSONObject) -> list[tuple[str, bool, JSONObject]]:
     if "stages" not in forecast:
         return [("", bool(forecast["exact"]), forecast)]
     return [(stage["label"], bool(stage["exact"]), stage["program"]) for stage in forecast["stages"]]
+
+
+def _room(texts: Sequence[str]) -> float:
+    """The width of a column of texts, with what lies around it."""
+    return _BESIDE + _LETTER * max(map(len, texts), default=0) + _MARGIN
 
 
 def _x(column: float, columns: int) -> float:
@@ -178,12 +219,16 @@ def _boxes(forecast: Explanation, occupancy: Occupancy, top: float) -> tuple[lis
         # Area follows bytes: a short pass of many bytes is high.
         height = _moved(alike) / most * _BOX_MAX * min(_WIDTH / width, 8.0)
         height = min(max(height, _BOX_MIN), _BOX_MAX)
-        name = f"{times:,} × " if times > 1 else f"{index}: "
-        boxes.append(_Box(f"{name}{pass_label(alike[0])}", alike, left, width, top, height))
+        boxes.append(_Box(_pass_name(index, times, alike), alike, left, width, top, height))
         top += height + _GAP
     if len(rows) > len(boxes):
         top += 4
     return boxes, top
+
+
+def _pass_name(index: int, times: int, alike: Sequence[Pass]) -> str:
+    """The number of a pass, or how often it repeats, and its operators."""
+    return f"{f'{times:,} × ' if times > 1 else f'{index}: '}{pass_label(alike[0])}"
 
 
 def _moved(passes: Sequence[Pass]) -> int:
@@ -196,13 +241,18 @@ def _box(box: _Box) -> list[Markup]:
     hint = f"{box.name}: {tasks:,} tasks, {format_size(read)} read, {format_size(written)} written"
     middle = box.top + box.height / 2 + 4
     shape = {"x": box.left, "y": box.top, "width": box.width, "height": box.height, "rx": 3}
-    sizes = ((read, "read"), (written, "written"))
-    moved = ", ".join(f"{format_size(size)} {verb}" for size, verb in sizes if size)
     return [
         element("rect", element("title", hint), **shape, class_="ink compute"),
-        element("text", element("title", hint), _cut(box.name, 28), x=_LEFT - 8, y=middle, class_="value"),
-        element("text", moved or "in memory", x=_LEFT + _WIDTH + 8, y=middle),
+        element("text", element("title", hint), _cut(box.name, _NAME_MAX), x=_LEFT - _BESIDE, y=middle, class_="value"),
+        element("text", _moved_text(box.passes), x=_LEFT + _WIDTH + _BESIDE, y=middle),
     ]
+
+
+def _moved_text(passes: Sequence[Pass]) -> str:
+    """The bytes that passes move, in words."""
+    read, written = (sum(getattr(one, name) for one in passes) for name in ("bytes_read", "bytes_written"))
+    sizes = ((read, "read"), (written, "written"))
+    return ", ".join(f"{format_size(size)} {verb}" for size, verb in sizes if size) or "in memory"
 
 
 def _strips_shown(occupancy: Occupancy) -> list[ArrayStrip]:
@@ -226,8 +276,8 @@ def _strip(strip: ArrayStrip, top: float, columns: int, label: str) -> list[Mark
     return [
         element("rect", element("title", hint), **box, class_="back"),
         *drawn_strip(strip, places, top, whole),
-        element("text", element("title", hint), _cut(label, 28), x=_LEFT - 8, y=middle, class_="value"),
-        element("text", _figure(strip), x=_LEFT + _WIDTH + 8, y=middle),
+        element("text", element("title", hint), _cut(label, _NAME_MAX), x=_LEFT - _BESIDE, y=middle, class_="value"),
+        element("text", _figure(strip), x=_LEFT + _WIDTH + _BESIDE, y=middle),
     ]
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from outcore._base.types import NDArray
-from outcore._show.axes import PlotAxis
+from outcore._show.axes import PlotAxis, Tick
 from outcore._show.markup import Markup, drawing, element
 
 # Points: the plot, and the labels on its left, below it and above it.
@@ -16,6 +17,7 @@ WIDTH, HEIGHT = 560, 320
 _LEFT, _RIGHT, _TOP, _LINE = 92, 40, 40, 18
 _BESIDE = 100  # a legend
 _LEGEND, _SHADES, _LETTER = 120, 24, 6.6
+_HALF, _BETWEEN = 3.6, 4  # of a letter of a number below, and between two numbers
 _COLOR, _RGB = "#4878a8", (0x48, 0x78, 0xA8)
 _GREY = (0x80, 0x80, 0x80)
 
@@ -130,13 +132,8 @@ def _framed(
         at = base - tick.place * height
         parts.append(element("line", x1=_LEFT - 5, x2=_LEFT, y1=at, y2=at, stroke="currentColor"))
         parts.append(element("text", tick.label, x=_LEFT - 8, y=at + 4, text_anchor="end"))
-    end = -1.0
-    for tick in x.ticks:
+    for tick in _labelled(x.ticks, width):
         at = _LEFT + tick.place * width
-        half = 3.6 * len(tick.label)
-        if at - half < end:
-            continue  # no room behind the label before
-        end = at + half + 4
         parts.append(element("line", x1=at, x2=at, y1=base, y2=base + 5, stroke="currentColor"))
         parts.append(element("text", tick.label, x=at, y=base + 20, text_anchor="middle"))
     parts.append(element("path", d=f"M{_LEFT} {_TOP}V{base:.1f}H{right:.1f}", fill="none", stroke="currentColor"))
@@ -162,6 +159,18 @@ def _framed(
         font_family="sans-serif",
         font_size=12,
     )
+
+
+def _labelled(ticks: Sequence[Tick], width: float) -> Sequence[Tick]:
+    """Every tick, or every second, third and so on, so that no label lies over the one before it."""
+    for every in range(1, len(ticks)):
+        shown = ticks[::every]
+        if all(
+            (after.place - before.place) * width >= _HALF * (len(before.label) + len(after.label)) + _BETWEEN
+            for before, after in pairwise(shown)
+        ):
+            return shown
+    return ticks[:1]
 
 
 __all__ = ["HEIGHT", "WIDTH", "GridPlace", "Shades", "cells_svg", "columns_svg"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import math
 import os
 import threading
@@ -15,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from outcore import _core
-from outcore._base.files import write_whole
+from outcore._base.files import check_writable, write_whole
 from outcore._base.sizes import format_size
 from outcore._base.types import JSONObject
 from outcore._session.caller import Call, calling
@@ -69,7 +68,7 @@ class Profile:
     Of a run over a graph, `other["iterations"]` has `Iterations`, and `other["bytes_beside_iterations"]` the part of
     its `bytes_read` that was read beside them, as degrees are. A run over a graph that raised is one of the runs, with
     the name of the exception as `other["error"]`. One over arrays that raised is one of `failed`: its call, the error,
-    the seconds until then, and the bytes and tasks that were done.
+    the seconds until then, and the bytes and tasks that were done; so is one whose plan was refused (`is_refused`).
 
     >>> import outcore as oc
     >>> with oc.profile() as seen:
@@ -80,6 +79,8 @@ class Profile:
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
+        # Of the process that entered the block: a forked child that leaves it writes nothing.
+        self._process = os.getpid()
         self.outcomes: list[Outcome] = []
         self.started = time.perf_counter()
         self._events = None if path is None or self._is_page else EventFile(path)
@@ -202,8 +203,8 @@ class Profile:
         return self.path is not None and self.path.name.lower().endswith(".html")
 
     def _write(self) -> None:
-        """The file that the path names, if there is one."""
-        if self.path is None:
+        """The file that the path names, if there is one, by the process that entered the block."""
+        if self.path is None or os.getpid() != self._process:
             return
         if self._events is None:
             # Names of files need not be text.
@@ -365,6 +366,16 @@ def _table(outcome: Outcome) -> str:
     return "\n".join(lines)
 
 
+def _checked(path: Path) -> Path:
+    """The path, where a file can be written there. Raises OSError."""
+    try:
+        check_writable(path)
+    except OSError as error:
+        error.strerror = f"profile: {error.strerror}"
+        raise
+    return path
+
+
 class Profiler:
     """Counts what every run in the block does; with a path, also writes it there when the block ends, or raises.
 
@@ -372,8 +383,9 @@ class Profiler:
     why, what the memory limit cost, memory and threads over time, and when which array was in memory. Any other path
     gets the timeline of the runs as Chrome trace JSON, of each program its first 262,144 tasks and transfers: open that
     in `chrome://tracing` or ui.perfetto.dev, where each run is a process of its own. `oc.profile.compare(a, b)` sets
-    two profiles side by side. I/O: none of its own but that file. Raises FileNotFoundError before the block runs where
-    there is no such folder, OSError where the file cannot be written; what the block raised stays, with a note of that.
+    two profiles side by side. I/O: none of its own but that file. Raises OSError before the block runs where the file
+    could not be written: FileNotFoundError without its folder, IsADirectoryError, PermissionError; after the block
+    where its disk is full, say. An error of the block stays, with a note of that.
 
     A program that moves much more than any order must is planned under six larger limits before it runs, once for each
     line of the block, so that the page can say what another limit would do.
@@ -388,9 +400,7 @@ class Profiler:
     @contextmanager
     def __call__(self, path: str | os.PathLike[str] | None = None) -> Iterator[Profile]:
         """The block; see the class."""
-        profile = Profile(None if path is None else Path(path))
-        if profile.path is not None and not profile.path.parent.is_dir():
-            raise FileNotFoundError(errno.ENOENT, "profile: there is no such folder to write to", str(profile.path))
+        profile = Profile(None if path is None else _checked(Path(path)))
         try:
             with recorded_by(profile):
                 yield profile

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from outcore._base.sizes import format_size
+from outcore._base.times import format_time
 from outcore._session.record import Outcome
 from outcore._session.trace import ProgramTrace, Run
 from outcore._show.explanation import Explanation, folded, pass_label
@@ -17,7 +18,6 @@ from outcore._show.sweep import limit_table, point_cells
 from outcore._show.tables import disclosure, table, wide
 from outcore._show.time_axis import TimeAxis
 from outcore._show.timeline import KINDS, arrays, passes, threads
-from outcore._show.verdict import seconds
 
 # Rows of tables at most; passes of loops are folded before.
 _ROWS_MAX = 200
@@ -111,7 +111,7 @@ def _passes(run: Run) -> Markup:
                     f"{sum(one.tasks for one in alike):,}",
                     format_size(sum(one.bytes_read for one in alike)),
                     format_size(sum(one.bytes_written for one in alike)),
-                    seconds(sum(spent[one.index] for one in alike if one.index < len(spent))),
+                    format_time(sum(spent[one.index] for one in alike if one.index < len(spent))),
                 ]
             )
     shown = rows[:_ROWS_MAX]
@@ -133,10 +133,10 @@ def _slowest(run: Run) -> Markup:
         strip = None if is_task else trace.strip(work.subject)
         part = "" if strip is None else f"{' × '.join(f'{length:,}' for length in strip.tile)} {strip.dtype}"
         stage = [trace.label] if len(run.traces) > 1 else []
-        began = seconds(trace.begin + work.start)
+        began = format_time(trace.begin + work.start)
         at = ", ".join(f"{place:,}" for place in work.at)
         where = f"{'task' if is_task else 'tile'} ({at})" if at else ""
-        rows.append([*stage, f"{work.kind} {name}", where, part, f"{work.lane + 1}", began, seconds(work.seconds)])
+        rows.append([*stage, f"{work.kind} {name}", where, part, f"{work.lane + 1}", began, format_time(work.seconds)])
     stages = ["stage"] if len(run.traces) > 1 else []
     head = [*stages, "work", "where, from 0", "tile, at most", "thread", "began after", "took"]
     text = ("stage", "work", "where, from 0", "tile, at most")

@@ -27,15 +27,16 @@ def spy_picture(shape: tuple[int, int], entries: Sequence[int], is_turned: bool 
     width = _SIDE if ratio < 1 else max(_SIDE / ratio, _SHORTEST)
     left = top = _MARGIN
     bands = _bands(entries)
-    most = max(bands, default=0)
-    drawn = []
-    for place, count in enumerate(bands):
-        if count:
-            size = (width if is_turned else height) / len(bands)
-            at = {"x": left + place * size, "y": top} if is_turned else {"x": left, "y": top + place * size}
+    most = max((mean for _, mean in bands), default=0.0)
+    drawn, begin = [], 0.0
+    for tiles, mean in bands:
+        size = (width if is_turned else height) * tiles / len(entries)
+        at = {"x": left + begin, "y": top} if is_turned else {"x": left, "y": top + begin}
+        begin += size
+        if mean:
             sides = {"width": size, "height": height} if is_turned else {"width": width, "height": size}
             # By the logarithm: counts of tiles differ by powers of ten.
-            share = math.log1p(count) / math.log1p(most)
+            share = math.log1p(mean) / math.log1p(most)
             opacity = f"{_FAINTEST + (_DARKEST - _FAINTEST) * share**4 if len(bands) > 1 else _EVEN:.2f}"
             drawn.append(
                 element("rect", fill="currentColor", fill_opacity=opacity, shape_rendering="crispEdges", **at, **sides)
@@ -46,7 +47,7 @@ def spy_picture(shape: tuple[int, int], entries: Sequence[int], is_turned: bool 
         _text(left + width / 2, top + height + _LABEL - 3, across, "middle"),
         _text(left + width + 4, top + height / 2 + 4, down, "start"),
     ]
-    begin = min(0.0, left + width / 2 - len(across) * _CHARACTER / 2)
+    start = min(0.0, left + width / 2 - len(across) * _CHARACTER / 2)
     right = max(left + width + 4 + len(down) * _CHARACTER, left + width / 2 + len(across) * _CHARACTER / 2) + _MARGIN
     tall = top + height + _LABEL + _MARGIN
     return drawing(
@@ -55,16 +56,17 @@ def spy_picture(shape: tuple[int, int], entries: Sequence[int], is_turned: bool 
         *labels,
         role="img",
         aria_label=_said(shape, entries, is_turned),
-        viewBox=f"{begin:.4g} 0 {right - begin:.4g} {tall:.4g}",
-        width=f"{right - begin:.4g}",
+        viewBox=f"{start:.4g} 0 {right - start:.4g} {tall:.4g}",
+        width=f"{right - start:.4g}",
         height=f"{tall:.4g}",
     )
 
 
-def _bands(entries: Sequence[int]) -> list[int]:
-    """Entries of bands, of which each has as many tiles but for the last."""
+def _bands(entries: Sequence[int]) -> list[tuple[int, float]]:
+    """Tiles of bands, as many of each but for the last, and entries that a tile of the band has on average."""
     each = -(-len(entries) // _BANDS) or 1
-    return [sum(entries[start : start + each]) for start in range(0, len(entries), each)]
+    bands = [entries[start : start + each] for start in range(0, len(entries), each)]
+    return [(len(band), sum(band) / len(band)) for band in bands]
 
 
 def _said(shape: tuple[int, int], entries: Sequence[int], is_turned: bool) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from outcore._base.sizes import format_size
 from outcore._session.trace import SweepPoint
 from outcore._show.markup import Markup, drawing, element, joined
-from outcore._show.style import STYLE
+from outcore._show.style import INLINE, STYLE
 from outcore._show.tables import table, wide
 
 # The knee is the smallest limit that moves at most so many times the least.
@@ -17,8 +17,13 @@ _MEBIBYTE = 1 << 20
 # Of the search for the smallest limit: rounds, and limits that each plans under.
 _ROUNDS, _BETWEEN = 3, 4
 _BAR = 24
-# Points of the picture.
-_LEFT, _WIDTH, _RIGHT, _TOP, _HEIGHT, _FOOT = 90, 620, 30, 16, 220, 48
+# Points of the picture, which a narrow page shows whole. Labels of marked limits are in two rows above the chart.
+_LEFT, _WIDTH, _RIGHT, _TOP, _HEIGHT, _FOOT = 72, 352, 36, 40, 190, 48
+_ALL = _LEFT + _WIDTH + _RIGHT
+_SIZE = "min-width:330px;max-width:560px"
+_ROW, _LETTER, _BESIDE = 16, 6.6, 6
+# Numbers of limits that there is room for.
+_NUMBERS = 5
 
 
 class LimitSweep:
@@ -117,25 +122,26 @@ class LimitSweep:
         def y(moved: float) -> float:
             return _TOP + _HEIGHT * (1 - moved / most)
 
-        parts = [*_grid(most, y), *_limits(low, high, x)]
+        parts = [element("style", Markup(INLINE)), *_grid(most, y), *_limits(low, high, x)]
         line = " ".join(f"{x(limit):.1f},{y(moved):.1f}" for limit, moved in fitting)
         parts.append(element("polyline", points=line, class_="line read"))
         for limit, moved in fitting:
             hint = element("title", f"{format_size(limit)}: {format_size(moved)} moved")
             parts.append(element("circle", hint, cx=x(limit), cy=y(moved), r=4, class_="ink read"))
-        for limit, name, color in self._marked():
-            parts.append(element("line", x1=x(limit), x2=x(limit), y1=_TOP, y2=_TOP + _HEIGHT, class_=f"line {color}"))
-            side = {"class_": "value", "x": x(limit) - 6} if x(limit) > _LEFT + _WIDTH / 2 else {"x": x(limit) + 6}
-            parts.append(element("text", name, y=_TOP + 10 + (14 if color == "limit" else 0), **side))
+        parts += _marks([(x(limit), name, color) for limit, name, color in self._marked()])
+        size: dict[str, str | float] = {
+            "viewBox": f"0 0 {_ALL} {_TOP + _HEIGHT + _FOOT}",
+            "width": _ALL,
+            "style": _SIZE,
+        }
         said = f"Bytes moved over the memory limit; {self!r}"
-        size = f"0 0 {_LEFT + _WIDTH + _RIGHT} {_TOP + _HEIGHT + _FOOT}"
-        return drawing(*parts, viewBox=size, role="img", aria_label=said)
+        return drawing(*parts, **size, font_family="system-ui, sans-serif", font_size=12, role="img", aria_label=said)
 
     def _marked(self) -> list[tuple[int, str, str]]:
         marks = [] if self.knee is None else [(self.knee, f"knee, {format_size(self.knee)}", "write")]
         if self.points[0].memory_limit <= self.memory_limit <= self.points[-1].memory_limit:
             marks.append((self.memory_limit, f"limit in force, {format_size(self.memory_limit)}", "limit"))
-        return marks
+        return sorted(marks)
 
     def _repr_html_(self) -> str:
         parts = [element("style", Markup(STYLE)), wide(Markup(self.svg()), "Bytes by memory limit"), self._table()]
@@ -196,16 +202,34 @@ def _grid(most: int, y: object) -> list[Markup]:
     return parts
 
 
+def _marks(marks: Sequence[tuple[float, str, str]]) -> list[Markup]:
+    """A line for each of at most two marked limits, from the left, and its label above the chart: no label is cut off
+    or crossed by the line of the other."""
+    widths = [_LETTER * len(name) + _BESIDE for _, name, _ in marks]
+    fits_right = all(x + width <= _ALL for (x, _, _), width in zip(marks, widths, strict=True))
+    fits_left = all(x >= width for (x, _, _), width in zip(marks, widths, strict=True))
+    # On the left of their lines the label of the right one is above, else below; far from each other on both sides.
+    sides, rows = ([1, -1], [0, 1]) if not fits_left else ([-1, -1], [1, 0])
+    if fits_right:
+        sides, rows = [1, 1], [0, 1]
+    elif len(marks) == 1:
+        sides = [-1]
+    parts = []
+    for (x, name, color), side, row in zip(marks, sides, rows, strict=False):
+        parts.append(element("line", x1=x, x2=x, y1=_ROW * row + 2, y2=_TOP + _HEIGHT, class_=f"line {color}"))
+        kind = {"class_": "value"} if side < 0 else {}
+        parts.append(element("text", name, x=x + side * _BESIDE, y=_ROW * row + 12, **kind))
+    return parts
+
+
 def _limits(low: int, high: int, x: object) -> list[Markup]:
-    """Numbers of limits below: powers of two, as many as there is room for."""
+    """Numbers of limits below: powers of two, as many as there is room for, or both ends where there are not two."""
     place = x if callable(x) else float
     first, last = math.ceil(math.log2(low)), math.floor(math.log2(high))
-    step = max(math.ceil((last - first + 1) / 8), 1)
+    step = max(math.ceil((last - first + 1) / _NUMBERS), 1)
     at = _TOP + _HEIGHT + 18
-    numbers = [
-        element("text", format_size(2**power), x=place(2**power), y=at, class_="number")
-        for power in range(first, last + 1, step)
-    ]
+    sizes = [2**power for power in range(first, last + 1, step)] if first < last else [low, high]
+    numbers = [element("text", format_size(size), x=place(size), y=at, class_="number") for size in sizes]
     name = element("text", "memory limit", x=_LEFT + _WIDTH / 2, y=at + 20, class_="number")
     return [*numbers, name]
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from outcore._base.sizes import format_size
+from outcore._base.times import format_time
 from outcore._session.trace import ArrayStrip, ProgramTrace, Run
 from outcore._show.markup import Markup, drawing, element
 from outcore._show.names import scratch_names, shown
@@ -145,7 +146,7 @@ def _pass_rows(trace: ProgramTrace, axis: TimeAxis) -> list[_BarRow]:
             continue
         content = trace.forecast["passes"][number]
         right = rights.get(span[1] - 1, max(rights.values()))
-        rows.append((f"{number}: {content['label']}", lefts[span[0]], right, f"{spent[number]:.3g} s of tasks"))
+        rows.append((f"{number}: {content['label']}", lefts[span[0]], right, f"{format_time(spent[number])} of tasks"))
     return rows
 
 

@@ -7,12 +7,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from outcore._base.sizes import format_size
+from outcore._base.times import format_time
 from outcore._session.record import Outcome
 from outcore._session.trace import ArrayStrip, ProgramTrace, Run, SweepPoint
 from outcore._show.names import scratch_names, short, shown
 
 # Shares of the time from which one thing is said to bind a run.
 _BINDING, _LEADING = 0.8, 0.5
+# Shares of the time in which anything was under way from which the disk and computing are said to bind a run together,
+# and the most by which they differ then.
+_TOGETHER, _CLOSE = 0.7, 0.15
 # Share of the time from which first touches of memory are told beside what bound a run.
 _TOLD_TOUCHES = 0.1
 _MOVED = ("bytes_read", "bytes_written")
@@ -68,40 +72,55 @@ class Busy:
         return max(self.total - (self.transfer + self.compute - self.both), 0.0)
 
     @property
+    def waited(self) -> float:
+        """The part of this in which memory was not touched first either."""
+        return max(self.idle - self.touched, 0.0)
+
+    @property
     def rate(self) -> float:
         """Bytes per second while any were under way."""
         return self.moved / self.transfer if self.transfer else 0.0
 
     @property
     def binding(self) -> str:
-        """The name of what bound the run: "start", "touching", "disk", "computing", "both" or "waiting"."""
+        """The name of what bound the run: "start", "touching", "disk", "computing", "both", "turns" or "waiting"."""
         if self.total < _SHORT_SECONDS:
             return "start"
         disk, tasks = self.transfer / self.total, self.tasks / (self.total * self.threads)
-        if self.touched / self.total > _LEADING:
+        if self.touched > max(self.transfer, self.compute, self.waited):
             return "touching"
-        if self.idle / self.total > _LEADING:
+        if self.waited > max(self.transfer, self.compute):
             return "waiting"
         if disk >= _BINDING and disk > tasks:
             return "disk"
         if self.compute / self.total >= _BINDING and tasks >= _LEADING:
             return "computing"
-        return "both"
+        return self._larger
+
+    @property
+    def _larger(self) -> str:
+        """The larger part of the time in which anything was under way: "disk" or "computing"; where they are close,
+        "both" if each went on most of that time, else "turns"."""
+        busy = max(self.total - self.idle, 1e-9)
+        disk, computing = self.transfer / busy, self.compute / busy
+        if abs(disk - computing) > _CLOSE:
+            return "disk" if disk > computing else "computing"
+        return "both" if min(disk, computing) >= _TOGETHER else "turns"
 
 
 def bound(outcome: Outcome, run: Run) -> str:
     """The cause that bound the run, in a sentence or two."""
     if not run.traces:
-        return f"The run took {seconds(outcome.seconds)}, too short to be looked at: its start and end weigh most."
+        return f"The run took {format_time(outcome.seconds)}, too short to be looked at: its start and end weigh most."
     busy = Busy.of(outcome, run)
     disk = f"reads and writes were under way {_share(busy.transfer, busy.total)} of the time"
     rate = f" at {format_size(round(busy.rate))}/s" if busy.moved else ""
     threads = busy.tasks / busy.total
     tasks = f"tasks ran in {threads:.1f} of {busy.threads} threads on average"
-    if _TOLD_TOUCHES <= busy.touched / busy.total <= _LEADING:
+    if busy.touched / busy.total >= _TOLD_TOUCHES:
         tasks += f"; first touches of memory, with nothing else under way, took {_share(busy.touched, busy.total)}"
     if busy.binding == "start":
-        return f"The run took {seconds(busy.total)}: its start and end weigh most."
+        return f"The run took {format_time(busy.total)}: its start and end weigh most."
     if busy.binding == "touching":
         return (
             f"First touches of memory bound it, {_share(busy.touched, busy.total)} of the time with nothing else under "
@@ -118,9 +137,12 @@ def bound(outcome: Outcome, run: Run) -> str:
         return f"Computing bound it: {tasks}; {disk}{rate}."
     if busy.binding == "waiting":
         return (
-            f"Neither the disk nor computing bound it: {seconds(busy.idle)} of {seconds(busy.total)} passed in "
-            f"planning, between programs, or while outputs were made durable; {disk}{rate}."
+            f"Neither the disk nor computing bound it: {format_time(busy.waited)} of {format_time(busy.total)} passed "
+            f"in planning, between programs, or while outputs were made durable; {disk}{rate}; {tasks}."
         )
+    if busy.binding == "turns":
+        computed = f"computing {_share(busy.compute, busy.total)}"
+        return f"Neither the disk nor computing bound it alone, they took turns: {disk}{rate}, {computed}; {tasks}."
     return f"Disk and computing bound it together: {disk}{rate}; {tasks}."
 
 
@@ -184,7 +206,7 @@ def searched(outcome: Outcome) -> list[str]:
     rows = outcome.other["iterations"]
     read, hits = outcome.bytes_read, sum(row.cache_hits for row in rows)
     rate = f", {format_size(round(read / max(outcome.seconds, 1e-9)))} a second" if read else ""
-    sentences = [f"{format_size(read)} read in {seconds(outcome.seconds)}{rate}."]
+    sentences = [f"{format_size(read)} read in {format_time(outcome.seconds)}{rate}."]
     if not read:
         sentences.append("The disk did not bind it: all pages were in memory already.")
     if hits:
@@ -286,7 +308,7 @@ def limit_cost(outcome: Outcome, run: Run) -> list[str]:
     least = min(point.moved or 0 for point in better)
     lost = max(moved - least, 0)
     if busy.binding == "disk" and busy.rate:
-        time = f", {seconds(lost / busy.rate)} at this run's rate"
+        time = f", {format_time(lost / busy.rate)} at this run's rate"
     elif busy.binding == "computing":
         time = ", most of it while tasks were computed"
     else:
@@ -331,16 +353,6 @@ def forecast_held(outcome: Outcome) -> str:
     return "Bytes read, bytes written and peak of memory were as forecast, to the byte."
 
 
-def seconds(value: float) -> str:
-    """A time with three digits."""
-    if value >= 100:
-        minutes, second = divmod(round(value), 60)
-        return f"{minutes} min {second} s"
-    if value >= 0.1:
-        return f"{value:.3g} s"
-    return f"{value * 1e3:.3g} ms"
-
-
 def _share(part: float, whole: float) -> str:
     return f"{100 * part / max(whole, 1e-12):.0f} %"
 
@@ -354,6 +366,5 @@ __all__ = [
     "limit_cost",
     "read_twice",
     "searched",
-    "seconds",
     "uses",
 ]

@@ -20,6 +20,7 @@ from outcore._lazy.array import Array
 from outcore._lazy.node import Operand, node
 from outcore._run.checkpoints import Checkpoints, content
 from outcore._run.driver import Driver
+from outcore._session.reached import refused
 from outcore._session.session import current, leave_room
 from outcore.errors import ArgumentError, MemoryLimitError
 
@@ -53,15 +54,17 @@ class Beside:
 
 def foresee(*programs: Sequence[Operand]) -> None:
     """Refuses a fit whose later programs do not fit the memory before it begins, with the limit that all fit."""
-    refused: list[MemoryLimitError] = []
+    refusals: list[MemoryLimitError] = []
     for program in programs:
         nodes = [node(array) for array in program]
         try:
             current().plan(nodes, [None] * len(nodes))
         except MemoryLimitError as error:
-            refused.append(error)
-    if refused:
-        raise _refusal(max(refused, key=lambda error: error.smallest or 0))
+            refusals.append(error)
+    if refusals:
+        refusal = _refusal(max(refusals, key=lambda error: error.smallest or 0))
+        refused(refusal)
+        raise refusal
 
 
 def _refusal(error: MemoryLimitError) -> MemoryLimitError:

@@ -181,7 +181,8 @@ class DegreeDrawing(BarDrawing):
 
     def _draw(self, ax: Axes) -> None:
         ax.stairs(self.counts, self.edges, fill=True, baseline=0.5)
-        ax.set_xscale("symlog", base=2, linthresh=1)
+        # From 0 to 1 as wide as from 1 to 2: by default it is base / (base - 1) times that.
+        ax.set_xscale("symlog", base=2, linthresh=1, linscale=0.5)
         ax.set_yscale("log")
         ax.set_ylim(bottom=0.5)
         ax.set_xlabel(self.x_title)
@@ -222,10 +223,35 @@ class CellDrawing(Drawing):
         tall, wide = (-(-length // int(most)) for length, most in zip(self.cells.shape, (rows, columns), strict=True))
         return tall, wide
 
+    @property
+    def _is_density(self) -> bool:
+        """Whether shades are those of counts per area: of a matrix, whose cells at the ends may be cut off."""
+        return self.is_counted and self.is_down
+
+    @property
+    def _sizes(self) -> NDArray:
+        """The area of each cell."""
+        return np.outer(np.diff(self.y_edges), np.diff(self.x_edges)).astype(np.float64)
+
+    def _shaded(self) -> NDArray:
+        """The numbers by which cells are shaded: those of a whole cell that is as dense, of counts in a matrix."""
+        cells = np.asarray(self.cells, dtype=np.float64)
+        if not self._is_density:
+            return cells
+        sizes = self._sizes
+        whole: NDArray = cells * sizes[0, 0] / sizes  # in this order equal densities are equal numbers
+        return whole
+
+    def _of_density(self) -> list[str]:
+        """A note on cells that are cut off, if there are any."""
+        if not self._is_density or all((np.diff(edges, 2) == 0).all() for edges in (self.x_edges, self.y_edges)):
+            return []
+        return ["shades by density: of smaller cells at the ends as of whole ones"]
+
     def _grouped(self, tall: int, wide: int) -> NDArray:
         """The cells, so many of them taken together along each axis, the first row on top. Of counts it is their mean
         times the cells of a whole group, so that those at an edge are no lighter."""
-        cells = np.asarray(self.cells, dtype=np.float64)
+        cells = self._shaded()
         if tall > 1 or wide > 1:
             begins = np.arange(0, cells.shape[0], tall), np.arange(0, cells.shape[1], wide)
             cells = self._combined(cells, *begins) * (tall * wide if self.is_counted else 1)
@@ -235,8 +261,7 @@ class CellDrawing(Drawing):
         if self.combine != "mean":
             join = np.fmax if self.combine == "max" else np.fmin
             return join.reduceat(join.reduceat(cells, rows, axis=0), columns, axis=1)
-        sizes = np.outer(np.diff(self.y_edges), np.diff(self.x_edges)).astype(np.float64)
-        weights = np.where(np.isnan(cells), 0.0, 1.0 if self.is_counted else sizes)
+        weights = np.where(np.isnan(cells), 0.0, 1.0 if self.is_counted and not self.is_down else self._sizes)
 
         def added(parts: NDArray) -> NDArray:
             return np.add.reduceat(np.add.reduceat(parts, rows, axis=0), columns, axis=1)
@@ -284,7 +309,7 @@ class CellDrawing(Drawing):
         return notes + ([f"{infinite:,} {size} infinite numbers, beyond the shades"] if infinite else [])
 
     def _plot_notes(self) -> tuple[str, ...]:
-        return (*self._without("white"), *self.notes)
+        return (*self._of_density(), *self._without("white"), *self.notes)
 
     def _text(self) -> str:
         columns = min(float(COLUMNS_MAX), 2 * _ROWS_MAX / self._ratio)
@@ -294,7 +319,8 @@ class CellDrawing(Drawing):
         drawn = shades_text(scale.levels(cells, _TEXT_LEVELS), *self._text_axes(*together))
         by, blank = (" by logarithm", ", blank is 0") if scale.is_log else ("", "")
         shades = f"shades{by} from {' to '.join(scale.labels())}{blank}"
-        return "\n".join((drawn, shades, *self._of_several(*together), *self._without(NO_NUMBER)))
+        notes = (*self._of_density(), *self._of_several(*together), *self._without(NO_NUMBER))
+        return "\n".join((drawn, shades, *notes))
 
     def _of_several(self, tall: int, wide: int) -> list[str]:
         """The rows and columns of a shade of the picture, where it is several cells."""
@@ -320,7 +346,7 @@ class CellDrawing(Drawing):
         shades = Shades(
             *scale.labels(),
             _SVG_FIRST / _SVG_LEVELS if scale.is_log else 0.0,
-            (*notes, *self._of_several(*together), *self._without("grey"), *self.notes),
+            (*notes, *self._of_density(), *self._of_several(*together), *self._without("grey"), *self.notes),
         )
         place = GridPlace(width, tall, *self._lengthened(columns, rows))
         return cells_svg(np.where(levels < 0, _SVG_NO_NUMBER, levels), self.title, self._axes(), place, shades)
@@ -328,9 +354,10 @@ class CellDrawing(Drawing):
     def _draw(self, ax: Axes) -> None:
         from matplotlib.colors import LogNorm
 
-        scale = self._scale(np.asarray(self.cells, dtype=np.float64))
+        numbers = self._shaded()
+        scale = self._scale(numbers)
         style: dict[str, object] = {"rasterized": True}
-        cells = np.ma.masked_invalid(np.asarray(self.cells, dtype=np.float64))
+        cells = np.ma.masked_invalid(numbers)
         if self.is_counted:
             cells = np.ma.masked_equal(cells, 0)
             style["cmap"] = "Blues"

@@ -16,6 +16,7 @@ from outcore._lazy.array import Array
 from outcore._lazy.node import Operand
 from outcore._run import factors
 from outcore._run.holding import Holder
+from outcore._session.reached import tentative
 from outcore._session.session import current
 from outcore._show.explanation import Explanation
 from outcore.errors import ArgumentError, DTypeError, LinAlgError, MemoryLimitError, ShapeError
@@ -359,9 +360,10 @@ class Factorization(Factor):
 
     def _begun(self, b: Array) -> Array | None:
         try:
-            ordered = Holder(b.size * self.dtype.itemsize, 2).held([self._ordered(b)])[0][0]
-            node = self._node()
-            self._factor, solved = factors.stored_with(node, self._swept(node, ordered))
+            with tentative():
+                ordered = Holder(b.size * self.dtype.itemsize, 2).held([self._ordered(b)])[0][0]
+                node = self._node()
+                self._factor, solved = factors.stored_with(node, self._swept(node, ordered))
         except MemoryLimitError:
             # One after the other they may fit.
             return None
