@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from typing import TypeVar
 
 from outcore import _core
+from outcore._session.record import unrecorded
 from outcore.errors import MemoryLimitError
 
 Made = TypeVar("Made")
@@ -45,7 +46,7 @@ def for_all(make: Callable[[], Made], plan: Callable[[], object]) -> Made:
 def _larger(refused: MemoryLimitError, plan: Callable[[], object]) -> MemoryLimitError:
     token = _foreseeing.set(True)
     try:
-        with suppress(UnforeseenError):
+        with suppress(UnforeseenError), unrecorded():
             plan()
     except MemoryLimitError as following:
         if (following.smallest or 0) > (refused.smallest or 0):
