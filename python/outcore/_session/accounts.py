@@ -35,9 +35,9 @@ class Share(ABC):
 class ByteAccount:
     """The counters of a session, shared out to the runs that are under way.
 
-    A program counts its own bytes, and says them when it ends. All else belongs to the shares that are open while it is
-    counted: to the one, or in equal parts to those of several threads. A share that is closed while a program of
-    another thread runs waits for its end.
+    A program counts its own bytes, and says them when it ends. Bytes of no program belong to the shares that are open
+    while the session counts them: to one share, or in equal parts to those of several threads. A share that is closed
+    while a program runs waits for the end of the program, before which nobody knows the bytes of either.
 
     Invariant: `_shared` are the counters up to which each byte has its run. Nothing is shared out while a program is
     under way.
@@ -52,13 +52,13 @@ class ByteAccount:
         self._programs = 0
 
     def open(self, share: Share) -> None:
-        """From now on the session counts for a share as well."""
+        """The session begins to count for a share."""
         with self._lock:
             self._share_out()
             self._open.append(share)
 
     def close(self, share: Share) -> None:
-        """From now on it does not; it may be opened again."""
+        """The session stops to count for a share, which may be opened again."""
         with self._lock:
             self._share_out()
             self._open.remove(share)
@@ -66,7 +66,7 @@ class ByteAccount:
                 self._waiting.append(share)
 
     def end(self, share: Share) -> None:
-        """A share is not opened again: it is complete now, or when the programs of other threads have ended."""
+        """A share is not opened again: complete now, or when the programs of other threads have ended."""
         with self._lock:
             share.is_over = True
             is_complete = share not in self._waiting
@@ -75,8 +75,8 @@ class ByteAccount:
 
     @contextmanager
     def program(self, share: Share | None) -> Iterator[Callable[[Moved], None]]:
-        """A program runs, which counts its own bytes: for a share, or for itself. One that raises before it says them
-        leaves them to the shares that are open."""
+        """A program runs, which counts its own bytes: for a share, or for itself. A program that raises before leaves
+        its bytes to the shares that are open."""
         moved = Moved()
 
         def count(bytes: Moved) -> None:

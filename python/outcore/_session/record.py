@@ -100,7 +100,7 @@ class Recorder(Protocol):
 
     @property
     def share(self) -> Share | None:
-        """The run that all runs of the block are parts of; none where each is told by itself."""
+        """The run that all runs of the block are parts of; none where each stands by itself."""
 
     def draw(self, outcome: Outcome, run: Run) -> None:
         """Draws the events of a run that is a part of another in the timeline, if there is one."""

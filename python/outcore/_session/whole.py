@@ -24,10 +24,10 @@ _T = TypeVar("_T")
 
 
 class WholeRun(Share):
-    """A run that a profile has once, whatever it runs inside: the recorder of its own programs, whose bytes and
-    those that the session moved between them are its bytes.
+    """A run that a profile has once, whatever programs are inside: the recorder of these. The bytes of the run are
+    theirs, and those that the session moved between them.
 
-    It may pause, as a scan does while the entries that were read are worked on.
+    The run may pause, as a scan does while the caller works on the entries that were read.
     """
 
     def __init__(self, name: str, session: Session, outer: Recorder) -> None:
@@ -47,16 +47,16 @@ class WholeRun(Share):
 
     @property
     def share(self) -> Share | None:
-        """Itself: programs inside are a part of it. After its end they are what they would be without it."""
+        """This run, of which the programs inside are parts; after its end what the recorder around says."""
         return self._outer.share if self.is_over else self
 
     def is_of(self, session: Session) -> bool:
-        """Whether it counts what a session moves."""
+        """Whether the run has the bytes of a session."""
         return self._session is session
 
     @contextmanager
     def going_on(self) -> Iterator[None]:
-        """A time in which it is not paused."""
+        """A stretch of the run, before a pause or the end."""
         before, self._began = self._session.counters()["peak_bytes"], time.perf_counter()
         self._session.account.open(self)
         try:
@@ -74,15 +74,15 @@ class WholeRun(Share):
             self._peak_bytes = max(self._peak_bytes, peak)
 
     def end(self) -> None:
-        """It does not go on any more."""
+        """No stretch follows."""
         self._session.account.end(self)
 
     def made(self, bytes: int) -> None:
-        """So many bytes that it wrote did not go to scratch, and all others did."""
+        """So many bytes of those written are the result; all others went to scratch."""
         self._made_bytes = (self._made_bytes or 0) + bytes
 
     def add(self, outcome: Outcome, run: Run | None) -> None:
-        """Takes a program inside of it that has ended."""
+        """Takes a program inside that has ended."""
         if self.is_over:
             self._outer.add(outcome, run)
             return
@@ -108,7 +108,7 @@ class WholeRun(Share):
         self._outer.draw(outcome, run)
 
     def fail(self, failure: Failure) -> None:
-        """Takes a program that an error ended: it is this run's own error, or one that did not end it."""
+        """Leaves out a program that an error ended: the error is that of the run, or the run went on without it."""
         if self.is_over:
             self._outer.fail(failure)
 
@@ -164,7 +164,7 @@ def whole_run(name: str) -> Iterator[None]:
 
 
 def whole_scan(name: str, parts: Generator[_T, None, None]) -> Iterator[_T]:
-    """As `whole_run`, over the parts that a scan reads: it pauses while the caller works on one of them."""
+    """As `whole_run`, over the parts that a scan reads: the run pauses while the caller works on one of them."""
     with closing(parts):
         run = _paused_run(name)
         if run is None:

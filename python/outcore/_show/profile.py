@@ -103,7 +103,7 @@ class Profile:
 
     @property
     def share(self) -> None:
-        """None: each run is told by itself."""
+        """None: each run stands by itself."""
 
     @property
     def disks(self) -> list[JSONObject]:
