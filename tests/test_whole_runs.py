@@ -251,6 +251,48 @@ def test_another_session_within_counts_once(current: Any, stored: Stored) -> Non
     assert inner[0][0] > 0
 
 
+def test_a_profile_within_an_ingest_takes_what_runs_in_it(current: Any, stored: Stored) -> None:
+    inner: list[Counted] = []
+
+    def scan() -> None:
+        stored.A.count_nonzero()
+        oc.open(stored.folder / "rows.npy").sum().compute()
+
+    def chunks() -> Iterator[Any]:
+        inner.append(counted(current, scan))
+        yield tuple(ENDS)
+
+    seen, moved = counted(current, lambda: oc.sparse.from_entries(chunks()))
+    (within,) = inner
+    assert (works(seen), works(within.seen)) == ([MATRIX], [SCAN, ""])
+    assert (within.seen.bytes_read, within.seen.bytes_written) == within.moved
+    assert (seen.bytes_read + within.seen.bytes_read, seen.bytes_written) == moved
+
+
+def test_a_scan_that_began_before_an_ingest_is_a_run_beside_it(current: Any, stored: Stored) -> None:
+    whole = stored.G.file_bytes
+
+    def call() -> None:
+        parts = stored.G._parts("out", 1 << 12)
+        next(parts)
+        oc.sparse.from_entries((ids, ids) for ids, *_ in parts)
+
+    seen, moved = counted(current, call)
+    assert sorted(works(seen)) == [MATRIX, "scan of a graph"]
+    assert (seen.bytes_read, seen.bytes_written) == moved
+    (scan,) = (outcome for outcome in seen.outcomes if outcome.other["work"] != MATRIX)
+    assert 0 < scan.bytes_read < 2 * whole
+    assert scan.bytes_written == 0
+
+
+def test_profiles_of_ingests_stand_side_by_side(current: Any, stored: Stored) -> None:
+    def call() -> None:
+        oc.sparse.from_entries((*ENDS, WEIGHTS)).count_nonzero()
+
+    before, after = counted(current, call).seen, counted(current, call).seen
+    assert SCAN in oc.profile.compare(before, after).page()
+
+
 def test_scans_within_a_vertex_program_count_once(current: Any, stored: Stored) -> None:
     class Reading(oc.graph.VertexProgram):
         def run(self, v: Any) -> None:

@@ -52,18 +52,22 @@ class ByteAccount:
         self._programs = 0
 
     def open(self, share: Share) -> None:
-        """The session begins to count for a share."""
+        """The session begins to count for a share, unless that is over."""
         with self._lock:
             self._share_out()
-            self._open.append(share)
+            if not share.is_over:
+                self._open.append(share)
 
-    def close(self, share: Share) -> None:
-        """The session stops to count for a share, which may be opened again."""
+    def close(self, share: Share) -> bool:
+        """The session stops to count for a share, which may be opened again; whether the share was open."""
         with self._lock:
             self._share_out()
+            if share not in self._open:
+                return False
             self._open.remove(share)
             if self._programs and share not in self._waiting:
                 self._waiting.append(share)
+            return True
 
     def end(self, share: Share) -> None:
         """A share is not opened again: complete now, or when the programs of other threads have ended."""

@@ -155,6 +155,11 @@ def recorder() -> Recorder | None:
     return recorders[-1] if recorders else None
 
 
+def recorders() -> tuple[Recorder, ...]:
+    """The recorders of the blocks around, the innermost last."""
+    return _recorders.get()
+
+
 def share() -> Share | None:
     """The run that a program which runs now is a part of, if there is one."""
     innermost = recorder()
@@ -184,6 +189,7 @@ __all__ = [
     "record",
     "recorded_by",
     "recorder",
+    "recorders",
     "sessions",
     "share",
     "unrecorded",

@@ -14,7 +14,7 @@ from outcore import _core
 from outcore._base.types import JSONObject
 from outcore._session.accounts import Share
 from outcore._session.caller import Call, calling
-from outcore._session.record import Failure, Outcome, RecordedSession, Recorder, recorded_by, recorder, share
+from outcore._session.record import Failure, Outcome, RecordedSession, Recorder, recorded_by, recorder, recorders, share
 from outcore._session.session import Session, current
 from outcore._session.trace import ProgramTrace, Run
 
@@ -56,9 +56,12 @@ class WholeRun(Share):
 
     @contextmanager
     def going_on(self) -> Iterator[None]:
-        """A stretch of the run, before a pause or the end."""
+        """A stretch of the run, before a pause or the end. Another run around that is not told of this one has none of
+        its bytes."""
+        account, around = self._session.account, self._around()
         before, self._began = self._session.counters()["peak_bytes"], time.perf_counter()
-        self._session.account.open(self)
+        is_around = around is not None and account.close(around)
+        account.open(self)
         try:
             with recorded_by(self):
                 yield
@@ -66,12 +69,19 @@ class WholeRun(Share):
             self._error = type(error).__name__
             raise
         finally:
-            self._session.account.close(self)
+            account.close(self)
+            if around is not None and is_around:
+                account.open(around)
             self._seconds += time.perf_counter() - self._began
             after = self._session.counters()
             # The counter is of more than this run where it has not changed.
             peak = after["peak_bytes"] if after["peak_bytes"] != before else after["reserved_bytes"]
             self._peak_bytes = max(self._peak_bytes, peak)
+
+    def _around(self) -> WholeRun | None:
+        """The innermost run around in the same session."""
+        runs = (each for each in reversed(recorders()) if isinstance(each, WholeRun) and each is not self)
+        return next((each for each in runs if each.is_of(self._session)), None)
 
     def end(self) -> None:
         """No stretch follows."""
