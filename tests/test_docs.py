@@ -109,7 +109,7 @@ def test_the_tutorial_on_graphs_gives_what_it_shows(tmp_path, monkeypatch):
 
 def test_the_session_on_groups_gives_what_it_shows(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    assert right_of(doctest.testfile(str(ROOT / "docs" / "guide.md"), module_relative=False)) == 31
+    assert right_of(doctest.testfile(str(ROOT / "docs" / "guide.md"), module_relative=False)) == 33
 
 
 def test_the_session_on_tables_gives_what_it_shows(tmp_path, monkeypatch):

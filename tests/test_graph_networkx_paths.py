@@ -144,7 +144,8 @@ def test_of_all_pairs_a_search_is_done_when_it_is_asked_for(out: Path) -> None:
                     pairs = getattr(backend_interface, name)(G, weight=weight)
                     if not isinstance(pairs, dict):  # as networkx 3.4 has paths
                         assert [next(pairs)[0], next(pairs)[0]] == [0, 1]
-                        assert [outcome.other["graph"] for outcome in seen.outcomes] == [search] * 2
+                        names = [outcome.other.get("graph") for outcome in seen.outcomes]
+                        assert [name for name in names if name] == [search] * 2
 
 
 def test_of_equally_short_paths_the_lowest_is_given(out: Path) -> None:

@@ -42,9 +42,13 @@ class Records:
         self.outcomes: list[Outcome] = []
 
     detail = None
+    share = None
 
     def add(self, outcome: Outcome, run: object = None) -> None:
         self.outcomes.append(outcome)
+
+    def draw(self, outcome: Outcome, run: object) -> None:
+        pass
 
     def fail(self, call: object, error: BaseException) -> None:
         pass

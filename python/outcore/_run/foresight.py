@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from outcore import _core
 from outcore._session.reached import refused, tentative
+from outcore._session.record import unrecorded
 from outcore.errors import MemoryLimitError
 
 Made = TypeVar("Made")
@@ -49,7 +50,7 @@ def for_all(make: Callable[[], Made], plan: Callable[[], object]) -> Made:
 def _larger(refusal: MemoryLimitError, plan: Callable[[], object]) -> MemoryLimitError:
     token = _foreseeing.set(True)
     try:
-        with suppress(UnforeseenError):
+        with suppress(UnforeseenError), unrecorded():
             plan()
     except MemoryLimitError as following:
         if (following.smallest or 0) > (refusal.smallest or 0):

@@ -13,6 +13,7 @@ from outcore import _core
 from outcore._base.sizes import format_size
 from outcore._base.times import format_time
 from outcore._base.types import JSONObject
+from outcore._session.accounts import ByteAccount, Share
 from outcore._session.caller import Call
 from outcore._session.trace import Run
 
@@ -90,6 +91,7 @@ class RecordedSession(Protocol):
     """A session, as far as records go."""
 
     _core: _core.Session
+    account: ByteAccount
 
 
 class Recorder(Protocol):
@@ -97,6 +99,13 @@ class Recorder(Protocol):
 
     #: How much of each run is traced: "bins" of busy time, each of its "events" as well, or nothing.
     detail: str | None
+
+    @property
+    def share(self) -> Share | None:
+        """The run that all runs of the block are parts of; none where each stands by itself."""
+
+    def draw(self, outcome: Outcome, run: Run) -> None:
+        """Draws the events of a run that is a part of another in the timeline, if there is one."""
 
     def add(self, outcome: Outcome, run: Run | None) -> None:
         """A run that has ended, with its trace, where it is one of programs."""
@@ -132,10 +141,31 @@ def recorded_by(recorder: Recorder) -> Iterator[None]:
         _recorders.set(tuple(other for other in _recorders.get() if other is not recorder))
 
 
+@contextmanager
+def unrecorded() -> Iterator[None]:
+    """Has the block be told to nobody: nothing runs in it."""
+    token = _recorders.set(())
+    try:
+        yield
+    finally:
+        _recorders.reset(token)
+
+
 def recorder() -> Recorder | None:
     """The recorder of the block, if there is one."""
     recorders = _recorders.get()
     return recorders[-1] if recorders else None
+
+
+def recorders() -> tuple[Recorder, ...]:
+    """The recorders of the blocks around, the innermost last."""
+    return _recorders.get()
+
+
+def share() -> Share | None:
+    """The run that a program which runs now is a part of, if there is one."""
+    innermost = recorder()
+    return None if innermost is None else innermost.share
 
 
 def joined(session: RecordedSession) -> None:
@@ -161,5 +191,8 @@ __all__ = [
     "record",
     "recorded_by",
     "recorder",
+    "recorders",
     "sessions",
+    "share",
+    "unrecorded",
 ]

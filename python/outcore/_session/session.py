@@ -11,6 +11,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
+from functools import partial
 from types import TracebackType
 from typing import ClassVar, NamedTuple
 
@@ -20,6 +21,7 @@ from outcore._base.sizes import format_size
 from outcore._base.types import JSONObject, NDArray
 from outcore._session import record as _record
 from outcore._session import replaced
+from outcore._session.accounts import ByteAccount, Moved
 from outcore._session.caller import Call, calling
 from outcore._session.progress import Progress
 from outcore._session.reached import Reached
@@ -71,6 +73,7 @@ class Session:
         self.options = config.snapshot(**options)
         core_options = {key: value for key, value in self.options.items() if key != "progress"}
         self._core = _core.Session(core_options)
+        self.account = ByteAccount(partial(_moved, self._core))
         _record.joined(self)
         self._entries = 0
         # Bytes per second that large runs moved, the last of them.
@@ -131,7 +134,9 @@ class Session:
         report, say = (None, None) if progress is None else (progress.report, progress.say)
         reached = None if call is None else Reached(call, report)
         try:
-            counters = program.run(report if reached is None else reached.report, detail, say)
+            with self.account.program(_record.share()) as count:
+                counters = program.run(report if reached is None else reached.report, detail, say)
+                count(Moved(counters["bytes_read"], counters["bytes_written"]))
         except BaseException as error:
             if recorder is not None and reached is not None:
                 recorder.fail(reached.failure(error))
@@ -176,6 +181,11 @@ class Session:
         self.warn()
         self.counted_masks.clear()
         self._core.close()
+
+
+def _moved(core: _core.Session) -> Moved:
+    counted = core.counters()
+    return Moved(counted["bytes_read"], counted["bytes_written"])
 
 
 def current() -> Session:

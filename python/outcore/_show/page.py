@@ -202,6 +202,8 @@ def _section(number: int, group: RunGroup) -> list[Markup]:
         parts.append(element("p", element("code", group.text)))
     if "graph" in outcome.other:
         return [*parts, *_of_graph(outcome)]
+    if "work" in outcome.other and group.run is not None:
+        return [*parts, *_of_work(outcome, group.run)]
     if group.run is None or not group.run.traces:
         took = f"The longest took {format_time(outcome.seconds)}; shorter runs are not looked at."
         return [*parts, element("p", f"{took} {forecast_held(outcome)}".rstrip())]
@@ -216,6 +218,16 @@ def _section(number: int, group: RunGroup) -> list[Markup]:
     sentences.append(forecast_held(outcome))
     parts += [element("p", sentence) for sentence in sentences if sentence]
     return [*parts, *details(outcome, group.run)]
+
+
+def _of_work(outcome: Outcome, run: Run) -> list[Markup]:
+    """Sentences about an ingest or a scan, and charts of the programs inside of it."""
+    sentences = [bound(outcome, run), *read_twice(run)]
+    if not run.traces:
+        return [element("p", sentences[0])]
+    if len(run.traces) < outcome.other["programs"]:
+        sentences.append(f"The longest {len(run.traces):,} of {outcome.other['programs']:,} programs are shown.")
+    return [*(element("p", sentence) for sentence in sentences), *details(outcome, run)]
 
 
 def _disks(disks: Sequence[JSONObject]) -> Markup:

@@ -70,6 +70,11 @@ class Profile:
     the name of the exception as `other["error"]`. One over arrays that raised is one of `failed`: its call, the error,
     the seconds until then, and the bytes and tasks that were done; so is one whose plan was refused (`is_refused`).
 
+    An ingest of a sparse matrix or a graph is one run, and so is a scan of one: `other["work"]` is its name, as "ingest
+    of a graph", `other["programs"]` how many programs it ran, which are no runs beside it, and `other["error"]` the
+    name of the exception that ended it, if one did. Its bytes are those that the session counted meanwhile but those of
+    runs of other threads; scans that several threads make at a time in one session share what it counted.
+
     >>> import outcore as oc
     >>> with oc.profile() as seen:
     ...     total = oc.arange(10).sum().item()
@@ -80,7 +85,7 @@ class Profile:
     def __init__(self, path: Path | None) -> None:
         self.path = path
         # Of the process that entered the block: a forked child that leaves it writes nothing.
-        self._process = os.getpid()
+        self._owner = os.getpid()
         self.outcomes: list[Outcome] = []
         self.started = time.perf_counter()
         self._events = None if path is None or self._is_page else EventFile(path)
@@ -91,9 +96,15 @@ class Profile:
         #: Runs over arrays that raised, the last hundred of these.
         self.failed: list[Failure] = []
         self._traced_bytes = 0
+        # Programs that are parts of runs, each of which has a process of its own in the timeline.
+        self._parts_drawn = 0
         # Sessions of the block, and what their disks had done before it.
         self._before: list[tuple[RecordedSession, Disks]] = [(session, _worked(session)) for session in sessions()]
         self._disks: Disks | None = None
+
+    @property
+    def share(self) -> None:
+        """None: each run stands by itself."""
 
     @property
     def disks(self) -> list[JSONObject]:
@@ -204,7 +215,7 @@ class Profile:
 
     def _write(self) -> None:
         """The file that the path names, if there is one, by the process that entered the block."""
-        if self.path is None or os.getpid() != self._process:
+        if self.path is None or os.getpid() != self._owner:
             return
         if self._events is None:
             # Names of files need not be text.
@@ -256,8 +267,20 @@ class Profile:
         with _adding:
             self._add(outcome, run)
 
+    def draw(self, outcome: Outcome, run: Run) -> None:
+        """Draws a program that is a part of a run in the timeline, in any thread."""
+        if run.events:
+            with _adding:
+                self._add_events(outcome, run)
+                self._parts_drawn += 1
+
+    def _process(self) -> int:
+        """The number of the next process in the timeline."""
+        return len(self.outcomes) + self._parts_drawn + 1
+
     def _add(self, outcome: Outcome, run: Run | None) -> None:
         self._add_iterations(outcome)
+        self._add_work(outcome, run)
         if run is not None and run.events:
             self._add_events(outcome, run)
         self.outcomes.append(outcome)
@@ -305,9 +328,20 @@ class Profile:
         if self._events is None:
             return
         offset = (time.perf_counter() - self.started - outcome.seconds) * 1e6
-        number = len(self.outcomes) + 1
+        number = self._process()
         self._events.add([{"name": "process_name", "ph": "M", "pid": number, "args": {"name": str(run.call)}}])
         self._events.add({**event, "pid": number, "ts": event["ts"] + offset} for event in parsed(run.events))
+
+    def _add_work(self, outcome: Outcome, run: Run | None) -> None:
+        """An ingest or a scan as a bar in the timeline."""
+        if self._events is None or run is None or "work" not in outcome.other:
+            return
+        number, name = self._process(), outcome.other["work"]
+        at = (time.perf_counter() - self.started - outcome.seconds) * 1e6
+        figures = {"bytes read": outcome.bytes_read, "bytes written": outcome.bytes_written}
+        bar = {"name": name, "ph": "X", "pid": number, "tid": 0, "ts": at, "dur": outcome.seconds * 1e6}
+        title = {"name": "process_name", "ph": "M", "pid": number, "args": {"name": str(run.call)}}
+        self._events.add([title, {**bar, "args": figures}])
 
     def join(self, session: RecordedSession) -> None:
         """Takes a session that has been made: what its disks do is counted."""
@@ -317,7 +351,7 @@ class Profile:
         """Of a run over a graph that has just ended: a bar for each row, and lines of what it did."""
         if self._events is None or "graph" not in outcome.other:
             return
-        run = len(self.outcomes) + 1
+        run = self._process()
         at = time.perf_counter() - self.started - outcome.seconds
         events = list[JSONObject]()
         for row in outcome.other["iterations"]:
@@ -343,7 +377,9 @@ def _kept(run: Run | None) -> Run | None:
 def _run_name(outcome: Outcome, run: Run | None) -> tuple[str, str]:
     """The call of a run with its place, and the line of text there."""
     if run is not None:
-        return str(run.call), run.call.text
+        call = run.call
+        name = outcome.other.get("work", call.function)
+        return str(call._replace(function=name)), call.text
     call = calling()
     name = outcome.other.get("graph", call.function)
     return (f"{name} ({call.place})" if call.place else str(name)), call.text

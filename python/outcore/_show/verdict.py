@@ -109,7 +109,9 @@ class Busy:
 
 
 def bound(outcome: Outcome, run: Run) -> str:
-    """The cause that bound the run, in a sentence or two."""
+    """The cause that bound the run, in a sentence or two; of an ingest or a scan what it moved, and its programs."""
+    if "work" in outcome.other:
+        return _of_work(outcome)
     if not run.traces:
         return f"The run took {format_time(outcome.seconds)}, too short to be looked at: its start and end weigh most."
     busy = Busy.of(outcome, run)
@@ -144,6 +146,21 @@ def bound(outcome: Outcome, run: Run) -> str:
         computed = f"computing {_share(busy.compute, busy.total)}"
         return f"Neither the disk nor computing bound it alone, they took turns: {disk}{rate}, {computed}; {tasks}."
     return f"Disk and computing bound it together: {disk}{rate}; {tasks}."
+
+
+def _of_work(outcome: Outcome) -> str:
+    """An ingest or a scan in a sentence."""
+    other, spilled = outcome.other, ""
+    if outcome.bytes_spilled:
+        spilled = f" ({format_size(outcome.bytes_spilled)} of them to scratch)"
+    moved = f"{format_size(outcome.bytes_read)} read, {format_size(outcome.bytes_written)} written{spilled}"
+    parts = [f"The {other['work']} took {format_time(outcome.seconds)}: {moved}"]
+    if other["programs"]:
+        programs = "1 program" if other["programs"] == 1 else f"{other['programs']:,} programs"
+        parts.append(f"{programs} inside took {format_time(other['program_seconds'])} of the time")
+    if "error" in other:
+        parts.append(f"{other['error']} ended it")
+    return f"{'; '.join(parts)}."
 
 
 def _foreign(run: Run) -> str:
@@ -280,8 +297,9 @@ def _room(trace: ProgramTrace) -> int:
 
 
 def limit_cost(outcome: Outcome, run: Run) -> list[str]:
-    """The cost of the memory limit in bytes, and limits that would cost less."""
-    if not run.traces:
+    """The cost of the memory limit in bytes, and limits that would cost less; nothing of an ingest or a scan, which is
+    not planned."""
+    if not run.traces or "work" in outcome.other:
         return []
     moved = outcome.bytes_read + outcome.bytes_written
     again = sum(use.read_again if use.role == "stored" else use.spilled + use.read for use in uses(run.traces))

@@ -10,10 +10,12 @@ from contextvars import ContextVar
 from outcore import _core
 from outcore._base.types import JSONObject
 from outcore._session import record as _record
+from outcore._session.accounts import Moved
 from outcore._session.caller import loops
 from outcore._session.progress import of_loop
 from outcore._session.record import Outcome
-from outcore._session.session import current
+from outcore._session.session import Session, current
+from outcore._session.whole import whole_run
 
 #: The run that is under way, which counts what silent runs read.
 _under_way: ContextVar[_core.LiveRun | None] = ContextVar("outcore_live_run", default=None)
@@ -34,7 +36,8 @@ def running(name: str) -> Iterator[_core.LiveRun]:
         run = _core.LiveRun(session._core, None if progress is None else progress.iteration)
         token = _under_way.set(run)
         try:
-            yield run
+            with _counting(session, run):
+                yield run
         except BaseException as error:
             other["error"] = type(error).__name__
             if isinstance(error, KeyboardInterrupt) and outer is None and not loops.get():
@@ -66,4 +69,25 @@ def silent_run() -> _core.LiveRun:
     return _core.LiveRun(current()._core, None, _under_way.get())
 
 
-__all__ = ["running", "silent_run"]
+@contextmanager
+def scanning(name: str) -> Iterator[_core.LiveRun]:
+    """A scan of lists or degrees: a part of the run that is under way, else one of its own, of that name."""
+    run = silent_run()
+    if _under_way.get() is not None:
+        yield run
+        return
+    with whole_run(name), _counting(current(), run):
+        yield run
+
+
+@contextmanager
+def _counting(session: Session, run: _core.LiveRun) -> Iterator[None]:
+    """Has a session know the bytes that a run counts."""
+    with session.account.program(_record.share()) as count:
+        try:
+            yield
+        finally:
+            count(Moved(run.bytes_read))
+
+
+__all__ = ["running", "scanning", "silent_run"]

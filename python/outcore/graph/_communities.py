@@ -8,7 +8,7 @@ import numpy.typing as npt
 from outcore import _core
 from outcore._base.arguments import real, whole
 from outcore.errors import ArgumentError
-from outcore.graph._activity import running, silent_run
+from outcore.graph._activity import running, scanning
 from outcore.graph._graph import Graph, undirected
 from outcore.graph._live import Live, live, work
 
@@ -83,7 +83,8 @@ def _exponent_of_weights(G: Graph) -> int:
     """The power of two by which weights are multiplied, so that their sum is a number; looked up once. Raises
     ArgumentError for a weight that is negative, infinite or no number."""
     if not hasattr(G, "_weights"):
-        lowest, highest, total, is_nan = G._core.weights().run(silent_run())
+        with scanning("scan of the weights of a graph") as run:
+            lowest, highest, total, is_nan = G._core.weights().run(run)
         if lowest < 0 or highest == np.inf or is_nan:
             if is_nan and lowest >= 0:
                 raise ArgumentError("louvain_communities: a weight is not a number; all must be at least 0 and finite")

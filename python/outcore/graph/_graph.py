@@ -14,6 +14,7 @@ from outcore._base.sizes import format_size
 from outcore._base.types import PathLike
 from outcore._base.urls import refuse_url
 from outcore._lazy.carded import Carded, NamedFact
+from outcore._session.whole import whole_run
 from outcore.errors import ArgumentError, SourceChangedError
 from outcore.graph._program import VertexProgram, run
 from outcore.graph._stored import StoredLists, checked_ids, session
@@ -228,7 +229,8 @@ def open(path: PathLike) -> Graph:
     3
     """
     refuse_url(path, "graphs are read from files")
-    return Graph(_core.open_graph(session(), str(Path(path).absolute())))
+    with whole_run("opening of a graph"):
+        return Graph(_core.open_graph(session(), str(Path(path).absolute())))
 
 
 def _reopened(path: str, identity: str) -> Graph:

@@ -37,6 +37,7 @@ Store = Callable[[Path, Path | None, Keywords], object]
 Blocks = Callable[[int], Iterator[Chunk]]
 # Edges of arrays in memory that are written to scratch together.
 _PIECE = 1 << 20
+_INGEST = "ingest of a graph"
 
 
 # The ways to treat an edge that is there again: of undirected ones none comes first.
@@ -53,7 +54,7 @@ def _made(
     """
     file = File(path, ".ocg")
     target = file.path
-    with Work(None if key is None else f"{target}\n{directed}\n{key}", target) as work:
+    with Work(None if key is None else f"{target}\n{directed}\n{key}", target, name=_INGEST) as work:
         if work.is_done(target):
             return _opened(file)
         check_target(target, overwrite, work, "graph")
@@ -77,7 +78,7 @@ def _made(
         names = labels if labels.exists() else None
         _build(matrix, None if columns is None else sparse.open(columns), target, overwrite, work, names)
         work.done(target)
-    return _opened(file)
+        return _opened(file)
 
 
 def _opened(file: File) -> Graph:
@@ -347,7 +348,7 @@ def from_sparse(
     target = file.path
     # The file as it was opened: one that changed begins anew.
     key = f"{target}\n{directed}\n{A._transposed}\n{A._core.identity}" if resume else None
-    with Work(key, target) as work:
+    with Work(key, target, name=_INGEST) as work:
         if work.is_done(target):
             return _opened(file)
         check_target(target, overwrite, work, "graph")
@@ -359,7 +360,7 @@ def from_sparse(
         else:
             _build(A, _turned(A.T, work), target, overwrite, work)
         work.done(target)
-    return _opened(file)
+        return _opened(file)
 
 
 def _turned(view: SparseMatrix, work: Work) -> SparseMatrix:

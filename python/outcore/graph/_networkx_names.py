@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Generator, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from outcore._base import files
 from outcore._base.types import NDArray
+from outcore._session.whole import whole_scan
 from outcore.errors import ArgumentError
 from outcore.graph._activity import silent_run
 from outcore.graph._graph import Graph
@@ -133,6 +134,10 @@ def reached(G: Graph, distances: NDArray, cutoff: float | None) -> dict[Node, fl
 def parts_of(G: Graph, ids: NDArray, direction: str, step: int = 2 << 20) -> Iterator[ListsPart]:
     """The lists of some vertices, ascending, some megabytes of the file at a time: vertices, the place of its vertex in
     these for each neighbour, neighbours, weights (None where there are none)."""
+    return whole_scan("scan of a graph", _read_parts_of(G, ids, direction, step))
+
+
+def _read_parts_of(G: Graph, ids: NDArray, direction: str, step: int) -> Generator[ListsPart, None, None]:
     begin = 0
     while begin < len(ids):
         after = max(G._core.vertex_after(int(ids[begin]), step, direction), int(ids[begin]) + 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,12 @@ import numpy.typing as npt
 from outcore import _core
 from outcore._base.types import DType, NDArray
 from outcore._session.session import current
+from outcore._session.whole import whole_run, whole_scan
 from outcore.errors import ArgumentError, IndexingError
-from outcore.graph._activity import silent_run
+from outcore.graph._activity import scanning
 
 _PART = 1 << 20  # numbers that are counted at a time
+_LISTS = "look-up of lists of a graph"
 
 
 def _counts_of(degrees: npt.NDArray[np.int64]) -> list[int]:
@@ -54,7 +56,8 @@ class StoredLists:
     def _loops(self) -> npt.NDArray[np.uint32]:
         """The vertices of the loops, ascending; looked for once."""
         if self._loop_ids is None:
-            self._loop_ids = self._core.loops().run(silent_run())
+            with scanning("scan of the loops of a graph") as run:
+                self._loop_ids = self._core.loops().run(run)
         return self._loop_ids
 
     @property
@@ -95,7 +98,8 @@ class StoredLists:
         the degrees, about a byte a vertex.
         """
         names = directions("degrees", self, direction)
-        counts, *others = (self._core.degrees(name).run(silent_run()).view(np.int64) for name in names)
+        with scanning("scan of the degrees of a graph") as run:
+            counts, *others = (self._core.degrees(name).run(run).view(np.int64) for name in names)
         for other in others:
             counts += other
         self._degree_counts[direction] = _counts_of(counts)
@@ -120,7 +124,9 @@ class StoredLists:
 
         Raises IndexingError for what is no vertex. I/O: the pages that hold them.
         """
-        neighbours = [self.lists([vertex], name)[1] for name in directions("neighbors", self, direction)]
+        names = directions("neighbors", self, direction)
+        with whole_run(_LISTS):
+            neighbours = [self.lists([vertex], name)[1] for name in names]
         return np.unique(np.concatenate(neighbours)).astype(np.int64)
 
     def lists(
@@ -137,7 +143,8 @@ class StoredLists:
             raise ArgumentError(f"lists: direction must be 'out' or 'in', not {direction!r}")
         ids = checked_ids("lists", self, vertices)
         distinct, back = np.unique(ids.astype(np.uint32), return_inverse=True)
-        begins, neighbours, weights = self._core.lists(silent_run(), distinct, direction)
+        with scanning(_LISTS) as run:
+            begins, neighbours, weights = self._core.lists(run, distinct, direction)
         if len(distinct) != len(ids) or (np.diff(back) < 0).any():
             lengths = np.diff(begins)[back]
             ends = np.cumsum(lengths)
@@ -156,12 +163,17 @@ class StoredLists:
     def _parts(self, direction: str, step: int = 2 << 20) -> Iterator[tuple[NDArray, NDArray, NDArray, Any]]:
         """All lists, some megabytes at a time, of no more vertices than bytes: vertices, where each list begins,
         neighbours, weights."""
+        return whole_scan("scan of a graph", self._read_parts(direction, step))
+
+    def _read_parts(self, direction: str, step: int) -> Generator[tuple[NDArray, NDArray, NDArray, Any], None, None]:
         begin = 0
         while begin < self.number_of_vertices:
             end = max(self._core.vertex_after(begin, step, direction), begin + 1)
             end = min(end, begin + step, self.number_of_vertices)
             ids = np.arange(begin, end, dtype=np.uint32)
-            yield ids, *self._core.lists(silent_run(), ids, direction)
+            with scanning(_LISTS) as run:
+                part = [self._core.lists(run, ids, direction)]
+            yield ids, *part.pop()
             begin = end
 
 

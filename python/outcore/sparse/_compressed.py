@@ -16,12 +16,13 @@ from outcore._base.files import reading
 from outcore._base.system_errors import refusing
 from outcore._base.types import NDArray, PathLike
 from outcore._lazy.array import Array
+from outcore._session.whole import whole_run
 from outcore.errors import ArgumentError, FormatError, OutcoreError, ShapeError, UnsupportedFormatError
 from outcore.sparse._foreign import Coordinates, Layout, Member, described_by_npz, group_of, of_group
 from outcore.sparse._ingest import Options, Settings, stored
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._readers import opened
-from outcore.sparse._spool import Chunk, stamp_of
+from outcore.sparse._spool import INGEST, Chunk, stamp_of
 
 if TYPE_CHECKING:
     from zipfile import ZipFile
@@ -86,13 +87,14 @@ def from_csr(
         raise ShapeError(
             f"from_csr: indptr {tuple(indptr.shape)}, indices {tuple(indices.shape)}, data {data_shape}, shape {shape}"
         )
-    count = int(_reader(indptr)(lines, lines + 1)[0])
-    if count != indices.shape[0]:
-        raise ShapeError(f"from_csr: indptr ends with {count}, and there are {indices.shape[0]} indices")
-    read = None if data is None else _reader(data)
-    chunks = entries_of(lines, _reader(indptr), _reader(indices), read, layout)
-    size = (int(shape[0]), int(shape[1]))
-    return stored(chunks, path, None, Options(**options, shape=size))
+    with whole_run(INGEST):
+        count = int(_reader(indptr)(lines, lines + 1)[0])
+        if count != indices.shape[0]:
+            raise ShapeError(f"from_csr: indptr ends with {count}, and there are {indices.shape[0]} indices")
+        read = None if data is None else _reader(data)
+        chunks = entries_of(lines, _reader(indptr), _reader(indices), read, layout)
+        size = (int(shape[0]), int(shape[1]))
+        return stored(chunks, path, None, Options(**options, shape=size))
 
 
 def from_anndata(

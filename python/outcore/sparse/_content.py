@@ -17,6 +17,7 @@ from outcore._lazy.array import Array
 from outcore._lazy.pickled import Step, rebuilt, steps_of
 from outcore._run.running import plan_and_run
 from outcore._session.session import Session, current
+from outcore._session.whole import whole_run
 from outcore.errors import DTypeError, FormatError, SourceChangedError
 
 _NOT_MADE = "a product of two sparse matrices cannot be pickled before it is made: A.copy(path=...) stores it"
@@ -51,7 +52,13 @@ def stored_at(node: _core.Expr, path: PathLike, overwrite: bool) -> _core.Sparse
     """Stores a matrix and opens what was stored."""
     target: _core.Target = {"path": os.fsdecode(path), "overwrite": overwrite, "chunks": None, "resume": False}
     plan_and_run([node], [target])
-    return _core.open_sparse(current()._core, os.fsdecode(path))
+    return opened(path)
+
+
+def opened(path: PathLike) -> _core.Sparse:
+    """The matrix of a file."""
+    with whole_run("opening of a sparse matrix"):
+        return _core.open_sparse(current()._core, os.fsdecode(path))
 
 
 class Content(ABC):
@@ -186,21 +193,17 @@ def _changed(core: _core.Sparse, nodes: EntryNodes, dtype: DType | None) -> Pass
     return PassingEntries(core.changed(value, kept, named(dtype)), nodes)
 
 
-def _opened(path: PathLike) -> _core.Sparse:
-    return _core.open_sparse(current()._core, os.fsdecode(path))
-
-
 def _is_stored(path: PathLike, digest: str) -> bool:
     """Whether a file has such tiles, as they are."""
     try:
-        return _opened(path).tiles_node.digest == digest
+        return opened(path).tiles_node.digest == digest
     except FormatError:
         return False
 
 
 def _restored(path: str, digest: str, changes: Changes, dtype: str) -> PassingEntries:
     """The entries of a file as they were pickled."""
-    core = _opened(path)
+    core = opened(path)
     if core.tiles_node.digest != digest:
         raise SourceChangedError(f"{path}: it is not the file that the pickled matrix was of", {"path": path})
     return _with_changes(core, changes, dtype)
@@ -292,4 +295,15 @@ class Later(Content):
         return Later(self, lambda: self._make().changed(change, dtype, is_turned=is_turned), dtype)
 
 
-__all__ = ["Change", "Content", "PassingEntries", "EntryNodes", "Later", "Pending", "entry", "named", "stored_at"]
+__all__ = [
+    "Change",
+    "Content",
+    "PassingEntries",
+    "EntryNodes",
+    "Later",
+    "Pending",
+    "entry",
+    "named",
+    "opened",
+    "stored_at",
+]

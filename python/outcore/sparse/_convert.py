@@ -9,16 +9,17 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from outcore import _core
 from outcore._base.element_types import dtype_of
 from outcore._base.types import NDArray, PathLike
 from outcore._base.urls import refuse_url
-from outcore._session.session import check_room, current
+from outcore._session.session import check_room
+from outcore._session.whole import whole_run
 from outcore.errors import ArgumentError, ShapeError
-from outcore.sparse._content import PassingEntries
+from outcore.sparse._content import PassingEntries, opened
 from outcore.sparse._foreign import is_foreign, open_foreign
 from outcore.sparse._matrix import SparseMatrix
 from outcore.sparse._places import is_wide, keys_of, order_of
+from outcore.sparse._spool import INGEST
 from outcore.sparse._stream import File
 from outcore.sparse._writer import Writer
 
@@ -63,10 +64,11 @@ def open(path: PathLike, *, group: str | None = None, side: int = SIDE) -> Spars
     refuse_url(path, "sparse matrices are read from files")
     absolute = Path(path).absolute()
     if is_foreign(absolute):
-        return open_foreign(absolute, group, side)
+        with whole_run("opening of a sparse matrix"):
+            return open_foreign(absolute, group, side)
     if group is not None or side != SIDE:
         raise ArgumentError(f"{path}: group and side are of other formats than .ocs")
-    return SparseMatrix(PassingEntries(_core.open_sparse(current()._core, str(absolute))))
+    return SparseMatrix(PassingEntries(opened(absolute)))
 
 
 def check_indices(name: str, indices: NDArray, length: int) -> None:
@@ -116,12 +118,13 @@ def from_coo(
             key[some] = part
     order = order_of(keys)
     file = File(path)
-    with Writer(file.path, shape, None if v is None else v.dtype, side, duplicates, overwrite) as writer:
-        for some in _pieces(len(r)):
-            places = order[some]
-            writer.add(tuple(key[places] for key in keys), places if v is None else v[places])
-        writer.finish()
-    made: SparseMatrix = file.opened()
+    with whole_run(INGEST):
+        with Writer(file.path, shape, None if v is None else v.dtype, side, duplicates, overwrite) as writer:
+            for some in _pieces(len(r)):
+                places = order[some]
+                writer.add(tuple(key[places] for key in keys), places if v is None else v[places])
+            writer.finish()
+        made: SparseMatrix = file.opened()
     return made
 
 

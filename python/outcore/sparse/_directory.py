@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from outcore._base.types import NDArray
+from outcore._session.whole import whole_run
 from outcore.errors import ArgumentError, FormatError, SourceChangedError
 from outcore.io import CachedFile, cached
 from outcore.sparse._stored import StoredMatrix
@@ -34,7 +35,8 @@ def tile_entries(a: StoredMatrix) -> TileEntries:
     core = a._core
     if not core.is_tiled:
         raise ArgumentError(f"{core.path}: is not stored in tiles, and has no directory of them; A.copy(path=...) has")
-    rows, columns, entries = _read(cached(core.path), core.file_bytes, a._content.shape[1], core.side)
+    with whole_run("scan of the directory of a sparse matrix"):
+        rows, columns, entries = _read(cached(core.path), core.file_bytes, a._content.shape[1], core.side)
     return TileEntries(*((columns, rows) if a._transposed else (rows, columns)), entries)
 
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from outcore._base import files
 from outcore._base.element_types import DTypeLike
 from outcore._base.types import DType, NDArray, PathLike
+from outcore._session.whole import whole_run
 from outcore.errors import ArgumentError, DTypeError, TargetExistsError, UnsupportedFormatError
 from outcore.sparse._matrix import SparseMatrix
 
@@ -165,7 +166,11 @@ def to_npz(matrix: SparseMatrix, path: PathLike, *, compressed: bool = False, ov
     from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
     packing = ZIP_DEFLATED if compressed else ZIP_STORED
-    with _published(path, overwrite) as beside, ZipFile(beside, "w", packing) as archive:
+    with (
+        whole_run("export of a sparse matrix"),
+        _published(path, overwrite) as beside,
+        ZipFile(beside, "w", packing) as archive,
+    ):
         for name, value in (("format", np.asarray(b"coo")), ("shape", np.asarray(matrix.shape, np.int64))):
             _member(archive, name, value.shape, value.dtype, iter([value]))
         for place, (name, dtype) in enumerate((("row", kind), ("col", kind), ("data", matrix.dtype))):

@@ -175,7 +175,7 @@ def stored(
         if "columns" in named:
             write_sorted(tiling.transposed(), named["columns"], work, "columns")
         work.done(*named.values())
-    return cast(SparseMatrix, file.opened())
+        return cast(SparseMatrix, file.opened())
 
 
 def named_only(name: str, path: PathLike | None, *, resume: object = False, relabel: object = None) -> None:

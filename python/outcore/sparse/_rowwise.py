@@ -15,6 +15,7 @@ from outcore._base.types import DType, NDArray
 from outcore._lazy.array import Array
 from outcore._run import masks
 from outcore._session.session import current
+from outcore._session.whole import whole_run
 from outcore.sparse._stored import StoredMatrix
 from outcore.sparse._stream import Part, as_read, parts
 
@@ -40,8 +41,11 @@ def by_row(a: StoredMatrix) -> ByRow:
     I/O: a read of `a`; of a transpose the sort of `copy` before it. A write of the column (4 bytes, or 8 from 2³²
     columns on), the value and two flags of each entry and of one more for each row; a read of one flag.
     """
-    if a._transposed:
-        a = as_read(a)
+    with whole_run("entries of a sparse matrix by rows"):
+        return _by_row(as_read(a) if a._transposed else a)
+
+
+def _by_row(a: StoredMatrix) -> ByRow:
     length = a.nnz + a.shape[0]
     kinds = [np.dtype(np.uint32 if a.shape[1] < 1 << 32 else np.int64), np.dtype(bool), np.dtype(bool)]
     kinds += [] if a.is_pattern else [a.dtype]

@@ -12,6 +12,7 @@ from outcore import _core
 from outcore._base.files import same_bytes
 from outcore._base.types import DType, JSONObject, PathLike
 from outcore._session.session import current
+from outcore._session.whole import whole_run
 from outcore._show.explanation import Explanation
 from outcore.errors import ArgumentError, ShapeError
 from outcore.sparse._content import Pending
@@ -23,6 +24,7 @@ from outcore.sparse._tiles import in_the_way, is_matrix
 
 # Parts of a product that can be gone on with.
 _PARTS = 16
+_PRODUCT = "product of sparse matrices"
 
 
 def spgemm(
@@ -75,7 +77,8 @@ def spgemm(
     def multiply(target: Path, replace: bool, tiles: tuple[int, int] | None = None) -> _core.Sparse:
         core, masked = current()._core, None if third is None else third._core
         arguments = (first._core, second._core, masked, complement, semiring, working.name, stored)
-        return _core.spgemm(core, *arguments, target, replace, tiles or (0, first._core.tiles))
+        with whole_run(_PRODUCT):
+            return _core.spgemm(core, *arguments, target, replace, tiles or (0, first._core.tiles))
 
     if path is None and not resume:
         make = partial(_held, multiply)
@@ -85,8 +88,10 @@ def spgemm(
     if resume:
         operands = [matrix for matrix in (a, b, mask) if matrix is not None]
         description = f"{semiring} {complement} {mask is None}"
-        _in_parts(multiply, _key(operands, description, path), first._core.tiles, file.path, overwrite)
-        made: Matrix = file.opened()
+        key = _key(operands, description, path)
+        with whole_run(_PRODUCT):
+            _in_parts(multiply, key, first._core.tiles, file.path, overwrite)
+            made: Matrix = file.opened()
     else:
         made = file.opened(multiply(file.path, overwrite))
     return made
@@ -135,7 +140,8 @@ def explain_spgemm(
         )
     working, stored = _types(a, b, semiring)
     cores = (a._core, b._core, None if mask is None else mask._core)
-    said = _core.foresee_spgemm(current()._core, *cores, complement, semiring, working.name, stored)
+    with whole_run("forecast of a product of sparse matrices"):
+        said = _core.foresee_spgemm(current()._core, *cores, complement, semiring, working.name, stored)
     names = [str(matrix.path) for matrix in operands]
     return Explanation.from_stages(
         [

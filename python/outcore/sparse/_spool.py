@@ -24,6 +24,7 @@ from outcore._lazy.array import Array
 from outcore._run.kept import NamedOutput, of_ingest
 from outcore._session.progress import of_loop
 from outcore._session.session import current
+from outcore._session.whole import under_way, whole_run
 from outcore.errors import ArgumentError, DTypeError, FormatError, ShapeError
 
 # Errors that the same call meets again: it leaves nothing to go on with.
@@ -37,6 +38,8 @@ _BLOCK = 4 << 20
 
 # Whether an ingest is under way.
 _is_under_way: ContextVar[bool] = ContextVar("outcore_ingest", default=False)
+# The name of the run.
+INGEST = "ingest of a sparse matrix"
 # The note that all is done.
 _DONE = "done"
 
@@ -64,12 +67,14 @@ class Work:
     their tiles beside them, columns those in their note, and matrices in themselves.
     """
 
-    def __init__(self, key: str | None, target: Path, *, can_resume: bool = True) -> None:
+    def __init__(self, key: str | None, target: Path, *, can_resume: bool = True, name: str = INGEST) -> None:
         core = current()._core
+        self._name = name  # of the run
         self.resumes, self._can_resume = key is not None, can_resume
         self._output = NamedOutput(target)
         # Of outputs in scratch, and of those that a larger ingest makes, nobody knows.
-        self._is_asked = not _is_under_way.get() and target.parent != Path(core.unused_path()).parent
+        self._is_within = _is_under_way.get()
+        self._is_asked = not self._is_within and target.parent != Path(core.unused_path()).parent
         self._held: _core.StagesFolder | None = None
         if key is None:
             self.folder = Path(core.unused_path())
@@ -83,10 +88,11 @@ class Work:
         # Steps of this process, and arrays of another that were looked at.
         self._steps: set[str] = set()
         self._believed: set[str] = set()
-        self._shown = ExitStack()  # the progress line of all its programs
+        self._shown = ExitStack()  # the run that all its programs are, and their progress line
 
     def __enter__(self) -> Work:
         self._token = _is_under_way.set(True)
+        self._shown.enter_context(whole_run(self._name))
         progress = self._shown.enter_context(of_loop(current().options))
         if progress is not None and not progress.figures.loops:
             self._shown.enter_context(progress.loop(""))
@@ -128,6 +134,9 @@ class Work:
 
     def done(self, *targets: Path) -> None:
         """Says that all is made, and under its names."""
+        run = None if self._is_within else under_way()
+        if run is not None:
+            run.made(sum(path.stat().st_size for path in targets))
         if self.resumes:
             self.note(_DONE, [_identity(path) for path in targets])
 
@@ -321,4 +330,4 @@ def _check(columns: list[NDArray], kinds: list[DType] | None, ids: DType) -> Non
         raise DTypeError(f"sparse: values of {columns[2].dtype} after values of {kinds[2]}")
 
 
-__all__ = ["Chunk", "Done", "Source", "Work", "checked", "spooled", "stamp_of"]
+__all__ = ["INGEST", "Chunk", "Done", "Source", "Work", "checked", "spooled", "stamp_of"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -20,6 +20,7 @@ from outcore._lazy.array import Array
 from outcore._lazy.carded import Carded, NamedFact
 from outcore._lazy.node import Operand
 from outcore._session.session import Session, current
+from outcore._session.whole import whole_scan
 from outcore._show.markup import Markup
 from outcore._show.spy import spy_picture
 from outcore._standard.manipulation import expand_dims, squeeze
@@ -231,6 +232,11 @@ class StoredMatrix(Refused, Carded, ABC):
         self, first: int, bytes_each: int, work_each: int = 0
     ) -> Iterator[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], NDArray]]:
         """Blocks from one of a number on, in reserved memory of so many bytes an entry, and for work on a piece."""
+        return whole_scan("scan of a sparse matrix", self._read_blocks(first, bytes_each, work_each))
+
+    def _read_blocks(
+        self, first: int, bytes_each: int, work_each: int
+    ) -> Generator[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], NDArray], None, None]:
         memory = _core.EntriesMemory(current()._core)
         core = self._content.streamed()
         for number in range(first, core.tiles):

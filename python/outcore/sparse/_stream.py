@@ -17,7 +17,7 @@ from outcore._base.types import DType, NDArray, PathLike
 from outcore._lazy.array import Array
 from outcore._lazy.hooks import above
 from outcore._session.session import current
-from outcore.sparse._content import Change, Content, PassingEntries, entry, named, stored_at
+from outcore.sparse._content import Change, Content, PassingEntries, entry, named, opened, stored_at
 from outcore.sparse._places import is_wide, keys_of
 from outcore.sparse._spool import Done, Work, spooled
 from outcore.sparse._stored import Matrix, StoredMatrix
@@ -62,7 +62,7 @@ class File:
     def opened(self, core: _core.Sparse | None = None) -> Any:
         """The matrix, once it is there; `core` is it where it is open."""
         session = current()._core
-        core = core or _core.open_sparse(session, self.path)
+        core = core or opened(self.path)
         return above.SparseMatrix(PassingEntries(core.hold(session) if self._is_temporary else core))
 
 
@@ -154,8 +154,8 @@ def sorted_as_read(a: Matrix, path: PathLike, key: str) -> Matrix:
             return KeyedEntries(columns, columns[:1], [], lambda _: a.nnz)
 
         write_keyed(keyed, keyed_entries, a.nnz, file.path, work, "rows")
-    made: Matrix = file.opened()
-    return made
+        made: Matrix = file.opened()
+        return made
 
 
 def combined(

@@ -18,6 +18,7 @@ from outcore._run import factors
 from outcore._run.holding import Holder
 from outcore._session.reached import tentative
 from outcore._session.session import current
+from outcore._session.whole import whole_run
 from outcore._show.explanation import Explanation
 from outcore.errors import ArgumentError, DTypeError, LinAlgError, MemoryLimitError, ShapeError
 from outcore.linalg._factor import Factor, Solution, TakenSymmetry, factor_dtype
@@ -590,7 +591,9 @@ def analyzed(
 ) -> Factorization:
     name, permutation = requested
     wide = matrix if kind == "definite" else _wide(matrix)
-    analysis = _core.analyze(current()._core, wide._core, name, permutation, pairing_of(kind), low_rank)
+    core = wide._core
+    with whole_run("analysis of a sparse matrix"):
+        analysis = _core.analyze(current()._core, core, name, permutation, pairing_of(kind), low_rank)
     made = Factorization(matrix, analysis, f"auto: {analysis.ordering}" if name == "auto" else name, kind)
     made._requested = requested
     return made
