@@ -514,6 +514,7 @@ def test_labels_below_a_plot_are_as_far_from_each_other(number: int) -> None:
     assert np.allclose(np.diff(places), places[1] - places[0], atol=0.11)
 
 
+@needs_matplotlib
 def test_titles_end_within_the_figure_and_dates_beside_each_other(current: Any) -> None:
     import matplotlib
 

@@ -585,7 +585,7 @@ def loop_nest(
     inputs: Sequence[Expr],
     words: Sequence[int],
     nodes: Sequence[Expr],
-    functions: Sequence[Callable[..., npt.NDArray[Any]]] = [],
+    functions: Sequence[Callable[..., npt.NDArray[np.generic]]] = [],
     compile: Callable[[list[Any], list[Any], float], int | None] | None = None,
 ) -> list[Expr]: ...
 def entry_operand(session: Session, shape: tuple[int, int], elements: npt.NDArray[np.uint8], dtype: str) -> Expr: ...

@@ -366,8 +366,7 @@ class Factorization(Factor):
                 node = self._node()
                 self._factor, solved = factors.stored_with(node, self._swept(node, ordered))
         except MemoryLimitError:
-            # One after the other they may fit.
-            return None
+            return None  # one after the other they may fit
         except LinAlgError:
             if not self._is_guessed or self._approximation is not None:
                 raise
@@ -591,9 +590,8 @@ def analyzed(
 ) -> Factorization:
     name, permutation = requested
     wide = matrix if kind == "definite" else _wide(matrix)
-    core = wide._core
     with whole_run("analysis of a sparse matrix"):
-        analysis = _core.analyze(current()._core, core, name, permutation, pairing_of(kind), low_rank)
+        analysis = _core.analyze(current()._core, wide._core, name, permutation, pairing_of(kind), low_rank)
     made = Factorization(matrix, analysis, f"auto: {analysis.ordering}" if name == "auto" else name, kind)
     made._requested = requested
     return made
