@@ -81,7 +81,7 @@ def test_the_session_on_direct_solvers_gives_what_it_shows(tmp_path, monkeypatch
 
 def test_the_session_on_loops_gives_what_it_shows():
     flags = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
-    assert right_of(doctest.testfile(str(ROOT / "docs" / "loops.md"), module_relative=False, optionflags=flags)) == 35
+    assert right_of(doctest.testfile(str(ROOT / "docs" / "loops.md"), module_relative=False, optionflags=flags)) == 37
 
 
 @pytest.mark.filterwarnings("ignore")

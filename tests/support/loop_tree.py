@@ -136,7 +136,7 @@ class Interpreter:
         return (oc.asarray(self.arrays[number])._expr for number in sorted(self.written))
 
 
-def loop_nest(inputs: Sequence[Any], words: Sequence[int], nodes: Sequence[Any], _compile: Any = None) -> list[Any]:
+def loop_nest(inputs: Sequence[Any], words: Sequence[int], nodes: Sequence[Any], *_others: Any) -> list[Any]:
     """The results of a program, computed at once."""
     return list(Interpreter(inputs, words, nodes).results())
 

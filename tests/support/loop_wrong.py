@@ -64,10 +64,10 @@ WRONG = {
         "a",
         """
         for i in range(4):
-            a[i] = a[i // 2 + 1]  #
+            a[i] = a[6 // (i + 2)]  #
         return a
         """,
-        "`i // 2` is not affine, and a subscript must be: a floor division of a loop variable",
+        "`6 // (i + 2)` is not affine, and a subscript must be: a floor division by a loop variable",
     ),
     "bound by data": Wrong(
         "a",
@@ -155,11 +155,11 @@ WRONG = {
         "a",
         """
         for i in range(4):
-            if i % 2 == 0:  #
+            if i % (i + 1) == 0:  #
                 a[i] = 0.0
         return a
         """,
-        "`i % 2` is not affine, and the condition of an `if` must be: a remainder of a loop variable",
+        "`i % (i + 1)` is not affine, and the condition of an `if` must be: a remainder by a loop variable",
     ),
     "while": Wrong("a", "while a[0] > 0:  #\n    a[0] -= 1\nreturn a", "`while` is not taken"),
     "break": Wrong("a", "for i in range(4):\n    break  #\nreturn a", "`break` is not taken"),

@@ -52,6 +52,11 @@ class Affine:
 
     __rmul__ = __mul__
 
+    def parted(self, depth: int, period: int, place: int) -> Affine:
+        """With the counter of a loop as so many times another, and a place."""
+        by = dict(self.terms).get(depth, 0)
+        return self + by * ((period - 1) * Affine.counter(depth) + place)
+
     def coefficients(self, depths: int) -> list[int]:
         """One coefficient for each of so many depths."""
         by_depth = dict(self.terms)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -12,14 +13,14 @@ from outcore._lazy.array import Array
 from outcore._loops import reasons
 from outcore._loops.affine import Affine
 from outcore._loops.arguments import Arguments
-from outcore._loops.bound import BoundArray, InMemory, OutOfReachError, Register
+from outcore._loops.bound import BoundArray, InMemory, OutOfReachError, PeriodError, Register
 from outcore._loops.bounds import Domain
 from outcore._loops.called import Assigning
 from outcore._loops.calls import SliceCalls
 from outcore._loops.checking import CheckedNames
 from outcore._loops.conditions import Conditions, Conjunction
 from outcore._loops.creating import created
-from outcore._loops.expressions import Expressions
+from outcore._loops.expressions import PERIOD_MAX, Expressions
 from outcore._loops.functions import creation_of
 from outcore._loops.kinds import ScalarKind
 from outcore._loops.program import (
@@ -71,6 +72,21 @@ class _SourceLoop(NamedTuple):
         return self.statement.target.id
 
 
+class _Place(NamedTuple):
+    """An iteration of the source in one of the program, with the guards and the domain that are its own."""
+
+    iteration: Affine
+    guards: Conjunction
+    domain: Domain
+
+
+class LoopNames(NamedTuple):
+    """Names as they were checked, and how many iterations of loops of the source are one of the program."""
+
+    checked: CheckedNames
+    periods: Mapping[ast.For, int]
+
+
 class LoopResult(NamedTuple):
     """A result: an array of the program, or the one element of a scalar's."""
 
@@ -81,9 +97,9 @@ class LoopResult(NamedTuple):
 class BoundProgram:
     """The tree of a program for given arguments, and the names of its results."""
 
-    def __init__(self, listed: Listed, names: CheckedNames, arguments: Arguments, scalars: CarriedScalars) -> None:
+    def __init__(self, listed: Listed, names: LoopNames, arguments: Arguments, scalars: CarriedScalars) -> None:
         self._listed, self._listing, self._scalars = listed, listed.listing, scalars
-        self._renamed = names.renamed
+        self._renamed, self._periods = names.checked.renamed, names.periods
         self._elements = ScalarElements(scalars, self._add)
         self._expressions = Expressions(listed, self._elements)
         self._turns = Turns(self._expressions, scalars)
@@ -93,7 +109,7 @@ class BoundProgram:
         self._items: list[ProgramItem] = []
         self._open: _OpenBlock | None = None
         self._guards: Conjunction = ()
-        self._loops: list[ast.For] = []  # around, by depth
+        self._loops = self._expressions.loops
         self._bound_count = 0  # statements, those that exchanges repeat as often as they do
         self.facts = Facts()
         self.results: list[LoopResult] = []
@@ -167,15 +183,31 @@ class BoundProgram:
         if not self._listed.assigned_in(statement).isdisjoint(_arrays(expressions.names)):
             self._exchanging(source, of)
             return
-        guards, self._guards = self._guards, (*self._guards, *of.guards)
+        guards = self._guards
         shift = of.step * of.start if abs(of.step) == 1 else Affine(0)
-        self._counted(CountedLoop(shift, of.extent, abs(of.step), ()), inner, source, [counter])
+        period = self._periods.get(statement, 1)
+        loop = CountedLoop(shift if period == 1 else Affine(0), of.extent, period * abs(of.step), ())
+        domain = domain.within(loop.extent, loop.divisor)
+        places = [self._place(of, counter, domain, period, place) for place in range(period)]
+        self._repeated(loop, source, [place for place in places if not place.domain.is_empty])
         self._guards = guards
 
-    def _counted(self, loop: CountedLoop, inner: Domain, source: _SourceLoop, iterations: Sequence[Affine]) -> None:
+    def _place(self, of: LoopRange, counter: Affine, domain: Domain, period: int, place: int) -> _Place:
+        """One of so many iterations that are one of the program."""
+        depth, iteration = len(domain.loops) - 1, period * counter + place
+        guards = [guard.parted(depth, period, place) for guard in of.guards]
+        last = of.extent - abs(of.step) * iteration
+        if place and (domain.range_of(last) or (0, 0))[0] < 0:
+            guards.append(last)
+        return _Place(iteration, (*self._guards, *guards), domain.where(guards))
+
+    def _repeated(self, loop: CountedLoop, source: _SourceLoop, places: Sequence[_Place]) -> None:
         """A loop of the program, still empty; each of its iterations does some of those of the source."""
         self._loops.append(source.statement)
-        items = [item for iteration in iterations for item in self._iteration(source, iteration, inner)]
+        items: list[ProgramItem] = []
+        for place in places:
+            self._guards = place.guards
+            items += self._iteration(source, place.iteration, place.domain)
         self._loops.pop()
         if items:
             self._items.append(replace(loop, items=tuple(items)))
@@ -206,13 +238,14 @@ class BoundProgram:
         if not of.extent.is_constant or of.guards:
             raise self._listing.refusal(source.statement, reasons.exchange_count(source.name))
         count = of.extent.constant // abs(source.step) + 1
-        order = self._order(source)
+        order = math.lcm(self._order(source), self._periods.get(source.statement, 1))
         groups = count // order if count >= 2 * order else 0
         if groups:
             domain, loop = self._expressions.domain, CountedLoop(Affine(0), Affine(groups - 1), 1, ())
             counter = Affine.counter(len(domain.loops))
-            iterations = [order * counter + place for place in range(order)]
-            self._counted(loop, domain.within(loop.extent, 1), source, iterations)
+            inner = domain.within(loop.extent, 1)
+            places = [_Place(order * counter + place, self._guards, inner) for place in range(order)]
+            self._repeated(loop, source, places)
         for iteration in range(groups * order, count):
             self._items += self._iteration(source, Affine(iteration), self._expressions.domain)
 
@@ -297,7 +330,7 @@ class BoundProgram:
             self._turns.collect(target, value)
             self._turns.check(statement, value)
         leaves = Leaves()
-        self._expressions.names[target.id] = self._local(self._expressions.evaluate(value, leaves), leaves)
+        self._expressions.names[target.id] = self._local(self._expressions.named(value, leaves), leaves)
 
     def _created(self, value: ast.Call) -> Array | None:
         """The new array that a call makes, if it makes one."""
@@ -334,7 +367,7 @@ class BoundProgram:
         if assigned is None and self._has_register(target):
             self._turns.check(statement, value)
             leaves = Leaves()
-            self._keep(target, self._local(self._expressions.evaluate(value, leaves), leaves))
+            self._keep(target, self._local(self._expressions.named(value, leaves), leaves))
             return
         assigned = assigned or self._storing.assignment(target, value)
         self._check(statement, value, assigned.value.dtype)
@@ -385,7 +418,7 @@ class BoundProgram:
         else:
             self._check(statement, value, element.array.array.dtype)
         leaves = Leaves()
-        return self._local(self._expressions.evaluate(value, leaves), leaves)
+        return self._local(self._expressions.named(value, leaves), leaves)
 
     def _augment(self, statement: ast.AugAssign) -> None:
         target = statement.target
@@ -504,22 +537,32 @@ def _arrays(names: Mapping[str, object]) -> dict[str, BoundArray]:
     return {name: value for name, value in names.items() if isinstance(value, BoundArray)}
 
 
-def bound_program(listed: Listed, names: CheckedNames, arguments: Arguments) -> BoundProgram:
+def bound_program(listed: Listed, checked: CheckedNames, arguments: Arguments) -> BoundProgram:
     """The program of a call. Arguments may have more numbers carried than the source alone."""
+    names = LoopNames(checked, {})
     while True:
         try:
             return _settled(listed, names, arguments)
         except OutOfReachError as out_of_reach:
-            names = names._replace(carried=names.carried | {out_of_reach.use})
+            carried = names.checked.carried | {out_of_reach.use}
+            names = names._replace(checked=names.checked._replace(carried=carried))
+        except PeriodError as found:
+            periods = dict(names.periods)
+            for loop, period in found.periods.items():
+                periods[loop] = periods.get(loop, 1) * period
+                if periods[loop] > PERIOD_MAX:
+                    said = reasons.long_period(found.node, periods[loop], PERIOD_MAX)
+                    raise listed.listing.refusal(found.node, said) from None
+            names = names._replace(periods=periods)
 
 
-def _settled(listed: Listed, names: CheckedNames, arguments: Arguments) -> BoundProgram:
+def _settled(listed: Listed, names: LoopNames, arguments: Arguments) -> BoundProgram:
     """The program with the types of carried numbers.
 
     Where numbers are carried a first binding tells which loops run, others the types of these numbers, until none is
     new, and the last is held against them.
     """
-    carried = names.carried
+    carried = names.checked.carried
     bound = BoundProgram(listed, names, arguments, CarriedScalars(listed, carried))
     if not carried:
         return bound

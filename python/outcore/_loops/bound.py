@@ -45,9 +45,17 @@ class OutOfReachError(Exception):
         self.use = use
 
 
+class PeriodError(Exception):
+    """A remainder or a quotient of loop variables: affine where so many times more iterations of loops are one each."""
+
+    def __init__(self, node: ast.expr, periods: dict[ast.For, int]) -> None:
+        super().__init__(ast.unparse(node))
+        self.node, self.periods = node, periods
+
+
 @dataclass(frozen=True)
 class InMemory:
     """The value of a name that the element of its scalar alone holds."""
 
 
-__all__ = ["BoundArray", "BoundElement", "InMemory", "OutOfReachError", "Register"]
+__all__ = ["BoundArray", "BoundElement", "InMemory", "OutOfReachError", "PeriodError", "Register"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
@@ -12,7 +13,7 @@ import numpy as np
 from outcore._lazy.array import Array
 from outcore._loops import reasons
 from outcore._loops.affine import Affine, simplified
-from outcore._loops.bound import BoundArray, BoundElement, InMemory, OutOfReachError, Register
+from outcore._loops.bound import BoundArray, BoundElement, InMemory, OutOfReachError, PeriodError, Register
 from outcore._loops.bounds import BoundsCheck, Domain
 from outcore._loops.functions import Callee, Manner, callee_of, is_length, taken_beside
 from outcore._loops.piecewise import Piecewise
@@ -38,6 +39,7 @@ from outcore._loops.values import (
 )
 from outcore.errors import OutcoreError
 
+PERIOD_MAX = 32  # iterations of a loop in one of the program, for remainders
 _LEAST_MAX = 127  # the largest integer that all types of integers hold
 _Given = TypeVar("_Given")
 _FAULTS = (OutcoreError, ArithmeticError, TypeError, ValueError)
@@ -80,6 +82,8 @@ class Expressions:
         self.domain = Domain()
         self.block = 0
         self._role = reasons.SUBSCRIPT
+        self.loops: list[ast.For] = []  # around, by depth
+        self._is_named = False
 
     # -- what callers ask for -----------------------------------------------------------------------------------
 
@@ -109,6 +113,14 @@ class Expressions:
             return self.evaluate(node, None)
         finally:
             self._role = before
+
+    def named(self, node: ast.expr, leaves: Leaves) -> object:
+        """A value that gets a name: remainders and quotients of loop variables too may be subscripts then."""
+        self._is_named = True
+        try:
+            return self.evaluate(node, leaves)
+        finally:
+            self._is_named = False
 
     def term(self, node: ast.expr, leaves: Leaves) -> NumberTerm:
         """A number of a body."""
@@ -274,12 +286,33 @@ class Expressions:
         exact: Piecewise | Affine | int | None = _affine_result(node.op, left, right)
         if exact is None and (isinstance(left, Piecewise) or isinstance(right, Piecewise)):
             exact = self._piecewise(node, leaves, _piecewise_result, node.op, left, right)
+        if (
+            isinstance(node.op, (ast.Mod, ast.FloorDiv))
+            and isinstance(left, Affine)
+            and type(right) is int
+            and right > 0
+        ):
+            exact = self._divided(node, left, right, leaves)
         if exact is not None:
             return exact
         if leaves is None and (isinstance(left, Affine) or isinstance(right, Affine)):
             raise self.listing.refusal(node, reasons.not_affine(node, self._role))
         terms = self.as_term(node.left, left, leaves), self.as_term(node.right, right, leaves)
         return self.tried(node, combined, call, *terms)
+
+    def _divided(self, node: ast.BinOp, value: Affine, by: int, leaves: Leaves | None) -> Affine | int | None:
+        """The quotient or the remainder of an affine function, where it is affine; None for a number of a body."""
+        periods = {self.loops[depth]: by // math.gcd(part, by) for depth, part in value.terms if part % by}
+        if not periods:
+            is_quotient = isinstance(node.op, ast.FloorDiv)
+            terms = tuple((depth, part // by) for depth, part in value.terms)
+            return simplified(Affine(value.constant // by, terms)) if is_quotient else value.constant % by
+        is_long = max(periods.values()) > PERIOD_MAX
+        if leaves is None and is_long:
+            raise self.listing.refusal(node, reasons.long_period(node, by, PERIOD_MAX))
+        if leaves is None or (self._is_named and not is_long):
+            raise PeriodError(node, periods)
+        return None
 
     def _unary(self, node: ast.UnaryOp, leaves: Leaves | None) -> object:
         value = self.evaluate(node.operand, leaves)

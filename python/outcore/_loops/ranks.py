@@ -234,6 +234,8 @@ class Ranks:
         is_affine = isinstance(node.op, (ast.Add, ast.Sub)) or (
             isinstance(node.op, ast.Mult) and Rank.NUMBER in (left, right)
         )
+        # Known by which of so many iterations it is.
+        is_affine |= isinstance(node.op, (ast.Mod, ast.FloorDiv)) and (left, right) == (Rank.INDEX, Rank.NUMBER)
         return max(left, right) if is_affine else self._computed(left, right)
 
     def _call(self, node: ast.Call) -> Rank:

@@ -14,8 +14,8 @@ NO_ARRAY = "is a number, and the program takes an array there"
 OPERATIONS: dict[type, str] = {
     ast.Mult: "a product of loop variables",
     ast.Div: "a quotient of a loop variable",
-    ast.FloorDiv: "a floor division of a loop variable",
-    ast.Mod: "a remainder of a loop variable",
+    ast.FloorDiv: "a floor division by a loop variable, or of no sum of some",
+    ast.Mod: "a remainder by a loop variable, or of no sum of some",
     ast.Pow: "a power of a loop variable",
 }
 
@@ -36,8 +36,6 @@ def not_affine(node: ast.AST, role: str) -> str:
     """An expression of loop variables that is not affine."""
     if isinstance(node, ast.BinOp):
         operation = OPERATIONS.get(type(node.op), "an operation on bits")
-        if isinstance(node.op, ast.Mod):
-            operation += "; a loop with a step, range(first, stop, step), goes through one remainder"
     elif isinstance(node, ast.Call) and role == BOUND:
         operation = "a function; the smaller or larger of two bounds is said by `min` and `max`, of integers"
     else:
@@ -45,6 +43,14 @@ def not_affine(node: ast.AST, role: str) -> str:
         operation = "a choice by a loop variable" if is_choice else "a function"
         operation += "; write an `if` statement"
     return f"{quoted(node)} is not affine, and {role} must be: {operation}"
+
+
+def long_period(node: ast.AST, by: int, most: int) -> str:
+    """A remainder or quotient by a number that repeats statements too often."""
+    return (
+        f"{quoted(node)}: statements are repeated {by} times for remainders by {by}, and {most} times at most; write"
+        " loops within each other, one for the quotient and one for the remainder"
+    )
 
 
 def extreme(node: ast.Name, role: str) -> str:
@@ -250,6 +256,7 @@ __all__ = [
     "extreme_slice",
     "lazy_function",
     "lent",
+    "long_period",
     "lost",
     "many_kinds",
     "many_slices",
