@@ -210,6 +210,8 @@ REFUSED = {
     "of a row without a colon": ("u[i, :] = u[i, :] + np.sort(u[i])[0]", None),
     "of rows without a colon": ("u[i] = np.sort(u[i])", r"where `u\[i\]` is a slice, it is written with a colon"),
     "own creation": ("u[i, :] = oc.zeros(5)", "`oc.zeros` is a function of lazy arrays"),
+    "of a parameter": ("u[i, :] = n(u[i, :])", "`n` is not taken, since `n` is a name of the program itself"),
+    "method of a parameter": ("u[i, :] = n.smoothed(u[i, :])", r"`n\.smoothed` is not taken, since `n` is a name of"),
     "lazy function": ("u[i, :] = oc.sort(u[i, :])", "`oc.sort` is a function of lazy arrays"),
     "lazy array": ("u[i, :] = np.sort(u[i, :] + OUTSIDE)", "`OUTSIDE` is an array from outside"),
     "lambda": ("u[i, :] = np.sort((lambda x: x)(u[i, :]))", "lambdas are not taken"),
@@ -224,7 +226,7 @@ REFUSED = {
     "more axes": ("u[i, :] = np.sort(u[i, :, 0])", "which has 2 axes"),
     "ellipsis": ("u[i, :] = np.sort(u[i, ...])", "which has 2 axes"),
     "no array": ("n[i] = np.sum(u[i, :])", "`n` is a number, and the program takes an array there"),
-    "unknown": ("u[i, :] = unknown(u[i, :])", "the name `unknown` is not known"),
+    "unknown": ("u[i, :] = unknown(u[i, :])", "the name `unknown` is not known: define it above"),
     "as many lengths": (MANY.format("q[0, :5]"), None),
     "too many lengths": (MANY.format("q[0, :5].sum() + q[0, :6]"), "have 8 lengths at most"),
 }

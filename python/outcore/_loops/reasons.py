@@ -227,6 +227,12 @@ def outside(node: ast.expr) -> str:
     return f"{quoted(node)} is an array from outside of the function: make it a parameter"
 
 
+def own_function(node: ast.Call, owner: str) -> str:
+    """A function that is a parameter, or an attribute of one."""
+    said = f"the function {quoted(node.func)} is not taken, since `{owner}` is a name of the program itself"
+    return f"{said}: functions are those of the module or of a function around"
+
+
 def unknown_function(node: ast.Call, taken: str) -> str:
     """A function that bodies do not call."""
     if any(isinstance(part, ast.Slice) for part in ast.walk(node)):
@@ -266,6 +272,7 @@ __all__ = [
     "no_slice",
     "not_affine",
     "overlapping",
+    "own_function",
     "outside",
     "rebound",
     "too_many",
