@@ -17,6 +17,7 @@ import outcore as oc
 from outcore.errors import ArgumentError, FunctionError
 
 KERNEL = np.array([0.25, 0.5, 0.25])
+LARGER = np.frompyfunc(max, 2, 1)
 
 
 def solved(line: Any, k: float) -> Any:
@@ -100,6 +101,18 @@ def exchanged(u: Any, v: Any, steps: int) -> Any:
     return u
 
 
+def named(a: Any, b: Any, x: Any) -> Any:
+    """Arrays by their names alone, ufuncs that lazy arrays have not, and functions of elements that take slices."""
+    for i in range(len(a)):
+        a[i, :] = LARGER(np.spacing(a[i, :]), b[i, :2]) + np.round(a[i, :], 1)
+        a[i, 1:] += np.add(a[i, 1:], 0.1, dtype="f4")
+        x[i] = max(b[i, :]) + np.clip(b[i, 1:], a_min=0.2, a_max=0.4).sum()
+        b[i, ::2] = np.ones(2)
+    x[0] = x @ x
+    x[1] = b.max() + a.T.sum()
+    return a, b, x
+
+
 def typed(whole: Any, truths: Any) -> Any:
     for i in range(len(whole)):
         whole[i, :] = np.cumsum(whole[i, :] * 0.7)
@@ -129,6 +142,7 @@ PROGRAMS: dict[str, tuple[Any, list[Any], list[tuple[int, ...] | None]]] = {
     "stacked": (stacked, [_random(3, 4, 5), _random(3, 4, 5), _random(4, 4)], [(1, 3, 2), (2, 2, 2), (3, 3)]),
     "carried": (carried, [_random(6, 5), np.zeros((6, 5))], [(2, 3), (4, 2)]),
     "exchanged": (exchanged, [_random(6, 5), np.zeros((6, 5)), 3], [(2, 3), (3, 2), None]),
+    "named": (named, [_random(5, 2), _random(5, 4), np.zeros(5)], [(2, 1), (3, 3), (2,)]),
     "typed": (typed, [np.arange(20, dtype="i2").reshape(4, 5), np.zeros((4, 5), bool)], [(3, 2), (2, 2)]),
     "whole": (whole, [_random(7), _random(5, 7)], [(3,), (2, 4)]),
 }
@@ -192,6 +206,12 @@ MANY = "q[i, :] = np.sum([q[:1, :2].sum(), q[:3, :4].sum(), {}.sum(), q[0].sum()
 REFUSED = {
     "of elements": ("s[i] = np.linalg.norm(u[i, 0])", "`np.linalg.norm` is not taken"),
     "of a local name": ("t = np.sum(u[i, :])", "`np.sum` is not taken"),
+    "of a carried name": ("t = 0.0\n        t += u[i, :].sum()", r"`u\[i, :\].sum` is not taken here: a function of"),
+    "of a row without a colon": ("u[i, :] = u[i, :] + np.sort(u[i])[0]", None),
+    "of rows without a colon": ("u[i] = np.sort(u[i])", r"where `u\[i\]` is a slice, it is written with a colon"),
+    "own creation": ("u[i, :] = oc.zeros(5)", "`oc.zeros` is a function of lazy arrays"),
+    "of a parameter": ("u[i, :] = n(u[i, :])", "`n` is not taken, since `n` is a name of the program itself"),
+    "method of a parameter": ("u[i, :] = n.smoothed(u[i, :])", r"`n\.smoothed` is not taken, since `n` is a name of"),
     "lazy function": ("u[i, :] = oc.sort(u[i, :])", "`oc.sort` is a function of lazy arrays"),
     "lazy array": ("u[i, :] = np.sort(u[i, :] + OUTSIDE)", "`OUTSIDE` is an array from outside"),
     "lambda": ("u[i, :] = np.sort((lambda x: x)(u[i, :]))", "lambdas are not taken"),
@@ -206,7 +226,7 @@ REFUSED = {
     "more axes": ("u[i, :] = np.sort(u[i, :, 0])", "which has 2 axes"),
     "ellipsis": ("u[i, :] = np.sort(u[i, ...])", "which has 2 axes"),
     "no array": ("n[i] = np.sum(u[i, :])", "`n` is a number, and the program takes an array there"),
-    "unknown": ("u[i, :] = unknown(u[i, :])", "the name `unknown` is not known"),
+    "unknown": ("u[i, :] = unknown(u[i, :])", "the name `unknown` is not known: define it above"),
     "as many lengths": (MANY.format("q[0, :5]"), None),
     "too many lengths": (MANY.format("q[0, :5].sum() + q[0, :6]"), "have 8 lengths at most"),
 }
@@ -241,6 +261,12 @@ def changing(a: Any) -> Any:
     return a
 
 
+def changing_rows(a: Any) -> Any:
+    for i in range(len(a)):
+        a[i, :] = _sorted_in_place(a[i]) + 0 * a[i, :]
+    return a
+
+
 def too_long(a: Any) -> Any:
     for i in range(len(a)):
         a[i, 1:] = np.cumsum(a[i, :])
@@ -261,7 +287,12 @@ def _sorted_in_place(line: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("function", "said"),
-    [(failing, "no line 3"), (changing, "read-only"), (too_long, "could not broadcast input array")],
+    [
+        (failing, "no line 3"),
+        (changing, "read-only"),
+        (changing_rows, "read-only"),
+        (too_long, "could not broadcast input array"),
+    ],
 )
 def test_what_a_function_raises_ends_the_run(function: Any, said: str, tmp_path: Path) -> None:
     target = tmp_path / "out.npy"

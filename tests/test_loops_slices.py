@@ -128,6 +128,7 @@ REFUSED = {
     "largest begin": ("for i in range(5):\n        u[max(i - 3, 0) : i] = 1.0", "not affine, and a subscript must be"),
     "known end below 0": ("m = 3 - len(u)\n    u[1:m] = v[:2]", "`m` ends a slice and may be below 0"),
     "sum": ("t = np.sum(v[:])", "`np.sum` is not taken"),
+    "types": ("u[1:] = u[1:] << v[1:]", r"^loops: .*: `u\[1:\] << v\[1:\]`: "),
 }
 
 

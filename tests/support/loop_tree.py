@@ -136,8 +136,15 @@ class Interpreter:
         return (oc.asarray(self.arrays[number])._expr for number in sorted(self.written))
 
 
-def loop_nest(inputs: Sequence[Any], words: Sequence[int], nodes: Sequence[Any], *_others: Any) -> list[Any]:
-    """The results of a program, computed at once."""
+def loop_nest(
+    inputs: Sequence[Any],
+    words: Sequence[int],
+    nodes: Sequence[Any],
+    functions: Sequence[Any] = (),
+    _compile: Any = None,
+) -> list[Any]:
+    """The results of a program without calls of functions, computed at once."""
+    assert not functions
     return list(Interpreter(inputs, words, nodes).results())
 
 

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from outcore._loops.functions import callee_of, creation_of, is_length, is_range
+from outcore._loops.functions import is_length, is_of_numbers, is_range
 
 Assigning: TypeAlias = "ast.Assign | ast.AugAssign"
 
@@ -33,27 +33,43 @@ def calls_with_slices(statement: Assigning, resolved: Callable[[ast.expr], objec
     if not has_slices and not _has_whole(nodes, resolved, arrays):
         return False
     return is_product or any(
-        (isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)) or _is_of_slices(node, resolved)
+        (isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)) or _is_of_slices(node, resolved, arrays)
         for node in nodes
     )
 
 
 def _has_whole(nodes: list[ast.AST], resolved: Callable[[ast.expr], object], arrays: set[str]) -> bool:
-    """Whether the name of an array stands as an argument by itself."""
-    calls = (node for node in nodes if isinstance(node, ast.Call) and not is_length(resolved(node.func)))
-    return any(isinstance(part, ast.Name) and part.id in arrays for call in calls for part in call.args)
+    """Whether the name of an array stands by itself: as an argument, before a method, or beside `@`."""
+    operands: list[ast.expr] = []
+    for node in nodes:
+        match node:
+            case ast.Call() if not is_length(resolved(node.func)):
+                operands += node.args
+                if isinstance(node.func, ast.Attribute) and _has_array(node.func.value, arrays):
+                    return True
+            case ast.BinOp(op=ast.MatMult()):
+                operands += (node.left, node.right)
+    return any(isinstance(part, ast.Name) and part.id in arrays for part in operands)
 
 
-def _is_of_slices(node: ast.AST, resolved: Callable[[ast.expr], object]) -> bool:
-    """Whether a call is of a function that is none of numbers, or of a method of a slice."""
+def _has_array(node: ast.expr, arrays: set[str]) -> bool:
+    """Whether an expression is made of whole arrays, not of elements and shapes alone."""
+    parts = parts_of(node, lambda part: isinstance(part, ast.Name) and part.id in arrays)
+    return any(isinstance(part, ast.Name) and part.id in arrays for part in parts)
+
+
+def _is_of_slices(node: ast.AST, resolved: Callable[[ast.expr], object], arrays: set[str]) -> bool:
+    """Whether a call is of a function that is none of numbers, or of a method of a slice or an array."""
     if not isinstance(node, ast.Call):
         return False
-    if isinstance(node.func, ast.Attribute) and any(isinstance(part, ast.Slice) for part in ast.walk(node.func.value)):
-        return True
+    if isinstance(node.func, ast.Attribute):
+        owner = node.func.value
+        if any(isinstance(part, ast.Slice) for part in ast.walk(owner)) or _has_array(owner, arrays):
+            return True
     function = resolved(node.func)
     if function is None or is_range(function) or is_length(function):
         return False
-    return callable(function) and callee_of(function) is None and creation_of(function) is None
+    return callable(function) and not is_of_numbers(function, node)
 
 
 def is_own(function: object) -> bool:

@@ -184,6 +184,11 @@ def _whole(node: ast.Name) -> ast.Subscript:
     return ast.copy_location(ast.Subscript(node, ast.Tuple([], ast.Load()), ast.Load()), node)
 
 
+def _depth_of(leaf: ElementLeaf) -> int:
+    """The number of loops within which the place of an element is known."""
+    return max((depth + 1 for subscript in leaf.subscripts for depth, _ in subscript.terms), default=0)
+
+
 def _read_only(array: NDArray) -> NDArray:
     array.setflags(write=False)
     return array
@@ -202,6 +207,8 @@ class _RightSide:
     ) -> None:
         self._expressions, self._listing = expressions, expressions.listing
         self._slices = slices
+        outer = len(expressions.domain.loops)
+        self._sliced = {part for part, leaf in slices.items() if _depth_of(leaf) > outer}
         self._arguments: list[_Argument] = []
         self._constants: dict[str, object] = {}
         body = self._body(statement.value, {part: self._name(part) for part in parts})
@@ -236,10 +243,7 @@ class _RightSide:
         """The name of a part in the function, as an argument or a constant."""
         if part in self._slices:
             leaf = self._slices[part]
-            is_element = isinstance(part, ast.Subscript) and not any(
-                isinstance(node, ast.Slice) for node in ast.walk(part.slice)
-            )
-            return self._argument(leaf, operator.itemgetter(()) if is_element else _read_only)
+            return self._argument(leaf, _read_only if part in self._sliced else operator.itemgetter(()))
         if not isinstance(part, ast.Name):
             value = self._expressions.known(part, reasons.VALUE)
             return self._constant(value.constant if isinstance(value, Affine) else value)

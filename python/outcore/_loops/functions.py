@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,6 +17,8 @@ from outcore._base.element_types import NAME_OF
 from outcore._base.types import DType
 from outcore._functions.compiled import Jitted
 from outcore._lazy.hooks import functions
+from outcore._standard.creation import asarray
+from outcore.errors import OutcoreError
 
 NumberFunction = Callable[..., object]
 
@@ -68,12 +72,39 @@ def callee_of(value: object) -> Callee | None:
     if isinstance(value, Jitted):
         return Callee(value.__name__, Manner.ARRAY, value, value)
     if isinstance(value, np.ufunc):
-        is_plain = value.nout == 1 and value.signature is None
-        return Callee(value.__name__, Manner.ARRAY, value, value) if is_plain else None
+        return Callee(value.__name__, Manner.ARRAY, value, value) if _is_of_lazy_arrays(value) else None
     if isinstance(value, type):
         return _cast_of(value)
     name = getattr(value, "__name__", None)
     return _function_of(name, value) if isinstance(name, str) and callable(value) else None
+
+
+@functools.cache
+def _is_of_lazy_arrays(function: np.ufunc) -> bool:
+    """Whether a ufunc takes lazy arrays, of some type; those of other libraries and some of NumPy's do not."""
+    if function.nout != 1 or function.signature is not None:
+        return False
+    for dtype in (np.dtype(float), np.dtype(np.int64)):
+        try:
+            function(*(asarray(1, dtype=dtype) for _ in range(function.nin)))
+        except (OutcoreError, TypeError):
+            continue
+        return True
+    return False
+
+
+def is_of_numbers(value: object, node: ast.Call) -> bool:
+    """Whether a call of an object is one that bodies take element by element: of numbers, all by position."""
+    callee = callee_of(value)
+    if callee is None or isinstance(value, Jitted):
+        return callee is not None
+    if node.keywords or any(isinstance(part, ast.Starred) for part in node.args):
+        return False
+    if callee.manner is Manner.FOLD:
+        return len(node.args) > 1
+    if isinstance(value, np.ufunc):
+        return len(node.args) == value.nin
+    return value is not np.round or len(node.args) == 1
 
 
 def _function_of(name: str, value: NumberFunction) -> Callee | None:
@@ -151,6 +182,7 @@ __all__ = [
     "creation_of",
     "folded",
     "is_length",
+    "is_of_numbers",
     "is_range",
     "taken_beside",
     "update_of",

@@ -246,6 +246,9 @@ class Ranks:
             return Rank.NUMBER
         callee = callee_of(function)
         if callee is None:
+            owner = self._owner(node.func)
+            if owner is not None:
+                raise self._listing.refusal(node, reasons.own_function(node, owner))
             raise self._listing.refusal(node, reasons.unknown_function(node, taken_beside(function)))
         if node.keywords or not node.args:
             raise self._listing.refusal(node, f"{quoted(node)}: functions take numbers by position")
@@ -255,6 +258,13 @@ class Ranks:
         if callee.manner is Manner.FOLD and len(node.args) > 1:
             return Rank.EXTREME
         return rank if callee.name == "int" else Rank.DATA
+
+    def _owner(self, node: ast.expr) -> str | None:
+        """The number or parameter by which a function is named, as `k` in `k.f`; None for other functions."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        is_own = isinstance(node, ast.Name) and node.id in self.listed.names and not self.is_array(node)
+        return node.id if is_own and isinstance(node, ast.Name) else None
 
     def _fault(self, node: ast.expr, role: str) -> Exception:
         """The refusal of the smallest part that is data or not affine."""

@@ -233,9 +233,21 @@ def outside(node: ast.expr) -> str:
     return f"{quoted(node)} is an array from outside of the function: make it a parameter"
 
 
+def own_function(node: ast.Call, owner: str) -> str:
+    """A function that is a parameter, or an attribute of one."""
+    said = f"the function {quoted(node.func)} is not taken, since `{owner}` is a name of the program itself"
+    return f"{said}: functions are those of the module or of a function around"
+
+
 def unknown_function(node: ast.Call, taken: str) -> str:
     """A function that bodies do not call."""
-    return f"the function {quoted(node.func)} is not taken: {taken} are"
+    if any(isinstance(part, ast.Slice) for part in ast.walk(node)):
+        said = "a function of slices stands in a statement that assigns one element or slice, as `s[i] = …`"
+        return f"the function {quoted(node.func)} is not taken here: {said}"
+    said = f"the function {quoted(node.func)} is not taken: {taken} are"
+    parts = (part for part in node.args if isinstance(part, ast.Subscript) and isinstance(part.value, ast.Name))
+    row = next((part for part in parts if not isinstance(part.slice, ast.Tuple)), None)
+    return f"{said}; where {quoted(row)} is a slice, it is written with a colon for each axis" if row else said
 
 
 __all__ = [
@@ -267,6 +279,7 @@ __all__ = [
     "no_slice",
     "not_affine",
     "overlapping",
+    "own_function",
     "outside",
     "rebound",
     "too_many",

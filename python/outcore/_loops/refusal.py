@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 from typing import NamedTuple
 
 from outcore.errors import ArgumentError
@@ -39,9 +40,26 @@ class Listing(NamedTuple):
         return refuse(self.place(node), reason)
 
 
+_WRITTEN = "written"  # the attribute of a node that has another in its place
+
+
+def keep_written(node: ast.Subscript) -> None:
+    """Keeps a slice as it is written, for messages; elements take its place."""
+    setattr(node, _WRITTEN, ast.copy_location(ast.Subscript(node.value, node.slice, node.ctx), node))
+
+
+class _AsWritten(ast.NodeTransformer):
+    """Puts slices as they are written in the place of elements."""
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        """The slice that an element stands for."""
+        written = getattr(node, _WRITTEN, None)
+        return written if isinstance(written, ast.AST) else self.generic_visit(node)
+
+
 def quoted(node: ast.AST) -> str:
     """The source text of a node, as messages quote it."""
-    return f"`{ast.unparse(node)}`"
+    return f"`{ast.unparse(_AsWritten().visit(copy.deepcopy(node)))}`"
 
 
-__all__ = ["Listing", "Place", "quoted", "refuse"]
+__all__ = ["Listing", "Place", "keep_written", "quoted", "refuse"]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from outcore._loops.called import Assigning
-from outcore._loops.refusal import Listing, quoted
+from outcore._loops.refusal import Listing, keep_written, quoted
 
 _ALTERNATIVES = {
     "min": "write np.minimum",
@@ -209,6 +209,7 @@ def ends_of(node: ast.Subscript) -> list[SliceEnd]:
 
 def _subscribe(node: ast.Subscript, variables: list[str]) -> None:
     """Puts elements in the place of slices."""
+    keep_written(node)
     names = iter(variables)
     parts: list[ast.expr] = []
     for axis, part in enumerate(_parts(node)):

@@ -63,7 +63,7 @@ class Listed:
         if value is _MISSING:
             value = getattr(builtins, node.id, _MISSING)
         if value is _MISSING:
-            raise self.listing.refusal(node, f"the name `{node.id}` is not known")
+            raise self.listing.refusal(node, f"the name `{node.id}` is not known: define it above")
         return value
 
     def assignment_of(self, statement: ast.AugAssign) -> ast.Assign:
