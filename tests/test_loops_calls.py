@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.loop_runs import Tiled, assert_same, plain, run_within, stored
 from support.loop_sources import function_of
-from support.running import session
+from support.running import load, session
 
 import outcore as oc
 from outcore.errors import ArgumentError, FunctionError
@@ -314,3 +316,31 @@ def test_slices_count_among_memory(tmp_path: Path) -> None:
     with session():
         peak = oc.explain({str(tmp_path / "out.npy"): oc.loops(doubled)(lines)}).peak_bytes
     assert peak >= 3 * 2 * lines[0].nbytes
+
+
+RESUMED = """
+import sys
+import numpy as np
+import outcore as oc
+
+function = {"sort": np.sort, "cumsum": np.cumsum}[sys.argv[1]]
+
+@oc.loops
+def each_row(a, b):
+    for i in range(len(a)):
+        b[i, :] = function(a[i, :])
+    return b
+
+with oc.Session(memory_limit="1GiB", threads=1, progress=False):
+    oc.store({"out.zarr": each_row(oc.open("in.npy"), oc.zeros((40, 6)))}, resume=True, overwrite=True)
+"""
+
+
+def test_a_run_goes_on_from_no_other_function(tmp_path: Path) -> None:
+    """Functions of two processes may have equal places in them, and are not known to be equal."""
+    values = _random(40, 6)
+    np.save(tmp_path / "in.npy", values)
+    (tmp_path / "program.py").write_text(RESUMED)
+    for name in ("sort", "cumsum"):
+        subprocess.run([sys.executable, "program.py", name], cwd=tmp_path, check=True, timeout=60)
+        assert_same([load(tmp_path / "out.zarr")], [getattr(np, name)(values, axis=1)])

@@ -125,9 +125,18 @@ WAITING = """
         future.result()
         return tile
 
+    @oc.loops
+    def program(a):
+        for i in range(len(a)):
+            a[i, :] = waits(a[i, :])
+        return a
+
     try:
         with oc.Session(memory_limit="1GiB", threads=2, progress=False):
-            oc.compute(oc.map_blocks(waits, oc.ones((10,)), dtype="f8"))
+            if sys.argv[1] == "map_blocks":
+                oc.compute(oc.map_blocks(waits, oc.ones((10,)), dtype="f8"))
+            else:
+                oc.compute(program(oc.ones((1, 10))))
     except KeyboardInterrupt:
         print("interrupted", flush=True)
     assert oc.compute(oc.ones((10,)).sum()) == 10
@@ -137,9 +146,12 @@ WAITING = """
 """
 
 
-def test_an_interrupt_ends_a_function_that_waits_for_another_computation() -> None:
+@pytest.mark.parametrize("of", ["map_blocks", "loops"])
+def test_an_interrupt_ends_a_function_that_waits_for_another_computation(of: str, tmp_path: Path) -> None:
     """The function waits for a thread whose computation waits for the function's own program to end."""
-    command = [sys.executable, "-c", textwrap.dedent(WAITING)]
+    script = tmp_path / "waiting.py"
+    script.write_text(textwrap.dedent(WAITING))
+    command = [sys.executable, str(script), of]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert child.stdout is not None
     assert child.stdout.readline() == "waiting\n"

@@ -23,6 +23,7 @@ impl ProcessOwn {
             match &node.op {
                 Op::Source(key) if key.0.goes_with_readers() || key.0.memory().is_some() => own.sources.push(node),
                 Op::MapBlocks(key) if key.function.key().is_none() => own.functions.push(key.function.name()),
+                Op::Algorithm(key, _) => own.functions.extend(key.0.functions()),
                 _ => {}
             }
         }

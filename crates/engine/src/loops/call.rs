@@ -11,7 +11,9 @@ use crate::FunctionError;
 
 /// A function of the user's that takes whole slices.
 pub trait SliceFunction: Debug + Send + Sync {
-    /// What makes it differ from all others.
+    fn name(&self) -> String;
+
+    /// A number that no other function of the process has.
     fn id(&self) -> u64;
 
     /// Fills `output`, contiguous elements of a type and a shape, from slices and numbers in the order of the program.

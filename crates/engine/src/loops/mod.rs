@@ -15,6 +15,7 @@ mod dependences;
 mod distribution;
 mod embedding;
 mod formula;
+mod initial;
 mod kernel;
 mod leaf;
 mod line;

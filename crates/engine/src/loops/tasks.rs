@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::affine::{enclose, tighten, CounterBox, CounterRange, DEPTH_MAX};
 use super::cut::{touched, CutLoop, Cutting, ProgramPart, Unit};
 use super::embedding::{Embedding, PlaceRanges, PLACES_MAX};
+use super::initial::{elements_of, key_of, Initial};
 use super::kernel::LineCompiler;
 use super::line::TilePlaces;
 use super::program::{LoopBlock, LoopProgram, LoopValues};
@@ -14,23 +15,13 @@ use super::slices::block_operations;
 use super::tiling::{in_own_tiles, in_wide_tiles};
 use super::walk::{scratch_bytes, TaskWalk};
 use crate::cancel;
-use crate::expr::{Digest, Expr, Op};
-use crate::ops::{algorithm, show};
+use crate::expr::Expr;
+use crate::ops::algorithm;
 use crate::task::{Access, Alone, Bound, Grid, NestPlace, NestReuse, SweepPlace, Work};
 use crate::EngineError;
-use outcore_kernels::Generator;
 
 /// Tasks of a program at most.
 const TASKS_MAX: usize = 1 << 20;
-
-/// The values of an array before the program.
-#[derive(Clone, Debug)]
-pub(super) enum Initial {
-    /// Tiles of an input, by its number.
-    Input(usize),
-    /// One element, over and over.
-    Element(Vec<u8>),
-}
 
 /// A task: a unit, and the box of counters that it goes through.
 #[derive(Clone, Copy, Debug)]
@@ -77,6 +68,8 @@ pub(super) struct LoopTasks {
     scratch: Vec<u64>,
     results: Vec<Grid>,
     key: Vec<u8>,
+    /// Functions of the user, by name.
+    functions: Vec<String>,
 }
 
 /// A loop program over arrays: for each that is written, its values after the program. `words` and `values` are as
@@ -157,51 +150,13 @@ pub fn loop_nest(
         scratch,
         results,
         key,
+        functions: values.functions.iter().map(|function| function.name()).collect(),
     };
     tasks.count_pieces();
     match tasks.results.is_empty() {
         true => Err(EngineError::Argument("loops: no array is written".into())),
         false => algorithm(Arc::new(tasks), &operands),
     }
-}
-
-/// The key by which a program differs from others over the same operands.
-fn key_of(words: &[i64], values: LoopValues<'_>, initial: &[Initial], results: &[Grid]) -> Vec<u8> {
-    let mut key = Vec::new();
-    words.iter().for_each(|word| key.extend(word.to_le_bytes()));
-    values.nodes.iter().for_each(|node| key.extend(node.digest().0));
-    values
-        .functions
-        .iter()
-        .for_each(|function| key.extend(function.id().to_le_bytes()));
-    initial
-        .iter()
-        .for_each(|initial| key.extend(format!("{initial:?}").bytes()));
-    for grid in results {
-        key.extend(show(&grid.shape).bytes());
-        key.extend(grid.dtype.name().bytes());
-    }
-    Digest::of(&key).0.to_vec()
-}
-
-/// The element of each array that is written and is the same element everywhere before; such arrays get tiles like others.
-fn elements_of(
-    program: &mut LoopProgram,
-    inputs: &[Expr],
-    has_own_tiles: &dyn Fn(usize) -> bool,
-) -> Vec<Option<Vec<u8>>> {
-    let elements: Vec<Option<Vec<u8>>> = (inputs.iter().zip(&program.arrays))
-        .map(|(input, array)| match &input.op {
-            Op::Generate(Generator::Full(value)) if array.is_written => value.to_bytes(input.dtype).ok(),
-            _ => None,
-        })
-        .collect();
-    for (array, element) in elements.iter().enumerate() {
-        if let Some(element) = element.as_ref().filter(|_| !has_own_tiles(array)) {
-            program.cut_like_others(array, &|other| elements[other].is_some(), element.len() as u64);
-        }
-    }
-    elements
 }
 
 /// Boxes of tasks while they are listed.
@@ -481,6 +436,10 @@ impl Alone for LoopTasks {
     fn results(&self) -> &[Grid] {
         &self.results
     }
+
+    fn functions(&self) -> Vec<String> {
+        self.functions.clone()
+    }
 }
 
 impl Work for LoopTasks {
@@ -507,6 +466,10 @@ impl Work for LoopTasks {
 
     fn is_searched(&self) -> bool {
         true
+    }
+
+    fn calls_functions(&self) -> bool {
+        !self.functions.is_empty()
     }
 
     fn is_preparation(&self, task: u64) -> bool {

@@ -49,6 +49,14 @@ impl Producer {
         }
     }
 
+    /// Whether its tasks call functions of the user.
+    pub fn calls_functions(&self) -> bool {
+        match self {
+            Producer::Pass(pass) => pass.steps.iter().any(|step| matches!(step.kind, StepKind::Function(_))),
+            Producer::Work(step) => step.work.calls_functions(),
+        }
+    }
+
     /// The arrays whose tiles its tasks take, each once.
     pub fn reads(&self) -> Vec<ArrayId> {
         let mut arrays = match self {

@@ -127,6 +127,10 @@ pub trait Work: Send + Sync + Debug {
     fn orders(&self, _memory: u64) -> Vec<TaskOrder> {
         vec![]
     }
+    /// Whether its tasks call functions of the user.
+    fn calls_functions(&self) -> bool {
+        false
+    }
     /// Whether orders of its tasks are searched for among those of all tasks of the program.
     fn is_searched(&self) -> bool {
         false
@@ -208,6 +212,10 @@ pub trait Algorithm: Send + Sync + Debug {
     fn recipe(&self) -> Option<Recipe> {
         None
     }
+    /// Functions of the user that it calls, by name, where these are equal to themselves only.
+    fn functions(&self) -> Vec<String> {
+        vec![]
+    }
     /// Its tasks, given how its inputs are cut; one work runs after the other.
     fn works(&self, inputs: &[Grid]) -> Vec<Arc<dyn Work>>;
 }
@@ -234,6 +242,10 @@ pub trait Alone: Work + Clone + 'static {
     fn recipe(&self) -> Option<Recipe> {
         None
     }
+    /// As [`Algorithm::functions`].
+    fn functions(&self) -> Vec<String> {
+        vec![]
+    }
 }
 
 impl<T: Alone> Algorithm for T {
@@ -257,6 +269,9 @@ impl<T: Alone> Algorithm for T {
     }
     fn recipe(&self) -> Option<Recipe> {
         Alone::recipe(self)
+    }
+    fn functions(&self) -> Vec<String> {
+        Alone::functions(self)
     }
     fn works(&self, _inputs: &[Grid]) -> Vec<Arc<dyn Work>> {
         vec![Arc::new(self.clone())]

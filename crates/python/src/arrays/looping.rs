@@ -196,6 +196,10 @@ impl PySliceFunction {
 }
 
 impl SliceFunction for PySliceFunction {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
     fn id(&self) -> u64 {
         self.id
     }

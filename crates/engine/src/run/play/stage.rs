@@ -65,7 +65,7 @@ impl Stage<'_> {
     /// Whether the program is over before threads for it would have begun: a few fused passes over little, in which no
     /// function of the user is called.
     pub fn is_little_work(&self) -> bool {
-        let is_pass = |producer: &Producer| producer.pass().is_some_and(|pass| !pass.calls_functions());
+        let is_pass = |producer: &Producer| producer.pass().is_some() && !producer.calls_functions();
         self.tasks.len() <= LITTLE_TASKS
             && self.plan.producers.iter().all(is_pass)
             && self.plan.arrays.iter().map(|array| array.node.nbytes()).sum::<u64>() <= LITTLE_BYTES

@@ -49,7 +49,7 @@ pub fn run_task<'a>(
     let begin = Instant::now();
     let pass = stage.tasks.pass[task as usize] as usize;
     let producer = &stage.plan.producers[pass];
-    let calls = u32::from(producer.pass().is_some_and(Pass::calls_functions));
+    let calls = u32::from(producer.calls_functions());
     let running = RunningTask {
         pass: pass as u32,
         begin,

@@ -16,11 +16,6 @@ use crate::plan::{Base, Pass, Plan, Producer, Step, StepKind};
 use crate::task::costs::{PER_CALLED, PER_DRAWN, PER_ELEMENT};
 
 impl Pass {
-    /// Whether its tasks call functions of the user.
-    pub fn calls_functions(&self) -> bool {
-        self.steps.iter().any(|step| matches!(step.kind, StepKind::Function(_)))
-    }
-
     /// Operations of the whole pass, for estimates of its time, in which a step takes as long as so many of a product's.
     pub fn operations(&self) -> f64 {
         self.flops as f64 + self.steps.iter().map(Step::operations).sum::<f64>()
