@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.loop_runs import Tiled, assert_same, plain, run_within, stored
 from support.loop_sources import function_of
-from support.running import load, session
+from support.running import forecast, load, session
 
 import outcore as oc
 from outcore.errors import ArgumentError, FunctionError
@@ -344,3 +344,22 @@ def test_a_run_goes_on_from_no_other_function(tmp_path: Path) -> None:
     for name in ("sort", "cumsum"):
         subprocess.run([sys.executable, "program.py", name], cwd=tmp_path, check=True, timeout=60)
         assert_same([load(tmp_path / "out.zarr")], [getattr(np, name)(values, axis=1)])
+
+
+def test_rows_of_a_file_are_tiles_of_their_own(tmp_path: Path) -> None:
+    """A program of rows needs memory for some of them, though tiles of such a file reach over all rows else."""
+
+    def each_row(a: Any, least: Any) -> Any:
+        for i in range(len(a)):
+            a[i, :] = np.cumsum(a[i, :])
+            least[i] = np.min(a[i, 1:])
+        return a, least
+
+    values = _random(96, 1 << 16)
+    np.save(tmp_path / "a.npy", values)
+    with session(pool_limit=20 << 20):
+        found = oc.loops(each_row)(oc.open(tmp_path / "a.npy"), oc.zeros(96))
+        targets = {str(tmp_path / f"out{number}.npy"): part for number, part in enumerate(found)}
+        assert forecast(targets)["bytes_read"] <= values.nbytes + (1 << 16)
+        oc.store(targets)
+    assert_same([load(Path(name)) for name in targets], plain(each_row, [values, np.zeros(96)]))

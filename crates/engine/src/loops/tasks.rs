@@ -12,7 +12,7 @@ use super::line::TilePlaces;
 use super::program::{LoopBlock, LoopProgram, LoopValues};
 use super::reuse::nest_reuses;
 use super::slices::block_operations;
-use super::tiling::{in_own_tiles, in_wide_tiles};
+use super::tiling::{in_own_tiles, in_tiles_of_uses};
 use super::walk::{scratch_bytes, TaskWalk};
 use crate::cancel;
 use crate::expr::Expr;
@@ -86,7 +86,7 @@ pub fn loop_nest(
     let own: Vec<Expr> = inputs.iter().map(in_own_tiles).collect();
     let mut program = LoopProgram::read(words, values, &own)?;
     let has_own_tiles = |array: usize| !Arc::ptr_eq(&own[array], &inputs[array]);
-    let inputs = &in_wide_tiles(&mut program, &own, &has_own_tiles)[..];
+    let inputs = &in_tiles_of_uses(&mut program, &own, &has_own_tiles)[..];
     let elements = elements_of(&mut program, inputs, &has_own_tiles);
     let (parts, units, parted) = Cutting::of(&program, compiler)?;
     let mut listing = Listing {

@@ -6,8 +6,12 @@ use std::collections::BTreeSet;
 use outcore_kernels::Generator;
 use outcore_store::Layout;
 
+use super::affine::Affine;
 use super::program::{ArrayElement, LoopBlock, LoopProgram};
 use crate::expr::{grid, Expr, Node, Op};
+
+/// Bytes of a slice that is a tile of its own at most.
+const SLICE_BYTES: u64 = 32 << 20;
 
 /// An input in the tiles that the program asks for: where it is a copy in other tiles of a row-major file or of one element over
 /// and over, that itself, since it may be had in any tiles.
@@ -34,17 +38,22 @@ fn is_row_major(input: &Expr) -> bool {
     matches!(&input.op, Op::Source(key) if matches!(key.0.layout(), Layout::RowMajor))
 }
 
-/// Inputs with wide tiles where a program multiplies arrays: those of row-major files, whose tiles are the plan's choice.
-pub(super) fn in_wide_tiles(
+/// Inputs in the tiles of a program: wide ones where it multiplies arrays, whole rows where functions take whole slices. Inputs
+/// are those of row-major files, whose tiles are the plan's choice.
+pub(super) fn in_tiles_of_uses(
     program: &mut LoopProgram,
     inputs: &[Expr],
     has_own_tiles: &dyn Fn(usize) -> bool,
 ) -> Vec<Expr> {
     let products = products(program);
     let is_free = |array: usize, input: &Expr| is_row_major(input) && !has_own_tiles(array);
-    let of = |(array, input): (usize, &Expr)| match grid::wide_tile(&input.shape, input.dtype)
-        .filter(|_| is_free(array, input) && products.contains(&array))
-    {
+    let tiles: Vec<Option<Vec<u64>>> = (0..inputs.len())
+        .map(|array| match products.contains(&array) {
+            true => grid::wide_tile(&inputs[array].shape, inputs[array].dtype),
+            false => tile_of_slices(program, array),
+        })
+        .collect();
+    let of = |(array, input): (usize, &Expr)| match tiles[array].clone().filter(|_| is_free(array, input)) {
         Some(tile) => {
             program.arrays[array].tile.clone_from(&tile);
             Node::intern(input.op.clone(), vec![], input.shape.clone(), input.dtype, tile)
@@ -52,6 +61,44 @@ pub(super) fn in_wide_tiles(
         None => input.clone(),
     };
     inputs.iter().enumerate().map(of).collect()
+}
+
+/// The tile of an array of which functions take whole slices along its last axes alone: a few of these. Nothing where slices go
+/// along other axes, or are too large to be one tile.
+fn tile_of_slices(program: &LoopProgram, array: usize) -> Option<Vec<u64>> {
+    let of = &program.arrays[array];
+    if of.shape.contains(&0) {
+        return None;
+    }
+    let mut axes = None;
+    for block in &program.blocks {
+        let Some(call) = &block.call else { continue };
+        let elements = block.steps.iter().flat_map(|step| step.reads().chain(step.written()));
+        for element in elements.filter(|element| element.array == array) {
+            let is_sliced = |subscript: &Affine| !call.axes(std::slice::from_ref(subscript)).is_empty();
+            let Some(first) = element.subscripts.iter().position(is_sliced) else {
+                continue;
+            };
+            if !element.subscripts[first..].iter().all(is_sliced) {
+                return None;
+            }
+            axes = axes.max(Some(first));
+        }
+    }
+    let first = axes?;
+    let mut tile = vec![1; of.shape.len()];
+    tile[first..].copy_from_slice(&of.shape[first..]);
+    let bytes = |tile: &[u64]| {
+        tile.iter()
+            .fold(of.dtype.size() as u64, |bytes, &length| bytes.saturating_mul(length))
+    };
+    if bytes(&tile) > SLICE_BYTES {
+        return None;
+    }
+    if let Some(before) = first.checked_sub(1) {
+        tile[before] = (grid::SQUARE_BYTES / bytes(&tile).max(1)).clamp(1, of.shape[before].max(1));
+    }
+    Some(tile)
 }
 
 /// Arrays of blocks in which several elements are each used along another loop.
