@@ -37,6 +37,20 @@ pub(super) fn elements_of(
     elements
 }
 
+/// The values of all arrays before a program, and the operands that hold those which are not one element.
+pub(super) fn initial_of(inputs: &[Expr], elements: Vec<Option<Vec<u8>>>) -> (Vec<Initial>, Vec<Expr>) {
+    let mut operands = vec![];
+    let pairs = inputs.iter().zip(elements);
+    let initial = pairs.map(|(input, element)| match element {
+        Some(element) => Initial::Element(element),
+        None => {
+            operands.push(input.clone());
+            Initial::Input(operands.len() - 1)
+        }
+    });
+    (initial.collect(), operands)
+}
+
 /// The key by which a program differs from others over the same operands.
 pub(super) fn key_of(words: &[i64], values: LoopValues<'_>, initial: &[Initial], results: &[Grid]) -> Vec<u8> {
     let mut key = Vec::new();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::affine::{enclose, tighten, CounterBox, CounterRange, DEPTH_MAX};
 use super::cut::{touched, CutLoop, Cutting, ProgramPart, Unit};
 use super::embedding::{Embedding, PlaceRanges, PLACES_MAX};
-use super::initial::{elements_of, key_of, Initial};
+use super::initial::{elements_of, initial_of, key_of, Initial};
 use super::kernel::LineCompiler;
 use super::line::TilePlaces;
 use super::program::{LoopBlock, LoopProgram, LoopValues};
@@ -104,19 +104,10 @@ pub fn loop_nest(
         touched_ends,
         ..
     } = listing;
-    let mut operands = vec![];
-    let (mut initial, mut sets, mut written, mut results) = (vec![], vec![], vec![], vec![]);
+    let (initial, operands) = initial_of(inputs, elements);
+    let (mut sets, mut written, mut results) = (vec![], vec![], vec![]);
     let mut first = 0;
     let is_read = |array: usize| !program.arrays[array].is_written;
-    for (input, element) in inputs.iter().zip(elements) {
-        initial.push(match element {
-            Some(element) => Initial::Element(element),
-            None => {
-                operands.push(input.clone());
-                Initial::Input(operands.len() - 1)
-            }
-        });
-    }
     for (array, input) in inputs.iter().enumerate() {
         match &initial[array] {
             Initial::Input(operand) if is_read(array) => sets.push(*operand),

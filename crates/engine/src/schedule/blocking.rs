@@ -56,8 +56,32 @@ impl Footprint {
     }
 }
 
+/// Result tiles per block along rows and columns for a product with so much memory.
+pub fn blocks_of(pass: &Pass, memory: u64) -> [u64; 2] {
+    let (dims, counts) = (product_dims(pass), pass.domain.counts());
+    let count = |dim: Option<usize>| dim.map_or(1, |dim| counts[dim]);
+    block_shape(
+        count(dims.rows),
+        count(dims.columns),
+        footprint(pass, dims.inner),
+        memory,
+    )
+}
+
+fn footprint(pass: &Pass, inner: usize) -> Footprint {
+    let node = &pass.roots[0].node;
+    let (left, right) = (&node.inputs[0].tile, &node.inputs[1].tile);
+    let ndim = node.ndim();
+    Footprint {
+        item: node.dtype.size() as u64,
+        task: [node.tile[ndim - 2], node.tile[ndim - 1], pass.domain.tile[inner]],
+        left: [left[ndim - 2], left[ndim - 1]],
+        right: [right[ndim - 2], right[ndim - 1]],
+    }
+}
+
 /// Result tiles per block along rows and columns, for the least traffic within `memory` bytes.
-pub fn block_shape(rows: u64, columns: u64, tiles: Footprint, memory: u64) -> [u64; 2] {
+fn block_shape(rows: u64, columns: u64, tiles: Footprint, memory: u64) -> [u64; 2] {
     let fits = |p: u64, q: u64| tiles.bytes(p, q) <= memory;
     let mut best = [1, 1];
     let mut least = f64::INFINITY;

@@ -40,8 +40,8 @@ const SIMULATED_TASKS: u64 = 2_000_000;
 /// Shares of memory that list schedules are found for: less of it leaves room for what is read ahead.
 const SEARCHED: [f64; 3] = [0.9, 0.65, 0.4];
 
-/// Shares of memory that blocks of products are cut for: one leaves room for reads ahead; others are for blocks that need less than
-/// they seem to, since operands come and go one after the other.
+/// Shares of memory that blocks of products are cut for: one leaves room for reads ahead; others are for narrow blocks, that may
+/// need less than they seem to, since operands come and go one after the other.
 const LESS_BLOCKING: f64 = 0.8;
 const MORE_BLOCKING: [f64; 4] = [1.1, 1.25, 1.45, 1.7];
 
@@ -216,16 +216,19 @@ pub fn candidates(plan: &Plan, options: PlanOptions, memory: u64, resumes: bool)
     all
 }
 
-/// Shares of memory beyond what the blocks of products seem to need, of those that make other blocks.
+/// Shares of memory that make larger blocks of products, where some would be one tile wide: twice as wide is half as much to read.
 fn larger_blocks(plan: &Plan, memory: u64) -> impl Iterator<Item = f64> + '_ {
     let blocks = move |share: f64| -> Vec<[u64; 2]> {
         let products = plan.passes().filter(|pass| blocking::is_blocked(pass));
         products
-            .map(|pass| order::blocks_of(pass, (memory as f64 * share) as u64))
+            .map(|pass| blocking::blocks_of(pass, (memory as f64 * share) as u64))
             .collect()
     };
-    let mut known = vec![blocks(PLAIN.blocking), blocks(LESS_BLOCKING)];
-    MORE_BLOCKING.into_iter().filter(move |&share| {
+    let first = blocks(PLAIN.blocking);
+    let is_narrow = first.iter().flatten().any(|&side| side == 1);
+    let mut known = vec![first];
+    let shares = MORE_BLOCKING.into_iter().filter(move |_| is_narrow);
+    shares.filter(move |&share| {
         let found = blocks(share);
         let is_new = !known.contains(&found);
         known.push(found);

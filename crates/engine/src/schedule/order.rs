@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::blocking::{block_shape, is_blocked, product_dims, Footprint};
+use super::blocking::{blocks_of, is_blocked, product_dims};
 use super::sharing::{may_share, shared_cells};
 use super::{Candidate, TileTable};
 use crate::cancel;
@@ -162,30 +162,6 @@ fn blocked_cells(pass: &Pass, counts: &[u64], memory: u64) -> Vec<u32> {
         }
     }
     cells
-}
-
-/// Result tiles per block along rows and columns for a product with so much memory.
-pub(super) fn blocks_of(pass: &Pass, memory: u64) -> [u64; 2] {
-    let (dims, counts) = (product_dims(pass), pass.domain.counts());
-    let count = |dim: Option<usize>| dim.map_or(1, |dim| counts[dim]);
-    block_shape(
-        count(dims.rows),
-        count(dims.columns),
-        footprint(pass, dims.inner),
-        memory,
-    )
-}
-
-fn footprint(pass: &Pass, inner: usize) -> Footprint {
-    let node = &pass.roots[0].node;
-    let (left, right) = (&node.inputs[0].tile, &node.inputs[1].tile);
-    let ndim = node.ndim();
-    Footprint {
-        item: node.dtype.size() as u64,
-        task: [node.tile[ndim - 2], node.tile[ndim - 1], pass.domain.tile[inner]],
-        left: [left[ndim - 2], left[ndim - 1]],
-        right: [right[ndim - 2], right[ndim - 1]],
-    }
 }
 
 #[cfg(test)]
