@@ -50,7 +50,7 @@ class Records:
     def draw(self, outcome: Outcome, run: object) -> None:
         pass
 
-    def fail(self, call: object, error: BaseException) -> None:
+    def fail(self, failure: object) -> None:
         pass
 
     def limits(self, program: object, call: object, options: object) -> list[int]:
