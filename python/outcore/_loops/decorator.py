@@ -91,16 +91,16 @@ def loops(function: Callable[..., object] | None = None, /, *, compiled: bool | 
     Loops are `for i in range(...)` with bounds, subscripts and conditions of `if` that are affine functions of loop
     variables, shapes and integers (sums, differences, multiples, and remainders and quotients by integers), nested up
     to 8 deep, in any number one after the other. Bounds may be the largest of several lower ones and the smallest of
-    several upper ones, as in `range(max(0, i-k), min(n, i+k+1))`. A body assigns elements one at a time, `a[i, j] =
-    …`, `a[i] += …`, `a[i] = min(a[i], …)`, from operators, conditional expressions `x if c else y` and element-wise
-    functions of numpy, math and outcore, or slices of equal lengths, `a[i, 1:] = b[i, :-1]`, where no other element of
-    the array that is assigned is read. A right side that calls functions of whole slices, `a[i, :] = f(a[i, :])` or
-    `s[i] = np.linalg.norm(a[i, 1:])`, is run by Python with NumPy arrays, once for each iteration. Local names hold
-    numbers, which loops may carry (`s += a[i, j]`), in the type that NumPy gives them; a first value comes before the
-    first use. Names of arrays are exchanged at the end of an iteration, `u, v = v, u`. New arrays are made before the
-    loops, as by `oc.zeros`; those of `empty` hold zeros. Types follow NumPy: elements decide, loop indices and
-    Python's numbers adapt. Both sides of a conditional expression promote together, as do the arguments of `min` and
-    `max`, which give NaN where one is NaN.
+    several upper ones, as in `range(max(0, i-k), min(n, i+k+1))`. A body assigns elements one at a time,
+    `a[i, j] = …`, `a[i] += …`, `a[i] = min(a[i], …)`, from operators, conditional expressions `x if c else y` and
+    element-wise functions of numpy, math and outcore, or slices of equal lengths, `a[i, 1:] = b[i, :-1]`, where no
+    other element of the array that is assigned is read. A right side that calls functions of whole slices,
+    `a[i, :] = f(a[i, :])` or `s[i] = np.linalg.norm(a[i, 1:])`, is run by Python with NumPy arrays, once for each
+    iteration. Local names hold numbers, which loops may carry (`s += a[i, j]`), in the type that NumPy gives them; a
+    first value comes before the first use. Names of arrays are exchanged at the end of an iteration, `u, v = v, u`.
+    New arrays are made before the loops, as by `oc.zeros`; those of `empty` hold zeros. Types follow NumPy: elements
+    decide, loop indices and Python's numbers adapt. Both sides of a conditional expression promote together, as do the
+    arguments of `min` and `max`, which give NaN where one is NaN.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def loops(function: Callable[..., object] | None = None, /, *, compiled: bool | 
     ImportError
         `compiled=True` without numba.
     FunctionError
-        When a result is computed: what a function of slices raised.
+        When a result is computed: an exception of a function of slices.
 
     I/O: none; when a result is computed, the arrays are read and written in blocks, as often as the order of the
     iterations and the memory limit need; `explain` tells the bytes. Reuse of blocks across whole programs is after

@@ -264,7 +264,7 @@ impl Drop for Named {
     }
 }
 
-fn next_id() -> u64 {
+pub(crate) fn next_id() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }

@@ -13,13 +13,10 @@ use crate::FunctionError;
 pub trait SliceFunction: Debug + Send + Sync {
     fn name(&self) -> String;
 
-    /// A number that no other function of the process has.
-    fn id(&self) -> u64;
-
     /// Fills `output`, contiguous elements of a type and a shape, from slices and numbers in the order of the program.
     ///
     /// # Errors
-    /// What the function raised, or a result that does not go into the shape.
+    /// The exception of the function, or a result that does not go into the shape.
     fn call(&self, slices: &[Block<'_>], output: &mut [u8], dtype: DType, shape: &[usize])
         -> Result<(), FunctionError>;
 }

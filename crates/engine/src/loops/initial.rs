@@ -4,7 +4,7 @@ use outcore_kernels::Generator;
 use outcore_store::process_nonce;
 
 use super::program::{LoopProgram, LoopValues};
-use crate::expr::{Digest, Expr, Op};
+use crate::expr::{next_id, Digest, Expr, Op};
 use crate::ops::show;
 use crate::task::Grid;
 
@@ -56,9 +56,10 @@ pub(super) fn key_of(words: &[i64], values: LoopValues<'_>, initial: &[Initial],
     let mut key = Vec::new();
     words.iter().for_each(|word| key.extend(word.to_le_bytes()));
     values.nodes.iter().for_each(|node| key.extend(node.digest().0));
-    for function in values.functions {
+    if !values.functions.is_empty() {
+        // Functions are equal to themselves only, and no other program has these.
         let [process, random] = process_nonce();
-        for word in [process, random, function.id()] {
+        for word in [process, random, next_id()] {
             key.extend(word.to_le_bytes());
         }
     }

@@ -148,7 +148,7 @@ pub(super) struct ArrayShape {
     pub is_written: bool,
 }
 
-/// What the words of a program speak of: values with their stand-ins, in their order, and functions by number.
+/// Values of a program with their stand-ins, in the order of its words, and functions, which words have by number.
 #[derive(Clone, Copy, Debug)]
 pub struct LoopValues<'a> {
     pub nodes: &'a [Expr],

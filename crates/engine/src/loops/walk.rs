@@ -128,11 +128,11 @@ impl<'a, 'w, 'b> TaskWalk<'a, 'w, 'b> {
             LoopItem::Block(block) => return self.lines(&[block], counters),
             LoopItem::Loop(of) => of,
         };
-        if let Some(block) = program.called_along(item) {
-            return call_with_slices(program, block, counters, &self.places, self.tiles, self.slices);
-        }
         if let Some(blocks) = &self.unit.lines_below[of] {
             return self.lines(blocks, counters);
+        }
+        if let Some(block) = program.called_along(item) {
+            return call_with_slices(program, block, counters, &self.places, self.tiles, self.slices);
         }
         let of = &program.loops[of];
         counters[of.depth] = 0;

@@ -3,7 +3,6 @@
 use std::any::Any;
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use outcore_dtype::DType;
@@ -181,16 +180,13 @@ impl LineKernel for AddressKernel {
 struct PySliceFunction {
     function: Py<PyAny>,
     name: String,
-    id: u64,
 }
 
 impl PySliceFunction {
     fn new(function: &Bound<'_, PyAny>) -> PySliceFunction {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
         PySliceFunction {
             function: function.clone().unbind(),
             name: name_of(function),
-            id: NEXT.fetch_add(1, Ordering::Relaxed),
         }
     }
 }
@@ -198,10 +194,6 @@ impl PySliceFunction {
 impl SliceFunction for PySliceFunction {
     fn name(&self) -> String {
         self.name.clone()
-    }
-
-    fn id(&self) -> u64 {
-        self.id
     }
 
     fn call(
