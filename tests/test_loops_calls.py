@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.loop_runs import Tiled, assert_same, plain, run_within, stored
+from support.loop_runs import Tiled, assert_same, plain, random_values, run_within, stored
 from support.loop_sources import function_of
 from support.running import forecast, load, session
 
@@ -131,22 +131,22 @@ def whole(x: Any, a: Any) -> Any:
     return x
 
 
-def _random(*shape: int) -> Any:
-    return np.random.default_rng(sum(shape)).random(shape)
-
-
 PROGRAMS: dict[str, tuple[Any, list[Any], list[tuple[int, ...] | None]]] = {
-    "alternating": (alternating, [_random(9, 7), 0.3, 2], [(4, 3), None, None]),
-    "spectral": (spectral, [_random(4, 5, 8) + 0j, 4], [(2, 2, 3), None]),
-    "normalized": (normalized, [_random(8, 6), np.zeros(8), np.zeros(8, "i4")], [(3, 2), (3,), (5,)]),
-    "orthogonal": (orthogonal, [_random(7, 5)], [(3, 2)]),
-    "triangles": (triangles, [_random(9, 9).astype("f4"), np.ones((9, 9), "f4")], [(4, 4), (2, 9)]),
-    "stacked": (stacked, [_random(3, 4, 5), _random(3, 4, 5), _random(4, 4)], [(1, 3, 2), (2, 2, 2), (3, 3)]),
-    "carried": (carried, [_random(6, 5), np.zeros((6, 5))], [(2, 3), (4, 2)]),
-    "exchanged": (exchanged, [_random(6, 5), np.zeros((6, 5)), 3], [(2, 3), (3, 2), None]),
-    "named": (named, [_random(5, 2), _random(5, 4), np.zeros(5)], [(2, 1), (3, 3), (2,)]),
+    "alternating": (alternating, [random_values(9, 7), 0.3, 2], [(4, 3), None, None]),
+    "spectral": (spectral, [random_values(4, 5, 8) + 0j, 4], [(2, 2, 3), None]),
+    "normalized": (normalized, [random_values(8, 6), np.zeros(8), np.zeros(8, "i4")], [(3, 2), (3,), (5,)]),
+    "orthogonal": (orthogonal, [random_values(7, 5)], [(3, 2)]),
+    "triangles": (triangles, [random_values(9, 9).astype("f4"), np.ones((9, 9), "f4")], [(4, 4), (2, 9)]),
+    "stacked": (
+        stacked,
+        [random_values(3, 4, 5), random_values(3, 4, 5), random_values(4, 4)],
+        [(1, 3, 2), (2, 2, 2), (3, 3)],
+    ),
+    "carried": (carried, [random_values(6, 5), np.zeros((6, 5))], [(2, 3), (4, 2)]),
+    "exchanged": (exchanged, [random_values(6, 5), np.zeros((6, 5)), 3], [(2, 3), (3, 2), None]),
+    "named": (named, [random_values(5, 2), random_values(5, 4), np.zeros(5)], [(2, 1), (3, 3), (2,)]),
     "typed": (typed, [np.arange(20, dtype="i2").reshape(4, 5), np.zeros((4, 5), bool)], [(3, 2), (2, 2)]),
-    "whole": (whole, [_random(7), _random(5, 7)], [(3,), (2, 4)]),
+    "whole": (whole, [random_values(7), random_values(5, 7)], [(3,), (2, 4)]),
 }
 
 
@@ -188,7 +188,7 @@ def test_drawn_calls_are_numpys_or_refused(data: st.DataObject) -> None:
     source = f"def drawn(u, v, s):\n    n = len(s)\n    for i in range(n):\n        {body}\n    return u, v, s\n"
     function = function_of(source)
     function.__globals__["KERNEL"] = KERNEL
-    values = [_random(5, 5), _random(5, 5) + 1, _random(5)]
+    values = [random_values(5, 5), random_values(5, 5) + 1, random_values(5)]
     lazy = [oc.rechunk(oc.asarray(value), tile) for value, tile in zip(values, ((2, 3), (3, 2), 2), strict=True)]
     try:
         expected = plain(function, values)
@@ -299,7 +299,7 @@ def _sorted_in_place(line: Any) -> Any:
 def test_what_a_function_raises_ends_the_run(function: Any, said: str, tmp_path: Path) -> None:
     target = tmp_path / "out.npy"
     with session(), pytest.raises(FunctionError, match=said) as raised:
-        oc.store({str(target): oc.loops(function)(_random(5, 4))})
+        oc.store({str(target): oc.loops(function)(random_values(5, 4))})
     assert f"a[i, {'1' if function is too_long else ''}:] = " in str(raised.value)
     assert list(tmp_path.iterdir()) == []
 
@@ -338,7 +338,7 @@ with oc.Session(memory_limit="1GiB", threads=1, progress=False):
 
 def test_a_run_goes_on_from_no_other_function(tmp_path: Path) -> None:
     """Functions of two processes may have equal places in them, and are not known to be equal."""
-    values = _random(40, 6)
+    values = random_values(40, 6)
     np.save(tmp_path / "in.npy", values)
     (tmp_path / "program.py").write_text(RESUMED)
     for name in ("sort", "cumsum"):
@@ -355,7 +355,7 @@ def test_rows_of_a_file_are_tiles_of_their_own(tmp_path: Path) -> None:
             least[i] = np.min(a[i, 1:])
         return a, least
 
-    values = _random(96, 1 << 16)
+    values = random_values(96, 1 << 16)
     np.save(tmp_path / "a.npy", values)
     with session(pool_limit=20 << 20):
         found = oc.loops(each_row)(oc.open(tmp_path / "a.npy"), oc.zeros(96))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.loop_runs import assert_same, plain, run_within, stored
+from support.loop_runs import assert_same, plain, random_values, run_within, stored
 from support.loop_sources import function_of
 from support.running import forecast, session
 
@@ -79,18 +79,14 @@ def exchanged(u: Any, v: Any, steps: int) -> Any:
     return u
 
 
-def _random(*shape: int) -> Any:
-    return np.random.default_rng(sum(shape)).random(shape)
-
-
 PROGRAMS: dict[str, tuple[Any, list[Any], list[tuple[int, ...] | None]]] = {
-    "red_black": (red_black, [_random(9, 11), 3], [(4, 3), None]),
-    "rolling": (rolling, [np.zeros((3, 8)), _random(10, 8)], [(2, 5), (3, 3)]),
-    "binned": (binned, [_random(22), np.zeros(6), np.zeros((8, 3))], [(5,), (2,), (3, 2)]),
-    "photographed": (photographed, [_random(6), np.zeros((4, 6)), 18], [(4,), (2, 4), None]),
-    "triangles": (triangles, [_random(11, 13)], [(4, 5)]),
-    "backwards": (backwards, [_random(11)], [(3,)]),
-    "exchanged": (exchanged, [_random(9), _random(9), 8], [(4,), (4,), None]),
+    "red_black": (red_black, [random_values(9, 11), 3], [(4, 3), None]),
+    "rolling": (rolling, [np.zeros((3, 8)), random_values(10, 8)], [(2, 5), (3, 3)]),
+    "binned": (binned, [random_values(22), np.zeros(6), np.zeros((8, 3))], [(5,), (2,), (3, 2)]),
+    "photographed": (photographed, [random_values(6), np.zeros((4, 6)), 18], [(4,), (2, 4), None]),
+    "triangles": (triangles, [random_values(11, 13)], [(4, 5)]),
+    "backwards": (backwards, [random_values(11)], [(3,)]),
+    "exchanged": (exchanged, [random_values(9), random_values(9), 8], [(4,), (4,), None]),
 }
 
 

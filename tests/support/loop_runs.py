@@ -30,6 +30,10 @@ def plain(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Any, 
         return as_tuple(function(*own))
 
 
+def random_values(*shape: int) -> Any:
+    return np.random.default_rng(sum(shape)).random(shape)
+
+
 def as_tuple(results: Any) -> tuple[Any, ...]:
     return results if isinstance(results, tuple) else (results,)
 

@@ -228,9 +228,7 @@ class _Checker:
         """A statement that calls functions of whole slices."""
         target = target_of(statement)
         assert isinstance(target, ast.Subscript)
-        if not self._ranks.is_array(target.value):
-            self._ranks.of(target)
-            raise self._listing.refusal(target, f"{quoted(target.value)} is no array")
+        self._refuse_no_array(target)
         self._ranks.sliced(target)
         self._ranks.called(statement.value)
 
@@ -280,9 +278,7 @@ class _Checker:
 
     def _target(self, target: ast.expr, rank: Rank) -> None:
         if isinstance(target, ast.Subscript):
-            if not self._ranks.is_array(target.value):
-                self._ranks.of(target)
-                raise self._listing.refusal(target, f"{quoted(target.value)} is no array")
+            self._refuse_no_array(target)
             self._ranks.element(target)
         elif not isinstance(target, ast.Name):
             raise self._listing.refusal(target, f"{quoted(target)} is not assigned in a loop program")
@@ -291,6 +287,11 @@ class _Checker:
         else:
             self._refuse_variable(target)
             self._ranks.names[target.id] = rank
+
+    def _refuse_no_array(self, target: ast.Subscript) -> None:
+        if not self._ranks.is_array(target.value):
+            self._ranks.of(target)
+            raise self._listing.refusal(target, f"{quoted(target.value)} is no array")
 
     def _create(self, target: ast.expr, value: ast.Call) -> None:
         if not isinstance(target, ast.Name):
